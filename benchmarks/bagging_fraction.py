@@ -1,6 +1,7 @@
 """Table 4 of the 2010 paper on the sample size in bagging, and what the search by elimination saves.
 
     python benchmarks/bagging_fraction.py Ionosphere.csv.gz Vowel.csv.gz
+    python benchmarks/bagging_fraction.py --keep --learners LightGBM XGBoost -- Ionosphere.csv.gz Vehicle.csv.gz
     python benchmarks/bagging_fraction.py --elimination spam.csv.gz Satellite.csv.gz
 
 The first compares the test error of standard bagging (half of the rows without replacement, which is worth as many
@@ -8,9 +9,11 @@ draws with replacement as there are rows) with that at the fraction of least out
 all features, as LightGBM, XGBoost and scikit-learn's BaggingClassifier grow them, on synthetic problems of 300
 training rows after Breiman (1996) and on two thirds of tables with the features first and the class in their last
 column, named target. LightGBM has a tree for each of three classes or more, so that a vote is the highest of several
-scores. The second compares the held-out error of the fraction that `search="elimination"` finds with that of the full
-grid's, and what both cost, for forests that draw features at each split. Means over the repetitions, ± their standard
-error.
+scores. With --keep, of LightGBM and XGBoost, the standard fraction is one's own, which `rule="keep"` leaves unless
+another is better by more than noise: printed is how much worse than at 1/2 the test error is at the fraction of
+`rule="best"` and at that of `rule="keep"`, of one search, and how often the latter leaves 1/2. The last compares the
+held-out error of the fraction that `search="elimination"` finds with that of the full grid's, and what both cost, for
+forests that draw features at each split. Means over the repetitions, ± their standard error.
 """
 
 from __future__ import annotations
@@ -34,7 +37,6 @@ import rfsize
 from rfsize.adapters.registry import integration_for
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.bagging_fraction import select_bagging_fraction
-from rfsize.training.fraction_search import FractionSearch
 
 TREES = 200
 STANDARD = 0.5
@@ -57,11 +59,21 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
 
 
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
-    """Best fraction, and test error at the standard fraction and at that."""
+    """Chosen fraction, and test error at the standard fraction and at that."""
     params, dtrain = prepared(framework, *training, seed)
-    found = select_bagging_fraction(params, dtrain, n_trees=TREES, voting="hard", progress=False)
+    found = select_bagging_fraction(params, dtrain, n_trees=TREES, rule="best", voting="hard", progress=False)
     errors = [held_out_error(params, dtrain, fraction, test) for fraction in (STANDARD, found.best)]
     return found.best, errors[0], errors[1]
+
+
+def by_both_rules(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float, bool]:
+    """Test error at the standard fraction, at that of least error and at that of `rule="keep"`; if it leaves 1/2."""
+    own = {"bagging_fraction" if framework == "LightGBM" else "subsample": STANDARD}
+    params, dtrain = prepared(framework, *training, seed)
+    found = select_bagging_fraction({**params, **own}, dtrain, n_trees=TREES, voting="hard", progress=False)
+    best = float(found.curve["fraction"][found.curve["difference"].argmin()])
+    errors = {each: held_out_error(params, dtrain, each, test) for each in {STANDARD, best}}
+    return errors[STANDARD], errors[best], errors[found.best], found.best != STANDARD
 
 
 def by_scikit_learn(training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
@@ -83,7 +95,7 @@ def by_scikit_learn(training: Rows, test: Rows, seed: int) -> tuple[float, float
     return best, errors[STANDARD], errors[best]
 
 
-LEARNERS: dict[str, Callable[[Rows, Rows, int], tuple[float, float, float]]] = {
+LEARNERS: dict[str, Callable[..., tuple[float, float, float]]] = {
     "LightGBM": partial(by_framework, "LightGBM"),
     "XGBoost": partial(by_framework, "XGBoost"),
     "scikit-learn": by_scikit_learn,
@@ -99,11 +111,24 @@ def print_table_4(
     paper = " to ".join(map(str, PAPER.get(name, ())))
     for learner in learners:
         start = time.perf_counter()
-        best, standard, chosen = np.array([LEARNERS[learner](*rows(seed), seed) for seed in range(repetitions)]).T
+        found = [LEARNERS[learner](*rows(seed), seed) for seed in range(repetitions)]
+        best, standard, chosen = np.array(found).T
         seconds = (time.perf_counter() - start) / repetitions
         print(
             f"{name:12} {learner:12} {paper:>12} {mean(standard)} {mean(chosen)} {mean(chosen - standard)}"
-            f"{np.median(best):>9.3f}{seconds:>9.1f}",
+            f"{np.median(best):>9.3f}{np.mean(best == STANDARD):>8.0%}{seconds:>9.1f}",
+            flush=True,
+        )
+
+
+def print_kept(name: str, rows: Callable[[int], tuple[Rows, Rows]], repetitions: int, learners: Sequence[str]) -> None:
+    """One line per framework."""
+    for framework in learners:
+        found = np.array([by_both_rules(framework, *rows(seed), seed) for seed in range(repetitions)])
+        standard, best, kept, is_left = found.T
+        print(
+            f"{name:12} {framework:12} {mean(standard)} {mean(best - standard)} {mean(kept - standard)}"
+            f"{is_left.sum():>8.0f} of {repetitions}",
             flush=True,
         )
 
@@ -125,14 +150,15 @@ def both_searches(
 ) -> list[tuple[float, float, float]]:
     """Held-out error at the fraction found, trees and seconds to find it: in full, and by elimination."""
     params, dtrain = prepared(framework, *training, seed, **settings)
-    searches: list[FractionSearch] = [
-        select_bagging_fraction(params, dtrain, n_trees=TREES, search=kind, voting="hard", progress=False)
-        for kind in ("full", "elimination")
-    ]
-    return [
-        (held_out_error(params, dtrain, found.best, test), found.trees_grown, float(found.curve["seconds"].sum()))
-        for found in searches
-    ]
+    found = []
+    for kind in ("full", "elimination"):
+        start = time.perf_counter()
+        one = select_bagging_fraction(
+            params, dtrain, n_trees=TREES, search=kind, rule="best", voting="hard", progress=False
+        )
+        seconds = time.perf_counter() - start
+        found.append((held_out_error(params, dtrain, one.best, test), one.trees_grown, seconds))
+    return found
 
 
 def mean(errors: np.ndarray) -> str:
@@ -146,27 +172,32 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--elimination", action="store_true", help="compare the two ways to search, on the tables")
+    parser.add_argument("--keep", action="store_true", help="leave the standard fraction unless another is better")
     parser.add_argument("--synthetic", nargs="*", choices=SYNTHETIC, default=list(SYNTHETIC))
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
     options = parser.parse_args()
+    if options.keep and "scikit-learn" in options.learners:
+        parser.error("--keep searches for LightGBM and XGBoost: name them with --learners")
     warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     if options.elimination:
         headings = f"{'full, %':>15}{'elimination, %':>16}{'difference':>16}{'trees':>8}{'s, full':>9}{'s, elim':>9}"
         print(f"{'problem':12} {'framework':10} {headings}")
+    elif options.keep:
+        print(
+            f"{'problem':12} {'learner':12} {'at 1/2, %':>15}{'best less it':>16}{'keep less it':>16}{'leaves it':>13}"
+        )
     else:
-        headings = f"{'standard, %':>15}{'chosen, %':>16}{'difference':>16}{'fraction':>9}{'seconds':>9}"
+        headings = f"{'standard, %':>15}{'chosen, %':>16}{'difference':>16}{'fraction':>9}{'1/2':>8}{'seconds':>9}"
         print(f"{'problem':12} {'learner':12} {'paper':>12} {headings}")
-        for problem in options.synthetic:
-            print_table_4(problem, partial(synthetic, SYNTHETIC[problem]), options.repetitions, options.learners)
+    print_errors = partial(print_kept if options.keep else print_table_4, learners=options.learners)
+    for problem in [] if options.elimination else options.synthetic:
+        print_errors(problem, partial(synthetic, SYNTHETIC[problem]), options.repetitions)
     for path in options.tables:
         table = pd.read_csv(path)
         X = table.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
         y = table["target"].astype("category").cat.codes.to_numpy()
-        name = path.name.split(".")[0]
-        if options.elimination:
-            print_elimination(name, partial(split, X, y), options.repetitions)
-        else:
-            print_table_4(name, partial(split, X, y), options.repetitions, options.learners)
+        print_one = print_elimination if options.elimination else print_errors
+        print_one(path.name.split(".")[0], partial(split, X, y), options.repetitions)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from xgboost import XGBClassifier
 
 import rfsize
 from rfsize import StopTable
-from rfsize.stopping.calibration import TreesOnRows
+from rfsize.certifying.trees_on_rows import TreesOnRows
 
 ALPHA = 0.99
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
@@ -137,13 +137,18 @@ def made_forest(number: int) -> list[Outcome]:
 
 def table_forest(path: Path, framework: str, seed: int) -> list[Outcome]:
     """One forest on a third of a table."""
+    (train, y), (calibration, _), (fresh, _) = thirds(path, seed)
+    model = forest(framework, 301, 63, seed).fit(train, y)
+    return outcomes(f"{path.name.split('.')[0]}, {framework}", model, train, calibration, fresh)
+
+
+def thirds(path: Path, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Features and classes of the thirds of a table, drawn at random."""
     data = pd.read_csv(path)
     X = data.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
     y = data["target"].astype("category").cat.codes.to_numpy()
     third = np.random.default_rng(seed).permutation(len(y)) % 3
-    model = forest(framework, 301, 63, seed).fit(X[third == 0], y[third == 0])
-    name = f"{path.name.split('.')[0]}, {framework}"
-    return outcomes(name, model, X[third == 0], X[third == 1], X[third == 2])
+    return [(X[third == part], y[third == part]) for part in range(3)]
 
 
 def summary(found: list[Outcome], few: int, most: int) -> None:

@@ -27,7 +27,8 @@ from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
-from rfsize.integrations.xgboost.forest import _leaf_table, check_forest
+from rfsize.integrations.xgboost.forest import _leaf_table
+from rfsize.integrations.xgboost.independent import check_forest
 from rfsize.stopping.document import checksum
 from rfsize.training.checkpoint import SearchFile
 

@@ -17,9 +17,10 @@ intervals that are right, 94 % would be seen to hold it.
 
 The first table is by rows, framework, voting and number of classes, the second by problem, the last of all. "Held" is
 the share of cases whose interval holds the truth, "above, below" the cases in which the truth lay above it and below
-it; "ends" is the geometric mean of the ratio of the interval's ends (intervals without an end are left out, and counted
-in brackets), "needed" what that ratio would be for unbiased, log-normal estimates that are as far off as these, and
-"estimate" the geometric mean of the estimate over the truth.
+it, "upper(0.8)" the share of those in which it is at most that; "ends" is the geometric mean of the ratio of the
+interval's ends (intervals without an end are left out, and counted in brackets), "needed" what that ratio would be for
+unbiased, log-normal estimates that are as far off as these, and "estimate" the geometric mean of the estimate over the
+truth.
 
 With --models, forests and truths are kept in a folder and taken from it; with --store, what each case came to is kept
 in a file, and cases that stand there are not sized again: give another file once the estimates have changed.
@@ -185,6 +186,7 @@ def outcomes(case: Case, folder: Path) -> list[dict[str, Any]]:
                 "estimate": finite(one.n_trees),
                 "low": finite(low),
                 "high": finite(high),
+                "upper": finite(one.upper(0.8)),
                 "estimator": one._answer.estimate.name,
             }
         )
@@ -202,9 +204,9 @@ def infinite(size: int | None) -> float:
 
 
 def cells(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Of the records of one confidence: share held, misses, ends of the intervals, needed ends, estimates."""
-    sizes = np.array([[infinite(one[name]) for name in ("truth", "estimate", "low", "high")] for one in records])
-    true, estimate, low, high = sizes.T
+    """Of the records of one confidence: what is held, misses, ends of the intervals, needed ends, estimates."""
+    names = ("truth", "estimate", "low", "high", "upper")
+    true, estimate, low, high, upper = np.array([[infinite(one[name]) for name in names] for one in records]).T
     with np.errstate(invalid="ignore"):
         ends, off = np.log(high / low), np.log(estimate / true)
     endless = ~np.isfinite(ends)
@@ -216,6 +218,7 @@ def cells(records: Sequence[dict[str, Any]]) -> list[str]:
     return [
         f"{np.mean((low <= true) & (true <= high)):.0%}",
         f"{np.sum(true > high)}, {np.sum(true < low)}",
+        f"{np.mean(true <= upper):.0%}",
         (factor(ends[~endless].mean()) if not endless.all() else "–")
         + (f" ({endless.sum()})" if endless.any() else ""),
         factor(3.92 * math.sqrt(np.mean(off**2))) if off.size else "–",
@@ -225,7 +228,7 @@ def cells(records: Sequence[dict[str, Any]]) -> list[str]:
 
 def print_table(records: Sequence[dict[str, Any]], *by: str) -> None:
     """A Markdown table with a line for each value of some of the records' fields."""
-    names = ("held", "above, below", "ends", "needed", "estimate")
+    names = ("held", "above, below", "upper(0.8)", "ends", "needed", "estimate")
     header = [*by, "cases", *(f"{alpha:g}: {name}" for alpha in ALPHAS for name in names)]
     print("\n| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}

@@ -1,29 +1,41 @@
-"""Does a lucky block of trees end the growth of a forest? On 100,000 rows, T*(0.97), the first look at 30 trees.
+"""Does a lucky block of trees end the growth of a forest? Rules over its looks, on one forest's own trees.
 
     python benchmarks/sure_growth.py
-    python benchmarks/sure_growth.py --rows 20000 --seeds 4
+    python benchmarks/sure_growth.py --rows 20000
+    python benchmarks/sure_growth.py --rows 20000 --problem clusters
+    python benchmarks/sure_growth.py --seeds 3 --trees 1000 --alpha 0.98 --tables DNA.csv.gz Vehicle.csv.gz
 
 LightGBM forests of 31 leaves and half of the features for each tree share what they get wrong: their blocks of 100
-trees scatter far more than rows by themselves tell. Forests of several seeds are grown by `rfsize.grow` with sure=0.5,
-which ends at the estimate of T* itself, and with sure=0.8. Printed are their trees, T* by the votes of 2000 trees of
-the same seed on fresh rows (another seed's forest would differ by LightGBM's way of sampling features), and the share
-of labels that differ from those of these 2000, where 3 % are asked for; beneath, how many of the forests have T* trees.
+trees scatter far more than rows by themselves tell. Such a forest is grown to T*(0.97) of the majority vote by the rows
+out of bag, from a first look at 30 trees; with tables, forests with usual settings.
+
+Each rule looks at the first trees of one large forest, as `rfsize.grow` looks at a forest in training, and says how
+many of them it keeps: "alone" as many as T* is at most with a confidence of 0.8; "surer" at the second look with 0.9,
+at the third with 0.95 and so on; "twice" as many as the last two looks ask for; "alike", which `rfsize.grow` goes by,
+as "alone", but no fewer than agree with all trees at hand, by what changed since the last look. Printed are the trees
+grown and kept, and the share of labels on other rows that differ from those of the large forest, by which T* is told
+too (another seed's forest would differ by LightGBM's way of sampling features); beneath, the means, the median and the
+largest share that differs, and how many of the forests have T* trees.
 """
 
 from __future__ import annotations
 
 import argparse
-import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from problems import draw
+import pandas as pd
+import problems
+from forests import forest
+from problems import Rows, split
 
 import rfsize
 
-ALPHA, FIRST_LOOK, LARGE = 0.97, 30, 2000
 SETTINGS = {
-    "objective": "binary",
     "boosting": "rf",
     "bagging_fraction": 0.632,
     "bagging_freq": 1,
@@ -31,34 +43,118 @@ SETTINGS = {
     "num_leaves": 31,
     "verbose": -1,
 }
+FRESH, FIRST_LOOK, CONFIDENCE = 20_000, 30, 0.8
+
+Looks = list[rfsize.Report]
+
+
+def wanted(report: rfsize.Report, confidence: float) -> float:
+    """Trees that the forest is to have by this look; T* itself where it has fewer."""
+    return report.n_trees if report.n_trees > report.available else max(report.n_trees, report.upper(confidence))
+
+
+def alone(looks: Looks) -> float:
+    return wanted(looks[-1], CONFIDENCE)
+
+
+def surer(looks: Looks) -> float:
+    return wanted(looks[-1], 1.0 - (1.0 - CONFIDENCE) / 2.0 ** (len(looks) - 1))
+
+
+def twice(looks: Looks) -> float:
+    return max(wanted(look, CONFIDENCE) for look in looks[-2:])
+
+
+def alike(looks: Looks) -> float:
+    now = looks[-1]
+    if len(looks) == 1 or alone(looks) > now.available:
+        return alone(looks)
+    return max(alone(looks), now._answer.fewest_alike(looks[-2]._answer.seen, now.available))
+
+
+RULES: dict[str, Callable[[Looks], float]] = {"alone": alone, "surer": surer, "twice": twice, "alike": alike}
+
+
+def grown(look: Callable[[int], rfsize.Report], largest: int, rule: Callable[[Looks], float]) -> Any:
+    """Trees grown and kept."""
+    looks, n_trees = [], FIRST_LOOK
+    while True:
+        looks.append(look(n_trees))
+        keep = rule(looks)
+        if keep <= n_trees or n_trees == largest:
+            return n_trees, int(min(keep, n_trees))
+        n_trees = int(min(keep, 2 * n_trees, largest))
+
+
+def by_rules(model: Any, training: Rows, fresh: np.ndarray, alpha: float) -> dict[str, list[float]]:
+    """Of each rule trees grown and kept, labels that differ, and whether it has T* trees; printed on a line."""
+    outputs = rfsize.tree_outputs(model, fresh)
+    votes, by_tree = outputs.votes, outputs.by_tree()
+    truth, labels = rfsize.size(votes, alpha=alpha).n_trees, votes.counts.argmax(axis=1)
+
+    @cache
+    def look(n_trees: int) -> rfsize.Report:
+        return rfsize.size(rfsize.truncate(model, n_trees=n_trees), *training, oob=True, alpha=alpha, voting="hard")
+
+    found, line = {}, f"T* = {truth}"
+    for name, rule in RULES.items():
+        n_trees, kept = grown(look, votes.n_trees, rule)
+        counts = np.stack(
+            [np.count_nonzero(by_tree[:, :kept] == each, axis=1) for each in range(votes.counts.shape[1])]
+        )
+        differ = float(np.mean(counts.argmax(axis=0) != labels))
+        found[name] = [n_trees, kept, differ, kept >= truth]
+        line += f"; {name}: {kept} of {n_trees}, {100.0 * differ:.1f} %"
+    print(line, flush=True)
+    return found
+
+
+def print_means(title: str, forests: list[dict[str, list[float]]]) -> None:
+    """A line for each rule."""
+    print(f"{title:28}{'rule':>6}{'grown':>8}{'kept':>8}{'differ: mean':>14}{'median':>9}{'most':>9}{'T* trees':>12}")
+    for name in RULES:
+        n_trees, kept, differ, enough = np.array([one[name] for one in forests]).T
+        shares = "".join(f"{100.0 * of(differ):>7.1f} %" for of in (np.median, np.max))
+        print(
+            f"{'':28}{name:>6}{n_trees.mean():>8.0f}{kept.mean():>8.0f}{100.0 * differ.mean():>12.1f} %{shares}"
+            f"{enough.sum():>6.0f} of {len(enough)}",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Print a line for each forest, and what they come to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--problem", default="interactions", choices=["interactions", "clusters", "bits", "few_of_many"]
+    )
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--alpha", type=float, default=0.97)
+    parser.add_argument("--trees", type=int, default=2000, help="of the large forest")
+    parser.add_argument("--tables", nargs="+", type=Path, help="ordinary forests on these in place of drawn rows")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
-    rng = np.random.default_rng(0)
-    X, y = draw(rng, options.rows)
-    fresh, _ = draw(rng, 20_000)
-    grown: dict[float, list[int]] = {0.5: [], 0.8: []}
-    truths = []
-    for seed in range(options.seeds):
-        settings = {**SETTINGS, "seed": seed}
-        votes = rfsize.tree_outputs(lgb.train(settings, lgb.Dataset(X, y), LARGE), fresh).votes
-        truths.append(rfsize.size(votes, alpha=ALPHA).n_trees)
-        line = f"seed {seed}: T* = {truths[-1]}"
-        for sure, sizes in grown.items():
-            options = {"alpha": ALPHA, "voting": "hard", "min_trees": FIRST_LOOK, "confidence": sure}
-            forest = rfsize.grow(settings, lgb.Dataset(X, y), **options)[0]
-            sizes.append(forest.num_trees())
-            differ = np.mean(rfsize.tree_outputs(forest, fresh).votes.winner() != votes.winner())
-            line += f"; sure={sure}: {sizes[-1]} trees, {differ:.1%} of the labels differ"
-        print(line, flush=True)
-    for sure, sizes in grown.items():
-        print(f"sure={sure}: {np.mean(np.array(sizes) >= np.array(truths)):.0%} of the forests have T* trees")
+    if options.tables is None:
+        generator = np.random.default_rng(0)
+        X, y = getattr(problems, options.problem)(options.rows, generator)
+        fresh, _ = getattr(problems, options.problem)(FRESH, generator)
+        forests = []
+        for seed in range(options.seeds):
+            settings = {**SETTINGS, "objective": "binary", "seed": seed}
+            model = lgb.train(settings, lgb.Dataset(X, y), options.trees)
+            forests.append(by_rules(model, (X, y), fresh, options.alpha))
+        print_means(f"{options.problem}, {options.rows:,} rows", forests)
+        return
+    for path in options.tables:
+        table = pd.read_csv(path)
+        X, y = table.drop(columns="target").to_numpy(), table["target"].astype("category").cat.codes.to_numpy()
+        for framework in ("LightGBM", "XGBoost", "random forest"):
+            forests = []
+            for seed in range(options.seeds):
+                training, (fresh, _) = split(X, y, seed)
+                model = forest(framework, options.trees, seed, columns=0.5).fit(*training)
+                forests.append(by_rules(model, training, fresh, options.alpha))
+            print_means(f"{path.name.split('.')[0]}, {framework}", forests)
 
 
 if __name__ == "__main__":

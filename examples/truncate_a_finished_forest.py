@@ -2,7 +2,7 @@
 Cut a finished forest down
 ==========================
 
-A forest of 1000 trees becomes one of as many as it needs, with rows it was not trained on or without.
+A forest of 1000 trees becomes one of as many as give the same labels, certified by rows that it was not trained on.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from xgboost import XGBClassifier
 import rfsize
 
 X, digit = load_digits(return_X_y=True)
-X_train, X_val, y_train, _ = train_test_split(X, digit >= 5, random_state=0)
+X_train, X_val, y_train, _ = train_test_split(X, digit >= 5, test_size=0.5, random_state=0)
 model = XGBClassifier(
     n_estimators=1,
     num_parallel_tree=1000,
@@ -25,17 +25,23 @@ model = XGBClassifier(
 model.fit(X_train, y_train)
 
 # %%
-# Held-out rows tell how many trees it takes; their labels are not needed. So do the training rows themselves, by their
-# out-of-bag votes. Either way you get a new model of the same type, and yours is not touched.
+# Held-out rows certify how few of the trees give the same labels as all of them; the labels of the rows are not needed.
+# You get a new model of the same type, and yours is not touched.
 
-small = rfsize.truncate(model, X_val, alpha=0.98)
-small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
-
-for votes, forest in (("validation rows", small), ("out-of-bag", small_too)):
-    same = np.mean(forest.predict(X_val) == model.predict(X_val))
-    print(f"{votes}: {forest.num_parallel_tree} of 1000 trees, {same:.1%} the same")
+report = rfsize.size(model, X_val, alpha=0.98, target="forest")
+print(report)
+small = rfsize.truncate(model, n_trees=report)
+same = np.mean(small.predict(X_val) == model.predict(X_val))
+print(f"{small.num_parallel_tree} of 1000 trees, {same:.1%} of the labels are the same")
 
 # %%
-# What was cut away: from T* to 1000 trees the forest would have gone on changing its mind on fewer and fewer rows.
+# What was cut away: from so many trees to 1000 fewer and fewer rows change their label.
 
-rfsize.size(model, X_train, oob=True, alpha=0.98).plot()
+report.plot()
+
+# %%
+# Without fresh rows, the training rows tell by their out-of-bag votes how many trees a forest of this kind needs to
+# give the labels of an unlimited forest. That is T*, an estimate on average over forests.
+
+small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
+print(f"T*(0.98): {small_too.num_parallel_tree} of 1000 trees")

@@ -10,6 +10,7 @@ from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outp
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
+from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.report import Report
@@ -44,6 +45,7 @@ __all__ = [
     "oob_predict_proba",
     "oob_score",
     "select_bagging_fraction",
+    "shrink",
     "size",
     "tree_outputs",
     "truncate",

@@ -88,6 +88,13 @@ class NotConvergedWarning(RfsizeWarning):
     """
 
 
+class NotCertifiedWarning(RfsizeWarning):
+    """The rows certify no fewer trees than the forest has.
+
+    Give more rows that the forest was not trained on, or ask for a lower alpha.
+    """
+
+
 class TrainingRowsWarning(RfsizeWarning):
     """Rows that are given as fresh ones are those that the forest was trained on, as the proof of its bags says.
 

@@ -19,7 +19,10 @@ MOST_LINES = 500
 LONGER = {"rfsize/stopping/table.py": 580, "rfsize/counting/tree_outputs.py": 600}
 
 ESTIMATES = {"exceptions", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
-PIPELINE = {*ESTIMATES, "adapters", "walking", "counting", "stopping", "inference", "sizing", "training"}
+PIPELINE = {
+    *(*ESTIMATES, "adapters", "walking", "counting", "certifying", "stopping", "inference", "sizing", "shrinking"),
+    "training",
+}
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
 OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "exceptions"}
 
@@ -37,9 +40,21 @@ MAY_IMPORT = {
     "adapters": {"voting", "utils", "exceptions"},
     "walking": {"adapters", "voting", "utils", "exceptions"},
     "counting": {"walking", "adapters", "voting", "utils", "exceptions"},
-    "stopping": {"counting", "walking", "adapters", "voting", "reporting", "utils", "exceptions"},
-    "inference": {"counting", "walking", "adapters", "stopping", "voting", "utils", "exceptions"},
-    "sizing": {"counting", "adapters", "estimation", "theory", "voting", "reporting", "utils", "exceptions"},
+    "certifying": {"counting", "adapters", "voting", "utils", "exceptions"},
+    "stopping": {"certifying", "counting", "walking", "adapters", "voting", "reporting", "utils", "exceptions"},
+    "inference": {"counting", "walking", "adapters", "certifying", "stopping", "voting", "utils", "exceptions"},
+    "sizing": {
+        "certifying",
+        "counting",
+        "adapters",
+        "estimation",
+        "theory",
+        "voting",
+        "reporting",
+        "utils",
+        "exceptions",
+    },
+    "shrinking": {"sizing", "certifying", "counting", "adapters", "utils", "exceptions"},
     "training": {"theory", "sizing", "counting", "adapters", "voting", "reporting", "utils", "exceptions"},
     "integrations": set(),
     "integrations.lightgbm": OF_A_FRAMEWORK,

@@ -55,6 +55,13 @@ def at() -> AtHand:
 
 CALLS: dict[str, Callable[[AtHand], object]] = {
     "tree_outputs: sample_weight": lambda at: rfsize.tree_outputs(at.forest, at.fresh, sample_weight=WEIGHTS),
+    "size: method": lambda at: rfsize.size(at.forest, at.fresh, method="smooth", target="forest"),
+    "size: max_rows": lambda at: rfsize.size(at.forest, at.fresh, max_rows=500, target="forest"),
+    "size: confidence": lambda at: rfsize.size(at.forest, at.fresh, confidence=0.9),
+    "truncate: confidence": lambda at: rfsize.truncate(at.forest, at.fresh, confidence=0.9),
+    "truncate to a number: target and confidence": lambda at: rfsize.truncate(
+        at.forest, n_trees=5, target="forest", confidence=0.9
+    ),
     "size outputs: max_rows": lambda at: rfsize.size(rfsize.tree_outputs(at.forest, at.fresh), max_rows=300),
     "size outputs: groups": lambda at: rfsize.size(rfsize.tree_outputs(at.forest, at.fresh), groups="rows"),
     "size: tolerance": lambda at: rfsize.size(at.forest, at.fresh, tolerance=0.1),

@@ -26,7 +26,7 @@ def test_its_example_runs(tmp_path: Path) -> None:
         [sys.executable, "-c", example[1] + checks], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert " of your 500 trees are enough (95 % interval " in done.stdout
+    assert " of your 500 trees are enough (certified, 95 % sure)" in done.stdout
 
 
 def test_what_it_names_is_there() -> None:

@@ -94,8 +94,11 @@ class LightGbm(Integration):
         return TREE_COUNT_NAMES
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        names = {"subsample", *estimator.get_params().keys() & {"bagging_fraction", "bagging", "sub_row"}}
-        return estimator.set_params(**dict.fromkeys(names, fraction))
+        return estimator.set_params(**dict.fromkeys(_fractions(estimator), fraction))
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        named = [float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0]
+        return named[0] if named else None
 
     def demo_forest(self, n_trees: int) -> Any:
         return lgb.LGBMClassifier(
@@ -156,3 +159,9 @@ class LightGbm(Integration):
 
 
 integration = LightGbm()
+
+
+def _fractions(estimator: Any) -> dict[str, Any]:
+    """The parameters of an estimator that name its bagging fraction."""
+    given = estimator.get_params()
+    return {name: given[name] for name in ("bagging_fraction", "bagging", "sub_row", "subsample") if name in given}

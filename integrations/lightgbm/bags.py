@@ -12,8 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from rfsize import _core
-from rfsize.adapters.base import LaidOutBags, Leaves
+from rfsize.adapters.bags import LaidOutBags
 from rfsize.adapters.layout import Layout
+from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,8 +25,8 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
+from rfsize.sizing.sentences import headline
 from rfsize.sizing.sized import noting_copies, report_by
-from rfsize.sizing.told import headline
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn
@@ -36,11 +37,12 @@ class SizeCallback:
     """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
-    ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions and, counts
-    on each row only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
+    ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions, and on
+    each row counts only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
     long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
     until it is 80 % sure (``confidence``) that the forest has T* trees; ``lgb.train`` then returns a booster of
-    ``report_.n_kept`` trees.
+    ``report_.n_kept`` trees: no fewer than give the labels of all trees at hand on a share ``alpha`` of the rows, by
+    those that changed since the last look.
 
     In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
     one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T* of the folds
@@ -60,7 +62,7 @@ class SizeCallback:
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
         agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
-        ends at T* itself.
+        ends at T* itself, but where the labels of so few trees still changed.
     min_trees : int, default 100
         Trees before the first estimate.
     log_every : int, default 0
@@ -82,7 +84,7 @@ class SizeCallback:
     Raises
     ------
     NotAForestError
-        While training, if the booster is not a random forest, or one of no labels, which T*(α) is of.
+        While training, if the booster is not a random forest, or predicts no labels, which T*(α) needs.
     InbagError
         While training, if the bags cannot be rebuilt and proven (GOSS, a GPU).
     ValueError
@@ -114,9 +116,9 @@ class SizeCallback:
     iteration of ``multiclass`` in which the tree of one class alone has splits are not counted, and scores that are
     blurred (by more than a hundredth) are left out where the vote is clear all the same.
 
-    Of more than 10,000 rows only 8 of every 16 of the first 100 trees are read, and then 8 of every 256, to bound the
-    cost; the estimate then rests on fewer votes per row than `rfsize.size` would count. For the same reason the
-    averaged scores of more than 50,000 rows are sized on a part of them.
+    Of more than 10,000 rows only the first 52 trees are read, and then 8 of every 256, to bound the cost; the estimate
+    then rests on fewer votes per row than `rfsize.size` would count. For the same reason the averaged scores of more
+    than 50,000 rows are sized on a part of them.
 
     Beside early stopping, whichever comes first ends the training; this callback is then not called again and
     cannot warn, so look at ``report_.enough``.
@@ -176,7 +178,7 @@ class SizeCallback:
         if forests is None or not forests.can_tell or (self._report and self._report.available == forests.trees):
             return self._report
         try:
-            self._report = forests.report(self.goal)
+            self._report = forests.report(self.goal, lasting=True)
         except FewVotesError as too_few:
             if too_few.enough is None:
                 raise
@@ -307,9 +309,11 @@ class _ForestsInTraining:
         truth = None if self._truth is None else self._truth[0]
         return goal.checked(len(self._each[0].counts), truth, in_training=True)
 
-    def report(self, goal: Goal) -> Report:
-        """The estimate from what has been read so far."""
+    def report(self, goal: Goal, *, lasting: bool = False) -> Report:
+        """The estimate from what has been read so far; further trees change what it tells, unless it is lasting."""
         each = [one.outputs(self._source) for one in self._each]
+        if lasting:
+            each = deepcopy(each)
         outputs = each[0]
         if len(each) > 1:  # folds, whose rows stand one after another
             ends = np.cumsum([len(one) for one in each])

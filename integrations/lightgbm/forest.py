@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import lightgbm as lgb
@@ -10,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
 from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
-from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
+from rfsize.integrations.lightgbm.merging import trees_of, with_trees
+from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
-from rfsize.utils.typing import Bools
+from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 _SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
@@ -53,6 +56,7 @@ class LightGbmForest(Adapter):
             raise NotAForestError(
                 f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
             )
+        self.is_shrunk = SHRUNK_NOTE in self._forest.parameters
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
@@ -73,6 +77,10 @@ class LightGbmForest(Adapter):
             mass=np.concatenate(forest.leaf_count),
             provable=np.repeat(sizes > 1, sizes),
         )
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.booster.model_to_string().encode())
 
     def check(self, X: Any) -> Any:
         if hasattr(X, "num_row"):
@@ -124,6 +132,25 @@ class LightGbmForest(Adapter):
 
     def truncated(self, n_trees: int) -> Any:
         return self.with_booster(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=n_trees)))
+
+    def of_members(self, members: Int64s, raw: Floats | None) -> Any:
+        text = self.booster.model_to_string()
+        stored, trees = trees_of(text), np.arange(self.leaves.offset.size).reshape(self.leaves.offset.shape)[members]
+        if "\nparameters:\n" not in text:
+            raise NotAForestError(
+                "the LightGBM model's text has no parameters, among which a shrunken forest is marked: give the model "
+                "as lightgbm.train or Booster.save_model made it"
+            )
+        kept = [
+            stored[tree] if raw is None else self._rescored(stored[tree], tree, raw) for tree in trees.ravel().tolist()
+        ]
+        return self.with_booster(lgb.Booster(model_str=with_trees(text, kept, SHRUNK_NOTE)))
+
+    def _rescored(self, text: str, tree: int, raw: Floats) -> str:
+        """The text of a tree with other values of its leaves."""
+        first = int(self.leaves.offset.ravel()[tree])
+        values = raw[first : first + self._forest.leaf_value[tree].size]
+        return re.sub(r"(?m)^leaf_value=.*$", f"leaf_value={' '.join(map(repr, values.tolist()))}", text, count=1)
 
     def with_booster(self, booster: lgb.Booster) -> Any:
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""

@@ -58,19 +58,25 @@ def check_alike(forest: ForestText, other: ForestText) -> None:
 
 def _joined(texts: Sequence[str], forests: Sequence[ForestText]) -> str:
     """The model text of all trees, under the first one's header and parameters."""
-    trees = [tree for text in texts for tree in _trees(text)]
+    trees = [tree for text in texts for tree in trees_of(text)]
+    knows_bags = forests[0].parameters and all(forest.parameters for forest in forests)
+    note = bags_note([block for forest in forests for block in forest.blocks()]) if knows_bags else None
+    return with_trees(texts[0], trees, note)
+
+
+def with_trees(text: str, trees: Sequence[str], note: str | None) -> str:
+    """A model text with other trees, and with a note in place of the one on its bags."""
     numbered = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
-    head = texts[0].partition("\ntree_sizes=")[0]
+    head = text.partition("\ntree_sizes=")[0]
     sizes = " ".join(str(len(tree.encode())) for tree in numbered)
-    tail = texts[0].partition("\nend of trees\n")[2]
-    if forests[0].parameters and all(forest.parameters for forest in forests):
-        note = bags_note([block for forest in forests for block in forest.blocks()])
+    tail = text.partition("\nend of trees\n")[2]
+    if note is not None:
         tail = re.sub(rf"^\[{BAGS_NOTE}.*\n", "", tail, flags=re.MULTILINE)
         tail = tail.replace("\nparameters:\n", f"\nparameters:\n[{note}: ]\n", 1)
     return f"{head}\ntree_sizes={sizes}\n\n{''.join(numbered)}end of trees\n{tail}"
 
 
-def _trees(text: str) -> list[str]:
+def trees_of(text: str) -> list[str]:
     """Text of each tree, less its number."""
     start, stop = text.index("\nTree=0\n") + 1, text.index("\nend of trees\n") + 1
     return re.split(r"^Tree=[0-9]+\n", text[start:stop], flags=re.MULTILINE)[1:]

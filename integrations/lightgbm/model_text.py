@@ -176,6 +176,9 @@ def bags_note(blocks: list[tuple[int, int]]) -> str:
     return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
 
 
+# The same of a forest that was shrunk.
+SHRUNK_NOTE = "rfsize_shrunk"
+
 _READ_OF_HEADER = ("num_class", "num_tree_per_iteration", "feature_infos")
 _OBJECTIVES = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from lightgbm.basic import _ConfigAliases
@@ -56,9 +57,14 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 _BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
 
 
+@cache  # a callback asks after each tree
+def _decides_bags(name: str) -> bool:
+    return _BAGGING_NAMES.fullmatch(name) is not None
+
+
 def bagging(params: dict[str, Any]) -> dict[str, Any]:
     """The parameters that decide the bags, under the names the user gave them."""
-    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
+    return {name: value for name, value in params.items() if _decides_bags(name)}
 
 
 def exact_fractions(params: dict[str, Any]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,21 +31,19 @@ from rfsize.integrations.lightgbm.score_noise import (
 )
 from rfsize.utils.pieces import pieces_of
 from rfsize.utils.typing import Bools, Floats
+from rfsize.utils.words import in_percent
 from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
-# Reading a tree's votes from many rows costs about half of training it, so then half of the first trees are read, and
-# after them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read in
-# runs, because a tree's score is told by the predictions before and after it.
+# Reading a tree's votes from many rows costs a third of training it, so then only the first trees are read, and after
+# them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read one after
+# another, because a tree's score is told by the predictions before and after it.
 _FEW_ROWS = 10_000
 
 
-_FIRST_TREES, _READ_AT_ONCE = 100, 8
-
-
-_FIRST_RUN, _RUN = 16, 256
+_FIRST_TREES, _READ_AT_ONCE, _RUN = 52, 8, 256
 
 
 # Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
@@ -145,6 +142,7 @@ class TrainingVoteReader:
         self.scores = Scores.nothing(len(rows), n_outputs)
         self._in_blocks = rows_in_blocks(len(rows), n_classes, n_outputs)
         self._blocks = TreeBlocks.nothing(rows[self._in_blocks], n_classes, n_outputs)
+        self._undealt: list[tuple[NDArray[Any], ...]] = []
         # Trees, and the mean of their scores, when the predictions were last looked at.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[Newest, Bools] | None = None
@@ -202,18 +200,19 @@ class TrainingVoteReader:
 
     @property
     def blocks(self) -> TreeBlocks:
-        """What blocks of the trees read say of some of the rows that are scored."""
+        """What blocks of the trees read say of some of the rows that are scored; further trees change it."""
+        self._deal()
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
-        return deepcopy(replace(self._blocks, counts=counts, scores=scores))  # which further trees leave as it is
+        return replace(self._blocks, counts=counts, scores=scores)
 
     def outputs(self, source: str) -> TreeOutputs:
-        """What has been read so far, a copy, which further trees leave as it is."""
+        """What has been read so far; further trees change it, where it is not copied."""
         votes = Votes(self.counts.T, n_trees=self.trees, threshold=self._threshold) if len(self.counts) else None
         return TreeOutputs(
             len(self.asked),
             self.trees,
             votes,
-            Scores.stacked([self.scores]),
+            self.scores,
             self.blocks,
             link=self.link,
             cut=self.cut,
@@ -230,8 +229,7 @@ class TrainingVoteReader:
 
     def _is_read(self, tree: int) -> bool:
         few_rows = len(self.asked) <= _FEW_ROWS
-        run = _FIRST_RUN if tree < _FIRST_TREES else _RUN
-        return self._every_tree or few_rows or tree % run < _READ_AT_ONCE
+        return self._every_tree or few_rows or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
 
     @property
     def reads_training_rows(self) -> bool:
@@ -325,7 +323,7 @@ class TrainingVoteReader:
     def _refuse_to_leave_out(self, lost: Bools, but_for: float = 0.0) -> None:
         if lost.mean() > but_for:
             raise ValueError(
-                f"on {lost.mean():.2%} of the rows the votes of single trees cannot be read from what LightGBM "
+                f"on {in_percent(lost.mean())} of the rows the votes of single trees cannot be read from what LightGBM "
                 "predicts: where a class is rare it rounds to certainty, and where no tree says yes to its class, all "
                 "classes are level but for the last bits. Let the Dataset keep its rows (free_raw_data=False), or "
                 "train first, then rfsize.size(model, X, oob=True)"
@@ -356,8 +354,16 @@ class TrainingVoteReader:
         self.asked += may_count
         score, may_score = newest.score[:, self.scored].T / self.link.slope, (may_count & sharp)[self.scored]
         self.scores.add(score, may_score)
-        rows = self._blocks.rows
-        self._blocks.add(vote[rows], may_count[rows], score[self._in_blocks], may_score[self._in_blocks])
+        some, rows = self._in_blocks, self._blocks.rows
+        self._undealt.append((vote[rows], may_count[rows], score[some], may_score[some]))
+        if len(self._undealt) == _READ_AT_ONCE:
+            self._deal()
+
+    def _deal(self) -> None:
+        """Add the trees read last to the blocks."""
+        if self._undealt:
+            self._blocks.add(*map(np.stack, zip(*self._undealt, strict=True)))
+            self._undealt.clear()
 
     def prove_newest(self) -> None:
         """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.

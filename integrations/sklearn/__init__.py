@@ -25,7 +25,7 @@ from rfsize.integrations.sklearn.adaboost import BoostedTrees
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.integrations.sklearn.model_files import read_model, write_model
-from rfsize.integrations.sklearn.warm_start import SklearnTrainer, with_fraction
+from rfsize.integrations.sklearn.warm_start import SklearnTrainer, fraction_of, with_fraction
 from rfsize.utils.tags import is_regression
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)
@@ -58,6 +58,9 @@ class ScikitLearn(Integration):
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         return with_fraction(estimator, fraction, n_rows)
 
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        return fraction_of(estimator, n_rows)
+
     def trainer_of(self, adapter: Any, X: Any, y: Any, sample_weight: Any) -> SklearnTrainer:
         return SklearnTrainer(adapter, X, y, sample_weight)
 
@@ -79,7 +82,8 @@ def _check_classes(classes: Any) -> None:
     if np.ndim(classes[0]) > 0:
         raise NotAForestError("the ensemble predicts several labels at once; train one for each")
     if len(classes) < 2:
-        raise NotAForestError(f"the ensemble knows one class only, {classes[0]!r}: there is nothing to vote on")
+        (only,) = classes.tolist()
+        raise NotAForestError(f"the ensemble knows one class only, {only!r}: there is nothing to vote on")
 
 
 def _check_regressor(model: Any, of_trees: bool) -> None:

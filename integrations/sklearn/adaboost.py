@@ -69,7 +69,8 @@ class BoostedTrees(SklearnForest):
 
 def _check_kind(model: Any) -> None:
     if len(model.classes_) < 2:
-        raise NotAForestError(f"the ensemble knows one class only, {model.classes_[0]!r}: there is nothing to vote on")
+        (only,) = model.classes_.tolist()
+        raise NotAForestError(f"the ensemble knows one class only, {only!r}: there is nothing to vote on")
     if getattr(model, "algorithm", "SAMME") == "SAMME.R":
         raise NotAForestError(
             "AdaBoost by algorithm='SAMME.R' sums logarithms of probabilities: its members have no fixed weights, and "

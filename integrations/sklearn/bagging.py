@@ -8,7 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Leaves
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import TreeTable
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns

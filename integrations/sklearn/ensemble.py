@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
-from rfsize.utils.typing import Bools, Floats
+from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
 
@@ -23,6 +25,10 @@ _OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
 
 
 _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
+
+
+SHRUNK = "rfsize_shrunk_"
+"""An attribute of an ensemble that was shrunk."""
 
 
 class SklearnBags(Bags):
@@ -96,6 +102,7 @@ class SklearnEnsemble(Adapter):
     def __init__(self, model: Any) -> None:
         self.booster = model
         self.n_trees = len(model.estimators_)
+        self.is_shrunk = hasattr(model, SHRUNK)
         self.n_features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.feature_names = None if names is None else [str(name) for name in names]
@@ -147,14 +154,18 @@ class SklearnEnsemble(Adapter):
         return part_of(self.booster, slice(n_trees))
 
 
-def part_of(model: Any, members: slice) -> Any:
+def part_of(model: Any, members: slice | Int64s) -> Any:
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
     if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
         model._seeds = model._seeds[:0]  # which members they belong to is not known
     for name in _OF_EACH & vars(model).keys():
-        setattr(model, name, getattr(model, name)[members])
+        of_all = getattr(model, name)
+        if isinstance(members, slice) or isinstance(of_all, np.ndarray):
+            setattr(model, name, of_all[members])
+        else:
+            setattr(model, name, [of_all[member] for member in members])
     model.n_estimators = len(model.estimators_)
     return model
 

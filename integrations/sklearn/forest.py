@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,21 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from rfsize.adapters.base import Leaves
 from rfsize.adapters.identical import refuse_identical
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnBags, SklearnEnsemble, as_array, some_columns
+from rfsize.integrations.sklearn.ensemble import (
+    BAGGING,
+    SHRUNK,
+    SklearnBags,
+    SklearnEnsemble,
+    as_array,
+    part_of,
+    some_columns,
+)
 from rfsize.integrations.sklearn.leaf_labels import leaf_labels
 from rfsize.utils.tags import allows_nan
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Floats, Int64s
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
 _OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
@@ -68,13 +77,21 @@ class SklearnForest(SklearnEnsemble):
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         if not isinstance(self.booster, BAGGING):
-            return np.asarray(self.booster.apply(X))[:, :, None]
+            return np.asarray(self._asked_for(X).apply(X))[:, :, None]
         X = as_array(X)
         index = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
             delayed(tree.apply)(some_columns(X, features))
             for tree, features in zip(self.booster.estimators_, self._features, strict=True)
         )
         return np.stack(index, axis=1)[:, :, None]
+
+    def _asked_for(self, X: Any) -> Any:
+        """The forest, for rows without names without its own: scikit-learn would warn of them at each block of rows."""
+        if hasattr(X, "columns") or self.feature_names is None:
+            return self.booster
+        unnamed = copy.copy(self.booster)
+        del unnamed.feature_names_in_
+        return unnamed
 
     def leaf_votes(self, threshold: float) -> NDArray[Any]:
         # Each tree's own argmax, whatever rounding makes of a tie.
@@ -102,6 +119,25 @@ class SklearnForest(SklearnEnsemble):
             value=self._node_values if threshold == 0.5 else self._node_values[:, 1:],
             vote=self.leaf_votes(threshold).astype(np.uint16),
         )
+
+    def of_members(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
+        model = part_of(self.booster, members)
+        if raw is not None:
+            model.estimators_ = [self._rescored(int(member), raw) for member in members]
+        setattr(model, SHRUNK, True)
+        return model
+
+    @property
+    def refits(self) -> bool:
+        # Shares of classes lie between 0 and 1: cut off there, refitted ones lean to the middle, which costs log loss.
+        return not self.classes.size
+
+    def _rescored(self, member: int, raw: Floats) -> Any:
+        """A copy of a regression tree with other values at its leaves."""
+        tree = copy.deepcopy(self.booster.estimators_[member])
+        first, is_leaf = int(self.leaves.offset[member, 0]), tree.tree_.children_left == -1
+        tree.tree_.value[is_leaf, 0, 0] = raw[first : first + tree.tree_.node_count][is_leaf]
+        return tree
 
     def _joined(self, name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in self._trees])

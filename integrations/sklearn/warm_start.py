@@ -97,6 +97,15 @@ def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
     return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
 
 
+def fraction_of(estimator: Any, n_rows: int) -> float | None:
+    """See `Integration.fraction_of`; of all rows drawn without replacement none."""
+    drawn = estimator.max_samples
+    ratio = 1.0 if drawn is None else float(drawn) / (n_rows if isinstance(drawn, Integral) else 1.0)
+    if estimator.bootstrap:
+        return ratio / (1.0 + ratio)
+    return ratio if ratio < 1.0 else None
+
+
 class SklearnInTraining(ForestInTraining):
     """An ensemble that takes more members: with a fixed ``random_state``, those that a single fit would give it.
 

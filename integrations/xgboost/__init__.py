@@ -18,7 +18,8 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
-from rfsize.integrations.xgboost.forest import XgboostForest, boosted, booster_of, tree_count_parameter
+from rfsize.integrations.xgboost.forest import XgboostForest, booster_of, tree_count_parameter
+from rfsize.integrations.xgboost.independent import boosted
 from rfsize.integrations.xgboost.merging import merged
 from rfsize.integrations.xgboost.model_files import read_model
 from rfsize.integrations.xgboost.model_json import VERSION, VOTING
@@ -134,6 +135,10 @@ class Xgboost(Integration):
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         return estimator.set_params(subsample=fraction)
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        named = estimator.get_params().get("subsample")
+        return float(named) if named is not None and 0.0 < named < 1.0 else None
 
     def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
         return held_on_workers(X)

@@ -14,23 +14,24 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import (
-    MOST_FEATURES,
     damage_refused,
     number,
     refuse,
-    whole_number,
 )
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_truth
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import (
     DrawnBags,
     XgboostBags,
     can_be_of,
+    forget,
     possible_seeds,
     remember,
     remembered,
@@ -46,16 +47,14 @@ from rfsize.integrations.xgboost.first_round import (
     refuse_other_starts,
     start_of,
 )
+from rfsize.integrations.xgboost.independent import check_forest, in_one_round
 from rfsize.integrations.xgboost.learning_rate import are_alike, learning_rate, shrinking, was_sampled
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
     VOTING,
     assembled,
-    check,
-    check_head,
     check_names,
-    check_trees,
     conventions,
     document,
     leaf_values,
@@ -63,6 +62,7 @@ from rfsize.integrations.xgboost.model_json import (
     reason,
     scores_per_leaf,
     tree_table,
+    with_leaf_values,
 )
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, sample_weights, share
@@ -72,6 +72,9 @@ from rfsize.voting.links import Link
 _COARSE = 0.01
 
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
+
+# An attribute, which files keep, of a forest that was shrunk.
+SHRUNK = "rfsize_shrunk"
 
 
 class XgboostForest(Adapter):
@@ -109,7 +112,7 @@ class XgboostForest(Adapter):
         if not was_sampled(config["tree_train_param"]):
             stored = learner["gradient_booster"]["model"]["trees"]
             of_members = ([stored[tree] for tree in trees] for trees in self.tree_of)
-            refuse_identical(of_members, are_alike, _in_one_round(model))
+            refuse_identical(of_members, are_alike, in_one_round(model))
         self.n_features = int(learner["learner_model_param"]["num_feature"])
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
@@ -120,9 +123,10 @@ class XgboostForest(Adapter):
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
         self.leaves = _leaf_table(learner, self.tree_of, self._margins)
+        self.is_shrunk = self.booster.attr(SHRUNK) is not None
         self._start, nodes = start_of(learner, self._margins), Nodes.of(learner)
-        self._gradient = gradients(nodes)
-        if self._start is not None:
+        self._gradient = None if self.is_shrunk else gradients(nodes)  # which leaves that were refitted have none of
+        if self._start is not None and not self.is_shrunk:
             refuse_other_starts(self._start, nodes, self._gradient)
         self._children = [
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
@@ -146,6 +150,10 @@ class XgboostForest(Adapter):
     def _config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
         return config
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.booster.save_raw("ubj"))
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         return self.arranged(self.booster.predict(self.matrix(X), pred_leaf=True))
@@ -353,6 +361,36 @@ class XgboostForest(Adapter):
             remember(booster, drawn._replace(tree_seed=drawn.tree_seed[kept.T.ravel()]))
         return self.with_booster(booster)
 
+    def of_members(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
+        kept = self.tree_of[members]
+        booster = assembled([(self.booster, kept)])
+        if raw is not None:
+            booster = with_leaf_values(booster, self._values_of(members, raw))
+        forget(booster)
+        booster.set_attr(**{SHRUNK: "1"})
+        return self.with_booster(booster)
+
+    def _values_of(self, members: Int64s, raw: NDArray[Any]) -> list[NDArray[np.float32]]:
+        """What the nodes of some members add to the margin, tree by tree in the order of the booster."""
+        added = self._added(raw, len(members))
+        firsts = self.leaves.offset[members].T.ravel()
+        return [
+            added[first : first + len(self._children[tree][0])]
+            for first, tree in zip(firsts, self.tree_of[members].T.ravel(), strict=True)
+        ]
+
+    def _added(self, raw: NDArray[Any], n_members: int) -> NDArray[np.float32]:
+        """What leaves with these scores add to the margin, each in one of so many members."""
+        return ((raw - self._margin_of_leaf) / n_members).astype(np.float32)
+
+    def as_stored(self, raw: Floats, n_members: int) -> NDArray[Any]:
+        return np.asarray(self._margin_of_leaf + self._added(raw, n_members) * np.float32(n_members))
+
+    @property
+    def _margin_of_leaf(self) -> NDArray[np.float32]:
+        """Where the tree of each leaf begins."""
+        return self._margins if self.leaves.raw.ndim > 1 else self._margins[self._output_of_leaf]
+
     def with_booster(self, booster: xgb.Booster) -> Any:
         """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
         if self._model is self.booster:
@@ -389,77 +427,6 @@ def tree_count_parameter(estimator: Any) -> str:
     """
     kinds = {kind.__name__ for kind in type(estimator).__mro__}
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
-
-
-def boosted(found: str, model: Any) -> NotAForestError:
-    """What to say of a model whose trees are, or would be, those of several rounds."""
-    return NotAForestError(
-        f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
-        f"round, as {_in_one_round(model)} does"
-    )
-
-
-def _in_one_round(model: Any) -> str:
-    """What trains a forest in the way that ``model`` was trained, to be copied."""
-    if isinstance(model, xgb.XGBModel):
-        kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
-        return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
-    forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
-    return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
-
-
-def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> None:
-    """That a document is whole, and of a forest that is read; ``model``, if there is one, holds it.
-
-    Raises
-    ------
-    NotAForestError
-        If it is not.
-    """
-    _refuse_other_models(learner, model)
-    _refuse_other_objectives(learner["objective"]["name"], casts_votes)
-    check(learner)
-
-
-def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
-    check_head(learner)
-    kind = learner["gradient_booster"]["name"]
-    stored = learner["gradient_booster"].get("model")
-    if isinstance(stored, dict) and "weight_drop" in stored:  # since 3.4 XGBoost calls a dart a gbtree as well
-        kind = "dart"
-    if kind != "gbtree":
-        raise NotAForestError(
-            f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: leave booster out, "
-            f"and train them in one round, as {_in_one_round(model)} does"
-        )
-    check_trees(learner)
-    forest = learner["gradient_booster"]["model"]
-    rounds = len(forest["iteration_indptr"]) - 1
-    if rounds < 1 or not forest["trees"]:
-        raise NotAForestError("the XGBoost model has no trees: train it first")
-    if rounds > 1:
-        raise boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
-    if forest["iteration_indptr"] != [0, len(forest["trees"])]:
-        refuse(f"its one round has the trees {forest['iteration_indptr']} of {len(forest['trees'])}")
-    if whole_number(learner["learner_model_param"].get("num_target", 1), "num_target", 0, MOST_FEATURES) > 1:
-        raise NotAForestError("the forest predicts several labels at once; train one forest for each")
-
-
-def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
-    if objective == "binary:logitraw":
-        raise NotAForestError(
-            "the forest's objective is 'binary:logitraw'; train with 'binary:logistic', the same trees"
-        )
-    if objective not in LINKS:
-        raise NotAForestError(
-            f"the forest's objective is '{objective}', whose trees cast no votes, and whose predictions are not read "
-            f"either; rfsize sizes classification and regression forests ({', '.join(sorted(LINKS))})"
-        )
-    if casts_votes and objective not in VOTING:
-        raise NotAForestError(
-            f"the forest's objective is '{objective}', whose trees cast no votes: size it by what it predicts, with "
-            f"metric='scores' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
-        )
 
 
 def _leaf_table(learner: dict[str, Any], tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:

@@ -320,6 +320,38 @@ def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
     return booster
 
 
+def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]) -> xgb.Booster:
+    """A new booster whose trees have these values at their nodes, of which those at leaves count.
+
+    Parameters
+    ----------
+    values : sequence of ndarray, shape (n_nodes,), or (n_nodes, n_classes) where one tree scores all classes
+        Of each tree, in the order of the booster.
+    """
+    result = document(booster)
+    forest = result["learner"]["gradient_booster"]["model"]
+    forest["trees"] = [_with_values(tree, of) for tree, of in zip(forest["trees"], values, strict=True)]
+    new = xgb.Booster()
+    new.load_model(bytearray(json.dumps(result).encode()))
+    new.load_config(booster.save_config())
+    return new
+
+
+def _with_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[str, Any]:
+    leaf = np.asarray(tree["left_children"]) == -1
+    changed = dict(tree)
+    names = ("split_conditions", "base_weights") if values.ndim == 1 else ("base_weights",)
+    for name in names:
+        found = _floats(tree, name).reshape(values.shape)
+        found[leaf] = values[leaf]
+        changed[name] = found.ravel().astype(np.float64).tolist()
+    if "leaf_weights" in tree:
+        by_number = _floats(tree, "leaf_weights").reshape(-1, values.shape[1])
+        by_number[np.asarray(tree["right_children"])[leaf]] = values[leaf]
+        changed["leaf_weights"] = by_number.ravel().astype(np.float64).tolist()
+    return changed
+
+
 def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
     """The tree with its leaves weighing ``scale`` times as much."""
     leaf, width = np.asarray(tree["left_children"]) == -1, int(tree["tree_param"]["size_leaf_vector"])

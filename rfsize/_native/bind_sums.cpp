@@ -47,6 +47,49 @@ void bind_counting(nb::module_& m) {
         },
         nb::arg("leaf"), nb::arg("may_vote"), nb::arg("raw"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
     m.def(
+        "add_scores",
+        [](const Array<const double, 2>& score, const Array<const bool, 1>& may_score,
+           const Array<std::int32_t, 1>& asked, const Array<double, 2>& mean, const Array<double, 2>& scatter) {
+            const std::size_t n_rows = score.shape(0), n_scores = score.shape(1);
+            may_score.expect({n_rows}, "may_score");
+            asked.expect({n_rows}, "asked");
+            mean.expect({n_rows, n_scores}, "mean");
+            scatter.expect({n_rows, n_scores * (n_scores + 1) / 2}, "scatter");
+            Released released;
+            add_scores(score.matrix(), may_score.span(), asked.span(), mean.matrix(), scatter.matrix());
+        },
+        nb::arg("score"), nb::arg("may_score"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
+    m.def(
+        "add_to_blocks",
+        [](const Array<const std::int16_t, 2>& vote, const Array<const bool, 2>& may_vote,
+           const Array<const double, 3>& score, const Array<const bool, 2>& may_score, std::size_t block,
+           const Array<std::int32_t, 3>& votes, const Array<double, 3>& total, const Array<double, 3>& squares,
+           const Array<std::int32_t, 3>& asked, const Array<double, 3>& first) {
+            const std::size_t n_trees = score.shape(0), n_rows = score.shape(1), n_scores = score.shape(2);
+            const std::size_t n_blocks = votes.shape(1), n_first = first.shape(1), n_cells = n_rows * n_blocks;
+            vote.expect({n_trees, n_rows}, "vote");
+            may_vote.expect({n_trees, n_rows}, "may_vote");
+            may_score.expect({n_trees, n_rows}, "may_score");
+            expect(block < n_blocks, "there is no such block");
+            votes.expect({n_rows, n_blocks, votes.shape(2)}, "votes");
+            total.expect({n_rows, n_blocks, n_scores}, "total");
+            squares.expect({n_rows, n_blocks, n_scores}, "squares");
+            asked.expect({n_rows, n_blocks, 1}, "asked");
+            first.expect({n_rows, n_first, n_scores}, "first");
+            Released released;
+            add_to_blocks({n_trees, n_rows, n_scores, vote.data(), may_vote.data(), score.data(), may_score.data()},
+                          block,
+                          {n_blocks,
+                           n_first,
+                           {votes.data(), n_cells, votes.shape(2)},
+                           {total.data(), n_cells, n_scores},
+                           {squares.data(), n_cells, n_scores},
+                           asked.span(),
+                           {first.data(), n_rows * n_first, n_scores}});
+        },
+        nb::arg("vote"), nb::arg("may_vote"), nb::arg("score"), nb::arg("may_score"), nb::arg("block"),
+        nb::arg("votes"), nb::arg("total"), nb::arg("squares"), nb::arg("asked"), nb::arg("first"));
+    m.def(
         "add_at_leaves",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& seen,
            const Array<const double, 3>& value, const Array<double, 1>& total) {

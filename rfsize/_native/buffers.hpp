@@ -31,6 +31,8 @@ constexpr auto dtype_name() {
         return nb::detail::const_name("numpy.int8");
     else if constexpr (std::is_same_v<Plain, std::uint8_t>)
         return nb::detail::const_name("numpy.uint8");
+    else if constexpr (std::is_same_v<Plain, std::int16_t>)
+        return nb::detail::const_name("numpy.int16");
     else if constexpr (std::is_same_v<Plain, std::uint16_t>)
         return nb::detail::const_name("numpy.uint16");
     else if constexpr (std::is_same_v<Plain, std::int32_t>)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -101,6 +102,72 @@ inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>&
         asked[i] = static_cast<std::int32_t>(n);
         mean[i][0] = middle;
         scatter[i][0] = squares;
+    }
+}
+
+// Votes and scores of trees, one tree's rows after those of the tree before, and where they count.
+struct MoreTrees {
+    std::size_t n_trees, n_rows, n_scores;
+    const std::int16_t* vote;
+    const bool* may_vote;
+    const double* score;
+    const bool* may_score;
+};
+
+// Count the scores of one more tree, as `Scores.add` does, by Welford's update.
+inline void add_scores(const Matrix<const double>& score, std::span<const bool> may_score,
+                       std::span<std::int32_t> asked, const Matrix<double>& mean, const Matrix<double>& scatter) {
+    const std::size_t n_scores = mean.columns;
+    std::vector<double> away(n_scores), left(n_scores);
+    for (std::size_t i = 0; i < score.rows; ++i) {
+        if (!may_score[i]) continue;
+        const auto n = static_cast<double>(++asked[i]);
+        for (std::size_t k = 0; k < n_scores; ++k) {
+            away[k] = score[i][k] - mean[i][k];
+            const double step = away[k] / n;
+            mean[i][k] += step;
+            left[k] = away[k] - step;  // deviation from the new mean
+        }
+        std::size_t pair = 0;
+        for (std::size_t k = 0; k < n_scores; ++k)
+            for (std::size_t other = k; other < n_scores; ++other) scatter[i][pair++] += away[k] * left[other];
+    }
+}
+
+// What blocks of trees say of rows, as `TreeBlocks` has it: the blocks of a row stand after those of the row before,
+// and so do the scores of its first trees.
+struct DealtTrees {
+    std::size_t n_blocks, n_first;
+    Matrix<std::int32_t> votes;
+    Matrix<double> total, squares;
+    std::span<std::int32_t> asked;
+    Matrix<double> first;
+};
+
+// Count what more trees say, the first of them in `block` and each in the block after. A row's blocks are far from
+// those of the next, so that trees by the run cost little more than one.
+inline void add_to_blocks(const MoreTrees& trees, std::size_t block, const DealtTrees& dealt) {
+    for (std::size_t i = 0; i < trees.n_rows; ++i) {
+        const auto asked = dealt.asked.subspan(i * dealt.n_blocks, dealt.n_blocks);
+        auto n_asked = static_cast<std::size_t>(std::reduce(asked.begin(), asked.end()));
+        for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
+            const std::size_t of = tree * trees.n_rows + i, own = (block + tree) % dealt.n_blocks;
+            const std::size_t at = i * dealt.n_blocks + own;
+            if (trees.may_vote[of] && dealt.votes.columns > 0) {
+                const auto vote = static_cast<std::uint64_t>(trees.vote[of]);
+                if (vote >= dealt.votes.columns) throw std::out_of_range("a vote is for no class");
+                ++dealt.votes[at][vote];
+            }
+            if (!trees.may_score[of]) continue;
+            ++asked[own];
+            for (std::size_t k = 0; k < trees.n_scores; ++k) {
+                const double score = trees.score[of * trees.n_scores + k];
+                dealt.total[at][k] += score;
+                dealt.squares[at][k] += score * score;
+                if (n_asked < dealt.n_first) dealt.first[i * dealt.n_first + n_asked][k] = score;
+            }
+            ++n_asked;
+        }
     }
 }
 

@@ -39,7 +39,7 @@ public:
             last *= STAGES_GROW;
         }
         if (member == forest_.n_members()) return;
-        Alone alone(forest_, std::min(together_ * forest_.n_outputs(), forest_.n_trees()));
+        RowAlone alone(forest_, std::min(together_ * forest_.n_outputs(), forest_.n_trees()));
         for (std::size_t j = 0; j < n; ++j) ask_alone(std::span(going_).subspan(j, 1), member, alone);
     }
 
@@ -50,14 +50,14 @@ private:
     const Forest& forest_;
     const std::uint16_t* q_;
     Rule& rule_;
-    std::optional<Group> group_;
+    std::optional<RowsTogether> group_;
     std::vector<std::uint32_t> going_;
     // Members that a row asks at once; where it may stop, those beyond its stop are asked in vain.
     std::size_t together_ = std::max<std::size_t>(1, (Rule::stops ? 16 : AT_ONCE) / forest_.n_outputs());
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
-        Group& group = *group_;  // NOLINT(bugprone-unchecked-optional-access): made where rows are many
+        RowsTogether& group = *group_;  // NOLINT(bugprone-unchecked-optional-access): made where rows are many
         group.take(some);
         rule_.enter(some);
         std::vector<std::uint32_t> kept(some.size());
@@ -93,7 +93,7 @@ private:
     }
 
     // Take one row to its answer, several members at a time; those beyond it do not count.
-    void ask_alone(std::span<const std::uint32_t> row, std::size_t member, Alone& alone) {
+    void ask_alone(std::span<const std::uint32_t> row, std::size_t member, RowAlone& alone) {
         const std::size_t n_outputs = forest_.n_outputs(), n_members = forest_.n_members();
         alone.take(q_ + row[0] * forest_.n_columns());
         rule_.enter(row);

@@ -15,9 +15,9 @@ namespace rfsize {
 inline constexpr std::size_t AT_ONCE = 512;
 
 // Takes one row down several trees at once.
-class Alone {
+class RowAlone {
 public:
-    Alone(const Forest& forest, std::size_t most)
+    RowAlone(const Forest& forest, std::size_t most)
         : forest_(forest),
           row_(forest.has_short_nodes() ? 0 : most),
           place_(std::make_unique_for_overwrite<std::uint32_t[]>(most)),
@@ -69,9 +69,9 @@ private:
 };
 
 // Rows that go down trees together, up to TOGETHER of them.
-class Group {
+class RowsTogether {
 public:
-    Group(const Forest& forest, const std::uint16_t* q, std::size_t most)
+    RowsTogether(const Forest& forest, const std::uint16_t* q, std::size_t most)
         : forest_(forest),
           q_(q),
           has_columns_(most >= FEWEST),

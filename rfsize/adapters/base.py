@@ -7,19 +7,19 @@ counting votes and proving bags are then the same for all of them.
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.bags import Bags, LaidOutBags, WholeBags
 from rfsize.adapters.columns import rows_for
 from rfsize.adapters.layout import Layout
-from rfsize.adapters.leaf_labels import LeafLabels
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import (
     InbagError,
@@ -28,7 +28,7 @@ from rfsize.exceptions import (
     SharedBagsWarning,
     ShrunkenScoresWarning,
 )
-from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
 from rfsize.voting.links import Link
@@ -38,58 +38,6 @@ PREDICTIONS = ("labels", "class numbers", "probabilities", "numbers")
 
 # The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
 Voter = Callable[[NDArray[Any]], NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Leaves:
-    """The leaves of all trees in one flat table.
-
-    A *member* is what casts one vote: one tree, or the K trees of one iteration of a multiclass forest,
-    each of which scores one class. A member that is no tree has a leaf for each class that it may answer.
-
-    Attributes
-    ----------
-    offset : ndarray of int64, shape (n_members, n_outputs)
-        Where each tree's leaves begin in the table; ``n_outputs`` is 1 for two classes, else K.
-    score : ndarray of float, shape (n_leaves,) or (n_leaves, n_classes)
-        What the leaf's tree predicts alone: for two classes the probability of class 1, else the score
-        of its class, or of every class where one tree scores all of them.
-    raw : ndarray of float, same shape
-        The score before the link.
-    mass : ndarray of float, shape (n_leaves,)
-        The training rows that the model says reached the leaf: their number, or their summed hessian.
-    provable : ndarray of bool, shape (n_leaves,)
-        Whether ``mass`` can be compared with rebuilt bags.
-    """
-
-    offset: Int64s
-    score: NDArray[np.floating[Any]]
-    raw: NDArray[np.floating[Any]]
-    mass: Floats
-    provable: Bools
-
-    @property
-    def n_scores(self) -> int:
-        """Scores of a member: 1, or one for each class."""
-        return self.raw.shape[1] if self.raw.ndim > 1 else self.offset.shape[1]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the leaves' scores in the order of the trees, by which a forest is told from others."""
-        found = hashlib.sha256(str(self.raw.shape).encode())
-        for array in (self.offset, self.raw):
-            found.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
-        return found.hexdigest()
-
-    def raw_scores(self, leaf: NDArray[Any]) -> NDArray[np.floating[Any]]:
-        """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
-        return self.raw[leaf[:, :, 0]] if self.raw.ndim > 1 else self.raw[leaf]
-
-    def tree_of_leaf(self) -> Int64s:
-        """Flat index (member-major) of the tree that each leaf belongs to."""
-        order = np.argsort(self.offset, axis=None)
-        ends = np.append(self.offset.ravel()[order][1:], len(self.score))
-        return np.repeat(order, ends - self.offset.ravel()[order])
 
 
 class VoteWeights(NamedTuple):
@@ -149,107 +97,6 @@ class Holder(NamedTuple):
     threshold: float = 0.5
 
 
-class Bags(ABC):
-    """The in-bag rows of every member, rebuilt from the model's own seed.
-
-    Attributes
-    ----------
-    n_rows : int
-        Training rows.
-    need_proof : bool
-        Whether the framework does not itself say which rows were in the bags.
-    labels : LeafLabels or None
-        What the labels of training make of the leaves, where they were given and that is simple to say.
-    fit : bool
-        Whether the bags are as large as the model says, where a quick look tells.
-    hold_all : bool
-        Whether each bag holds all rows.
-    """
-
-    n_rows: int
-    need_proof: bool = True
-    labels: LeafLabels | None = None
-    fit: bool = True
-    hold_all: bool = False
-
-    @abstractmethod
-    def take(self, start: int, stop: int) -> Bools:
-        """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
-
-    @abstractmethod
-    def row_mass(self, start: int, stop: int) -> Floats:
-        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
-
-    @abstractmethod
-    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
-
-    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        """Leaves in which the rows so far have more mass than all rows had at training, shape (n_leaves,)."""
-        return np.asarray(rebuilt > leaves.mass)
-
-    @property
-    @abstractmethod
-    def advice(self) -> str:
-        """What a failed proof may mean for this framework and what to do, as a clause."""
-
-
-class WholeBags(Bags):
-    """Bags of trees that were all trained on all rows.
-
-    Parameters
-    ----------
-    n_rows, n_members : int
-    unit : ndarray of float64, shape (n_leaves,)
-        What a row adds to the mass of each leaf.
-    """
-
-    hold_all = True
-
-    def __init__(self, n_rows: int, n_members: int, unit: Floats) -> None:
-        self.n_rows, self._n_members, self._unit = n_rows, n_members, unit
-
-    def take(self, start: int, stop: int) -> Bools:
-        return np.ones((stop - start, self._n_members, 1), dtype=np.bool_)
-
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        return np.asarray(np.rint(leaves.mass / self._unit) != rebuilt)
-
-    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt > np.rint(leaves.mass / self._unit))
-
-    @property
-    def advice(self) -> str:
-        return "Give the training rows."
-
-
-class LaidOutBags(Bags):
-    """Bags that each machine drew over its own rows, by the numbers that these have there.
-
-    Attributes
-    ----------
-    layout : Layout
-        Where the rows lay; of a forest that one machine trained, all of them in their order.
-    """
-
-    layout: Layout
-
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        """Training rows."""
-        return self.layout.n_rows
-
-    def part(self, start: int, stop: int) -> LaidOutBags:
-        """The bags of rows ``start`` to ``stop`` alone, to be taken elsewhere; only all rows together prove them."""
-        part = copy.copy(self)
-        part.layout = self.layout.part(start, stop)
-        part.labels = None if self.labels is None else self.labels.part(start, stop)
-        return part
-
-
 class Adapter(ABC):
     """A forest of one framework.
 
@@ -283,6 +130,8 @@ class Adapter(ABC):
         Where members have weights: what each vote counts.
     holder : Holder or None
         The caller's own model, where the framework's is a part of it.
+    is_shrunk : bool
+        Whether its trees were chosen or changed to answer together as more trees do.
     """
 
     framework: ClassVar[str]
@@ -300,6 +149,7 @@ class Adapter(ABC):
     averages_scores: bool = True
     vote_weights: VoteWeights | None = None
     holder: Holder | None = None
+    is_shrunk: bool = False
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
     reads_numbers_only: ClassVar[bool] = True  # and no text in arrays
 
@@ -319,7 +169,16 @@ class Adapter(ABC):
 
     def model_of_first(self, n_trees: int) -> Any:
         """A new model of the caller's type, of the first ``n_trees`` members."""
-        forest = self.truncated(n_trees)
+        return self._held(self.truncated(n_trees))
+
+    def shrunk(self, members: Int64s, raw: NDArray[Any] | None = None) -> Any:
+        """A new model of the caller's type of some members in this order, which says of itself that it is shrunk.
+
+        ``raw``, of the shape of ``leaves.raw``, has other scores for their leaves.
+        """
+        return self._held(self.of_members(members, raw))
+
+    def _held(self, forest: Any) -> Any:
         return forest if self.holder is None else self.holder.around(forest)
 
     @property
@@ -332,6 +191,27 @@ class Adapter(ABC):
         return "labels" if self.classes.size else "numbers"
 
     # Capabilities that a framework may not have
+
+    @property
+    def refits(self) -> bool:
+        """Whether leaves can be given any scores."""
+        return True
+
+    def as_stored(self, raw: Floats, n_members: int) -> NDArray[Any]:
+        """The scores of leaves, of the shape of ``leaves.raw``, as a model of so many members can hold them."""
+        return raw
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the model as its framework saves it."""
+        return len(pickle.dumps(self.booster))
+
+    def of_members(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
+        """See `shrunk`; of the framework's model alone."""
+        raise NotAForestError(
+            f"rfsize cannot choose among the members of this {self.framework} ensemble: shrink a forest of trees, or "
+            "cut this model with rfsize.truncate"
+        )
 
     def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
         """The forest's bags over ``n_rows`` training rows, not yet proven."""

@@ -8,7 +8,7 @@ from typing import Any
 from rfsize.exceptions import UnknownColumnsWarning
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces, pieces_of
-from rfsize.utils.table import only
+from rfsize.utils.rows import only
 from rfsize.utils.warn import warn
 
 

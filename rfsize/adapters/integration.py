@@ -206,6 +206,13 @@ class Integration(ABC):
         """
         raise ValueError(f"rfsize does not know what {self.framework} calls the bagging fraction of its estimators")
 
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        """The bagging fraction of an estimator that is to be fitted to so many rows; None where it names none.
+
+        Of rows drawn with replacement, the fraction that draws without replacement are worth.
+        """
+        return None
+
     def trainer_of(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any) -> Trainer:
         """What grows forests like that of an estimator, on the rows that it was fitted to.
 

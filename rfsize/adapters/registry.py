@@ -125,7 +125,9 @@ def name_of_taker(params: dict[str, Any]) -> str:
     return takers[0]
 
 
-def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None = None) -> Adapter:
+def adapter_for(
+    model: Any, *, casts_votes: bool = True, missing: float | None = None, may_be_shrunk: bool = False
+) -> Adapter:
     """The adapter of the framework that ``model`` comes from; an adapter is its own.
 
     With ``casts_votes=False`` regression forests have one too. It reads ``missing`` as missing, where that is given.
@@ -133,11 +135,16 @@ def adapter_for(model: Any, *, casts_votes: bool = True, missing: float | None =
     Raises
     ------
     NotAForestError
-        If no integration knows the model, or the model is not a forest.
+        If no integration knows the model, or the model is not a forest; or if it is shrunk, unless it may be.
     ValueError
         If the model keeps another value that means missing.
     """
     adapter = _adapter_of(model, casts_votes=casts_votes)
+    if adapter.is_shrunk and adapter is not model and not may_be_shrunk:
+        raise NotAForestError(
+            "the model was made by rfsize.shrink, which chose its trees, and may have refitted their leaves, to answer "
+            "together as a larger forest does: none of them is an independent draw. Give the forest that was shrunk"
+        )
     if missing is not None:
         adapter.read_as_missing(missing)
     return adapter

@@ -148,14 +148,14 @@ def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
     return label.astype(np.int64 if n_classes else np.float64)
 
 
-def trees_to_train(told: Any, parameter: str) -> int:
+def trees_to_train(chosen: Any, parameter: str) -> int:
     """The number of trees that each fold's forest is to have, which ``parameter`` tells; ``ValueError`` if it does not.
 
     Defaults of the frameworks, such as one tree, are not what anybody has chosen.
     """
-    if told is None:
+    if chosen is None:
         raise ValueError(
             f"nothing tells how many trees the forest of each fold is to have: set {parameter}, such as "
             f"{parameter.partition(' ')[0]}=200"
         )
-    return whole(parameter, told, at_least=1)
+    return whole(parameter, chosen, at_least=1)

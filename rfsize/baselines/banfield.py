@@ -14,6 +14,7 @@ from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
 from rfsize.utils.plotting import faint, finish, new_axes
 from rfsize.utils.validation import whole
+from rfsize.utils.words import in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +162,7 @@ def banfield_size(
     >>> import rfsize
     >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
     >>> rfsize.baselines.banfield_size(tree_votes, y)
-    65 trees: the accuracy of 100.00% is the highest within trees 61 to 80, and the next 20 brought no improvement: ...
+    65 trees: the accuracy of 100 % is the highest within trees 61 to 80, and the next 20 brought no improvement: ...
     """
     votes, truth, n_classes = checked_votes(tree_votes, y, classes)
     n_trees = votes.shape[1]
@@ -204,10 +205,10 @@ def _checked_bags(inbag: ArrayLike, votes: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _why_stopped(best: NDArray[np.float64], accuracy: float, last: int, batch: int) -> str:
     within = f"{last * batch + 1:,} to {(last + 1) * batch:,}"
-    chosen = f"the accuracy of {accuracy:.2%} is the highest within trees {within}"
+    chosen = f"the accuracy of {in_percent(accuracy)} is the highest within trees {within}"
     if len(best) == last + 1:
         return f"{chosen}, the last full batch, but the trees ran out before a batch brought no improvement"
     return (
         f"{chosen}, and the next {batch:,} brought no improvement: the highest smoothed accuracy of a batch went from "
-        f"{best[last]:.2%} to {best[last + 1]:.2%}"
+        f"{in_percent(best[last])} to {in_percent(best[last + 1])}"
     )

@@ -39,7 +39,7 @@ class LoadedModel(NamedTuple):
         """The model, or an adapter of it that knows its classes by their names."""
         if self.class_names is None:
             return self.model
-        adapter = adapter_for(self.model)
+        adapter = adapter_for(self.model, may_be_shrunk=True)
         adapter.classes = self.class_names
         return adapter
 
@@ -96,7 +96,7 @@ def save_model(model: Any, integration: Integration, path: Path, classes: list[A
 
 def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
     """Class names from a file, which anyone may have written."""
-    n_classes = adapter_for(model, casts_votes=False).classes.size
+    n_classes = adapter_for(model, casts_votes=False, may_be_shrunk=True).classes.size
     try:
         names: Any = json.loads(text) if len(text) <= _LONGEST_NAMES else None
         is_list = isinstance(names, list) and len({type(name) for name in names}) == 1

@@ -7,13 +7,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from rfsize.certifying.certificate import AVERAGES
 from rfsize.cli.models import LoadedModel
 from rfsize.cli.predictions import PREDICTION_FORMATS
 from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
 from rfsize.counting.tree_outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
-from rfsize.sizing.goals.labels import AVERAGES
-from rfsize.sizing.goals.named import NAMES
+from rfsize.sizing.goals.named import NAMES, TARGETS
 from rfsize.sizing.named_metrics import one_name
 from rfsize.utils.validation import choice
 
@@ -102,14 +102,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "all fractions on all trees, or fewer and fewer fractions (default full)", ("full", "elimination")
     ),
     "fraction --rule": _word(
-        "least error, or the smallest fraction within its error (default best)", ("best", "one-se")
+        "your own fraction unless another is better by more than noise (default), the one of least error, or the "
+        "smallest within its error",
+        ("keep", "best", "one-se"),
     ),
     "fraction --metric": _text("metric or scikit-learn scorer to go by (default: the error)", "NAME"),
     "--resume": _file("file to keep what is done in, and to go on from"),
     "table --rule": _word("default threshold", ("threshold", "optimal", "robust")),
-    "--target": _word("agree with all trees of this forest (default), or of an infinite one", ("forest", "limit")),
+    "--target": _word("predict as an unlimited forest (default), or, certified, as all trees of this one", TARGETS),
+    "table --target": _word("agree with all trees of this forest (default), or of an infinite one", TARGETS),
     "--certify": _flag("certify it for this forest; DATA were not trained on"),
-    "table --confidence": _number("how sure the certificate is (default 0.95)"),
+    "--confidence": _number("how sure the certificate is (default 0.95)"),
     "--table": _file("what 'rfsize table' wrote"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
@@ -125,7 +128,7 @@ ASKED = ("model", *_ROWS, *_COLUMNS, "--oob", "--threshold", "--seed", "--subsam
 KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 """What is to stay as it is."""
 
-SIZED_BY = (*KEPT, "--method")
+SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
 """What a forest is to be large enough for: see `sized_by`."""
 
 TRAINED_ON = (*_ROWS, *_COLUMNS, "--framework", "--params", "--seed")

@@ -17,7 +17,7 @@ from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.stopping.page import PROMISES
 from rfsize.stopping.table import StopTable
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 
 # Of `rfsize table`: those of certified tables, and those of the others.
 _OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
@@ -43,7 +43,8 @@ def write_table(options: argparse.Namespace) -> None:
     if not options.certify and not options.oob:  # on rows that it has seen, its trees agree more than on others
         labels, trees = compiled(model, made, **read).predict_labels(X, return_trees=True)
         differ = np.mean(labels != compiled(model, voting="hard", **read).predict_labels(X))
-        print(f"on DATA, with the trees in their order: {trees.mean():.1f} trees per row, {differ:.3%} other labels")
+        per_row = f"{trees.mean():.1f} trees per row"
+        print(f"on DATA, with the trees in their order: {per_row}, {in_percent(differ)} other labels")
 
 
 def _check_table_options(options: argparse.Namespace) -> None:

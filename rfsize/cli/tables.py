@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.columns import known_columns
 from rfsize.cli.csv_rows import csv_pieces
-from rfsize.utils.table import column_names
+from rfsize.utils.rows import column_names
 from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")

@@ -95,7 +95,7 @@ def grow_forest(options: argparse.Namespace) -> Report:
         training.data,
         **_validation_rows(options, training),
         **sized_by(options),
-        **given(options, "threshold", "max_trees", "min_trees", "confidence"),
+        **given(options, "threshold", "max_trees", "min_trees"),
         groups=training.groups,
         init_model=None if options.model is None else _grown_before(options.model, training.classes),
     )

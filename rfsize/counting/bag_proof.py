@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaf_labels import LeafLabels
 from rfsize.exceptions import InbagError
 from rfsize.utils.threads import each_range, effective_threads
@@ -87,10 +88,10 @@ class BagProof:
         well.
         """
         leaves = self._adapter.leaves
-        told = leaves.provable & np.isfinite(labels.stored)
+        comparable = leaves.provable & np.isfinite(labels.stored)
         n_outputs = leaves.offset.shape[1]
-        target, weight = self.sums[1], np.where(told, self.sums[0 if labels.weight is None else 2], 0.0)
-        stored = np.where(told, labels.stored_weight, 0.0)
+        target, weight = self.sums[1], np.where(comparable, self.sums[0 if labels.weight is None else 2], 0.0)
+        stored = np.where(comparable, labels.stored_weight, 0.0)
         output = leaves.tree_of_leaf() % n_outputs
         given, kept = (np.bincount(output, weights=each, minlength=n_outputs) for each in (weight, stored))
         scale = (given / np.maximum(kept, 1e-300))[output]
@@ -98,7 +99,7 @@ class BagProof:
             return
         tolerance = _TARGET_TOLERANCE * weight * np.abs(labels.target).max() + scale * labels.error
         with np.errstate(invalid="ignore"):
-            wrong = told & (np.abs(target - scale * labels.stored) > tolerance)
+            wrong = comparable & (np.abs(target - scale * labels.stored) > tolerance)
         if wrong.any():
             raise InbagError(
                 f"the leaves do not hold what their bags make of the labels y: in {self._trees_of(wrong)}. Either y "

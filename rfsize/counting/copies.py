@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from rfsize.utils import matrix
-from rfsize.utils.table import from_polars, kind_of
+from rfsize.utils.rows import from_polars, kind_of
 from rfsize.utils.validation import choice
 from rfsize.voting.groups import ALONE, WORDS, Groups
 

@@ -16,14 +16,14 @@ from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import rows_elsewhere
 from rfsize.counting.folds import of_folds
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.training_data import TrainingData, checked_labels, tree_counts
+from rfsize.counting.training_data import TrainingData, checked_target, tree_counts
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.tags import is_regression
 from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import refuse_unused, sample_weights, training_labels, whole
+from rfsize.utils.validation import refuse_unused, sample_weights, whole
 from rfsize.voting.groups import Groups
 
 Fold = tuple[Int64s, Int64s]
@@ -46,8 +46,8 @@ def cross_validated(
         )
     integration_for(model).check_estimator(model)
     names = tree_counts(model)
-    told = [value for name, value in model.get_params().items() if name in names and value is not None]
-    trees_to_train(told[0] if told else None, " or ".join(sorted(names)))
+    chosen = [value for name, value in model.get_params().items() if name in names and value is not None]
+    trees_to_train(chosen[0] if chosen else None, " or ".join(sorted(names)))
     data = _training_data(model, X, y, sample_weight, groups)
     belong = resolved(groups, data.X, len(data.label))
     folds = folds_of(cv, data.label, belong, stratified=len(data.classes) > 0)
@@ -84,8 +84,6 @@ def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, thre
 
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
     """What an estimator is to be fitted on, checked."""
-    if y is None:
-        raise ValueError("y is missing: cv trains forests, which takes the labels of the rows")
     rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
     if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
         raise ValueError(
@@ -93,11 +91,7 @@ def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
             "a DMatrix the params in place of the estimator"
         )
     n_rows = matrix.n_rows(rows)
-    classes, label = np.zeros(0), None
-    if is_regression(estimator):
-        label = training_labels(classes, y, n_rows)
-    else:
-        classes, label = checked_labels(y, n_rows)
+    classes, label = checked_target(y, n_rows, of_labels=not is_regression(estimator))
     weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
     return TrainingData(rows, classes, label, weight, groups)
 
@@ -111,7 +105,7 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
         If a row is held out twice, or rows are of which others of the same group are not; or there are no folds.
     """
     rows, splitter = np.zeros((label.size, 1)), None
-    belong = None if groups.index is None else groups.numbers
+    belong = groups.units
     if isinstance(cv, int | np.integer):
         cv = whole("cv", int(cv), at_least=2)
         if belong is not None:
@@ -127,15 +121,14 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
     if not folds:
         raise ValueError("cv makes no folds: give an int, such as cv=5, or a splitter")
     if belong is not None:
-        _refuse_split_groups(folds, groups)
+        _refuse_split_groups(folds, belong, groups.by)
     return folds
 
 
-def _refuse_split_groups(folds: list[Fold], groups: Groups) -> None:
-    number = groups.numbers
+def _refuse_split_groups(folds: list[Fold], belong: Int64s, by: str) -> None:
     for train, held_out in folds:
-        if np.isin(number[held_out], number[train]).any():
-            others = "copies" if groups.by == "copies" else "others of the same group"
+        if np.isin(belong[held_out], belong[train]).any():
+            others = "copies" if by == "copies" else "others of the same group"
             raise ValueError(
                 f"cv holds out rows of which forests are trained on {others}: give a splitter that keeps groups "
                 "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"

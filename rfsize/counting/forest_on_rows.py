@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags, LaidOutBags
+from rfsize.adapters.bags import Bags, LaidOutBags
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
@@ -172,7 +173,7 @@ class ForestOnRows:
         tally = self._tally(keeps, range(self.n_rows), self.n_rows)
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
             self.visit(tally.add, what="votes and scores" if keeps == "all" else "votes")
-        return tally.told
+        return tally.result
 
     def part(self, rows: range, keeps: Keeps) -> PartOfRows:
         """What is to be known of some of the rows to ask about them apart; of bags that can be taken apart."""
@@ -197,8 +198,8 @@ class ForestOnRows:
             If the bags cannot be proven.
         """
         proof, tallied = self._proof(), []
-        for told, sums in parts:
-            tallied.append(told)
+        for of_part, sums in parts:
+            tallied.append(of_part)
             if proof is not None:
                 proof.include(sums)
         if proof is not None:
@@ -305,4 +306,4 @@ class PartOfRows:
         leaves, what = leaf_index(adapter, X, self.of), "votes and scores"
         with np.errstate(over="ignore", invalid="ignore"):
             visit_leaves(adapter, len(self.rows), leaves, tally.add, what=what, proof=proof, seen=self.seen)
-        return tally.told, [] if proof is None else proof.sums
+        return tally.result, [] if proof is None else proof.sums

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.tally import Tally
 from rfsize.counting.walk import SeenByGroup, visit_leaves
@@ -57,4 +58,4 @@ def out_of_bag(
     proof, seen = BagProof(adapter, bags), SeenByGroup.of(bags, groups)
     visit_leaves(adapter, bags.n_rows, leaves, tally.add, what="out-of-bag votes", proof=proof, seen=seen)
     proof.conclude()
-    return tally.told
+    return tally.result

@@ -32,7 +32,7 @@ from scipy.stats import chi2
 
 from rfsize.exceptions import FewVotesError
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
@@ -53,7 +53,7 @@ _FEWER, _WITHOUT = 4.0, 0.1
 _NEARLY_ALL = 0.9
 
 # More rows than these without votes make an answer that of the others. (XGBoost puts two rows in every bag.)
-_FEW_ROWS, _FEW_UNTOLD = 2, 0.01
+_FEW_ROWS, _FEW_WITHOUT_VOTES = 2, 0.01
 
 # A smaller share of out-of-bag votes than any sensible bagging fraction leaves; trees that nobody trains.
 FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
@@ -61,9 +61,9 @@ FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
 _FIFTHS = "lowest", "second", "third", "fourth", "highest"
 
 
-def too_many_untold(n_dropped: int, n_rows: int) -> bool:
+def too_many_without_votes(n_dropped: int, n_rows: int) -> bool:
     """Whether so many of the rows have no votes that an answer is that of the others."""
-    return n_dropped > max(_FEW_ROWS, _FEW_UNTOLD * n_rows)
+    return n_dropped > max(_FEW_ROWS, _FEW_WITHOUT_VOTES * n_rows)
 
 
 def by_nature_advice(groups: str) -> str:
@@ -111,8 +111,8 @@ def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True
     advice = "" if enough is None else f": train at least {how_many(enough, 'tree')}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
         advice += (
-            f". On a training row only {votes_per_row / n_trees:.1%} of the trees may vote: give validation rows, or "
-            "train with a smaller bagging fraction"
+            f". On a training row only {in_percent(votes_per_row / n_trees)} of the trees may vote: give validation "
+            "rows, or train with a smaller bagging fraction"
         )
     elif oob:
         advice += ", or give validation rows"
@@ -265,7 +265,7 @@ class RowsAsked:
         name, own, others = kinds.names[place], self.asked[kinds.of_row == place], self.asked[kinds.of_row != place]
         mean, without = float(own.mean()), float(np.mean(own == 0))
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
-        none = f", and {without:.0%} of them have none" if without > _WITHOUT else ""
+        none = f", and {in_percent(without)} of them have none" if without > _WITHOUT else ""
         return Lack(
             f"the {how_many(len(own), 'row')} {name} have {mean:.1f} out-of-bag votes on average{none}, and the others "
             f"{others.mean():.1f}: {self._cause}. So these votes do not tell {what}, which depends on such rows too; "
@@ -288,11 +288,11 @@ class RowsAsked:
     def _too_many_without(self, what: str) -> Lack | None:
         without = self.n_without
         known = self.kinds is not None and bool((self.kinds.of_row[self.asked == 0] >= 0).all())
-        if not too_many_untold(without, len(self.asked)) and (known or without <= _FEW_ROWS):
+        if not too_many_without_votes(without, len(self.asked)) and (known or without <= _FEW_ROWS):
             return None
         return Lack(
-            f"{how_many(without, 'row')} ({without / len(self.asked):.2%}) have no out-of-bag votes, and it is not by "
-            f"chance which: {self._cause}. So the votes on the others do not tell {what}. {self._advice(None)}",
+            f"{how_many(without, 'row')} ({in_percent(without / len(self.asked))}) have no out-of-bag votes, and it is "
+            f"not by chance which: {self._cause}. So the votes on the others do not tell {what}. {self._advice(None)}",
             None,
             of_some_rows=True,
         )
@@ -323,9 +323,10 @@ class RowsAsked:
     def _first_of_units(self) -> NDArray[np.bool_]:
         """One row of each group, of which all have the same votes."""
         found = np.ones(len(self.asked), dtype=np.bool_)
-        if self.groups.index is not None:
+        units = self.groups.units
+        if units is not None:
             found[:] = False
-            found[np.unique(self.groups.numbers, return_index=True)[1]] = True
+            found[np.unique(units, return_index=True)[1]] = True
         return found
 
 

@@ -78,7 +78,7 @@ class Tally:
             self._blocks.append(self._blocks_of(numbers, leaf[some], asked, ordered[some], may_vote[some], counts))
 
     @property
-    def told(self) -> Tallied:
+    def result(self) -> Tallied:
         """All that was added up."""
         nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._leaves.n_scores)
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing

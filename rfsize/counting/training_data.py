@@ -70,21 +70,27 @@ def of_size(estimator: Any, n_trees: int) -> Any:
     return clone(estimator).set_params(**dict.fromkeys(tree_counts(estimator), n_trees))
 
 
-def checked_labels(y: Any, n_rows: int) -> tuple[NDArray[Any], Int64s]:
-    """The classes, and the index of each row's."""
+def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The classes and the index of each row's; or where forests predict numbers no classes, and each row's number."""
+    what = "label" if of_labels else "number"
     if y is None:
-        raise ValueError("RightSizedClassifier requires y to be passed, but the target y is None")
-    given = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        raise ValueError(f"training requires y to be passed, but the target y is None: give one {what} per row")
+    given = check_array(y, ensure_2d=False, dtype=None if of_labels else np.float64, input_name="y")
     if given.ndim > 1 and given.shape[1] > 1:
         raise ValueError(
-            f"y has {given.shape[1]} columns; T*(α) is about one label per row: fit one forest for each column, as "
-            "sklearn.multioutput.MultiOutputClassifier does"
+            f"y has {given.shape[1]} columns; T* is about one {what} per row: fit one forest for each column, as "
+            f"sklearn.multioutput.MultiOutput{'Classifier' if of_labels else 'Regressor'} does"
         )
-    labels = column_or_1d(given, warn=True)
-    if len(labels) != n_rows:
+    target = column_or_1d(given, warn=True)
+    if len(target) != n_rows:
         raise ValueError(
-            f"X has {how_many(n_rows, 'row')} and y {how_many(len(labels), 'label')}; give one label per row"
+            f"X has {how_many(n_rows, 'row')} and y {how_many(len(target), what)}; give one {what} per row"
         )
+    return _classes_of(target) if of_labels else (np.zeros(0), target)
+
+
+def _classes_of(labels: NDArray[Any]) -> tuple[NDArray[Any], Int64s]:
+    """The classes, which are two or more, and the index of each row's."""
     try:
         check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import leaf_index
@@ -60,10 +61,15 @@ def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | Non
 def refuse_training_rows(forest: ForestOnRows) -> None:
     """Raise ``ValueError`` where rows that are to certify a forest are those that it was trained on."""
     if _proven_bags(forest, None, None) is not None:
-        raise ValueError(
-            f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and what is "
-            "certified on such rows does not hold on any others: give rows that it was not trained on"
-        )
+        raise trained_on(forest.n_rows)
+
+
+def trained_on(n_rows: int) -> ValueError:
+    """The refusal to certify a forest on the rows that it was trained on."""
+    return ValueError(
+        f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and what is certified on "
+        "such rows does not hold on any others: give rows that it was not trained on"
+    )
 
 
 def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:

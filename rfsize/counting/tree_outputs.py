@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
+from rfsize.counting.predictions import Predictions
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
-from rfsize.utils.warn import Caution, warn
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
@@ -324,16 +325,6 @@ class TreeOutputs:
             _of_training=self._cautions,
         )
 
-    def by_groups(self, groups: Groups) -> TreeOutputs:
-        """What the trees say of the same rows where others belong together."""
-        asked = TreeOutputs.of(replace(self.asked_again, groups=groups))
-        return replace(asked, y=self.y, sample_weight=self.sample_weight)
-
-    @property
-    def units(self) -> Int64s | None:
-        """Numbers of the groups of the rows; None where each is one of its own."""
-        return None if self.groups.index is None else self.groups.numbers
-
     def by_votes(self) -> RowsAsked:
         """How many votes, or of regression scores, each row has."""
         if self._voted is not None:
@@ -452,15 +443,7 @@ class TreeOutputs:
         NoVotesWarning
             If rows have no prediction, or those that have tell nothing of the others.
         """
-        gives, predictor = self.asked_again.adapter.predict_gives, self.averaging_predictor
-        if gives == "labels":
-            return self.predict_labels(fill)
-        predicted = predictor.predictions(self.averages.mean)
-        if gives == "class numbers":
-            predicted = predictor.labels(predicted).astype(np.float64)
-        elif gives != "probabilities" or self.averages.mean.shape[1] == 1:
-            predicted = predicted[:, -1]
-        return self._filled(predicted, fill)
+        return self._predictions.given_as(self.asked_again.adapter.predict_gives, fill)
 
     def predict_labels(self, fill: Any = None) -> NDArray[Any]:
         """Labels by the trees that were asked about each row, averaged as the model does.
@@ -487,18 +470,8 @@ class TreeOutputs:
         NoVotesWarning
             If the rows that have labels tell nothing of the others.
         """
-        predictor = self.averaging_predictor
-        labels = self.votes.classes[predictor.labels(predictor.predictions(self.averages.mean))]
-        is_asked = self.averages.is_asked
-        self._warn_of_scores(None)
-        if fill is not None:
-            return np.where(is_asked, labels, fill)
-        if not is_asked.all():
-            raise FewVotesError(
-                f"{self._unasked()}, and have no label: name one by fill=, such as fill=-1, or take "
-                "predict_proba, which is NaN there"
-            )
-        return np.asarray(labels)
+        self.votes  # noqa: B018 - regression has none, and says so
+        return self._predictions.labels(fill)
 
     def predict_proba(self, fill: float | None = None) -> Floats:
         """Probabilities by the trees that were asked about each row, averaged as the model does.
@@ -525,35 +498,13 @@ class TreeOutputs:
         NoVotesWarning
             As of `predict`.
         """
-        predictor = self.averaging_predictor
-        if not len(predictor.classes):
+        if not len(self.classes):
             raise ValueError("a regression forest predicts no probabilities: take predict()")
-        return self._filled(predictor.predictions(self.averages.mean), fill)
+        return self._predictions.probabilities(fill)
 
-    def _filled(self, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
-        """Predictions, and on rows that no tree was asked about NaN, or what is to be there."""
-        is_asked = self.averages.is_asked
-        self._warn_of_scores(is_asked if fill is None else None)
-        return np.where(
-            is_asked if predicted.ndim == 1 else is_asked[:, None], predicted, np.nan if fill is None else fill
-        )
-
-    def _warn_of_scores(self, is_asked: NDArray[np.bool_] | None) -> None:
-        """Warn where a score of the predictions would mislead, or rows are NaN since no tree ``is_asked``."""
-        lack = self.by_averages().of_some_rows("how good the forest is on fresh rows")
-        if lack is not None:
-            warn(lack.message, NoVotesWarning)
-        elif is_asked is not None and not is_asked.all():
-            warn(
-                f"{self._unasked()}, and have NaN for a prediction: leave them out, or train more trees, or with a "
-                "smaller bagging fraction",
-                NoVotesWarning,
-            )
-
-    def _unasked(self) -> str:
-        """What to say of rows without a tree."""
-        n_rows = np.count_nonzero(~self.averages.is_asked)
-        return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"
+    @property
+    def _predictions(self) -> Predictions:
+        return Predictions(self.averaging_predictor, self.averages, self.by_averages())
 
 
 def _check_batches(parts: list[TreeOutputs]) -> None:

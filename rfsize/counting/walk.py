@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.leaves import LeafIndex
 from rfsize.utils.matrix import blocks

@@ -17,7 +17,7 @@ from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.progress import rows_bar
-from rfsize.utils.table import form_of, in_memory, joined, picked
+from rfsize.utils.rows import form_of, in_memory, joined, picked
 from rfsize.utils.words import how_many
 
 
@@ -211,8 +211,8 @@ def as_said(part: Any, n_rows: int) -> Any:
     """
     if part.shape[0] != n_rows:
         raise ValueError(
-            f"a block of X has {how_many(part.shape[0], 'row')}, and the collection says {n_rows:,}: make X with "
-            "chunks as they are, or with math.nan where you do not know them"
+            f"a chunk or partition of X has {how_many(part.shape[0], 'row')}, and the collection says {n_rows:,}: make "
+            "X with chunks as they are, or with math.nan where you do not know them"
         )
     return part
 

@@ -15,7 +15,7 @@ from rfsize.adapters.registry import adapter_for, integration_named, name_of_tak
 from rfsize.counting.copies import resolved
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
-from rfsize.dask.sent import RowsForWorkers, joined
+from rfsize.dask.sent import RowsForWorkers, all_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
@@ -25,7 +25,7 @@ from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBloc
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.table import from_polars
+from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
@@ -169,7 +169,7 @@ class _TrainerOnWorker:
     """What a worker holds: all rows, and what trains on them with all of its threads."""
 
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
-        X = from_polars(joined(parts))
+        X = from_polars(all_rows(parts))
         given.check(n_rows(X))
         integration = integration_named(given.framework)
         params, dtrain = integration.data_for_any_threads(given.params, X, given.label, given.weight)

@@ -59,7 +59,7 @@ class RowsForWorkers:
         return [*sent, *self._parts]
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def all_rows(parts: Sequence[Any]) -> Any:
     """The rows of all parts, in their order."""
     if len(parts) == 1:
         return parts[0]

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.estimation.curves import REPLICATES, SEED, Curves, spread_sizes
+from rfsize.estimation.intervals import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.utils.typing import Floats, Int64s

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.estimation.curves import REPLICATES, SEED, crossing, means_of_drawn_rows
+from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats
 from rfsize.voting.blocks import TreeBlocks

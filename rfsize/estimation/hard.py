@@ -28,9 +28,9 @@ def smooth(votes: Votes) -> Estimate:
     return found
 
 
-def automatic(votes: Votes) -> Estimate:
+def smooth_or_plug_in(votes: Votes) -> Estimate:
     """The smooth estimate, unless the votes have a peak at 1/2 that it cannot follow: then the plug-in estimate."""
     return smooth(votes).unless_doubted(lambda: plug_in(votes))
 
 
-ESTIMATORS: dict[str, Callable[[Votes], Estimate]] = {"auto": automatic, "plugin": plug_in, "smooth": smooth}
+ESTIMATORS: dict[str, Callable[[Votes], Estimate]] = {"auto": smooth_or_plug_in, "plugin": plug_in, "smooth": smooth}

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import Estimate, Margins
-from rfsize.estimation.curves import Curves, sizes_around
 from rfsize.estimation.deconvolution import Density, VoteCells
+from rfsize.estimation.intervals import Curves, sizes_around
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
 from rfsize.utils.typing import Floats, Int64s

@@ -13,10 +13,11 @@ import numpy as np
 
 from rfsize import theory
 from rfsize.estimation.base import Estimate, Margins
-from rfsize.estimation.curves import SEED, Curves, means_of_draws, sizes_around, spread_sizes
+from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import in_percent
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.votes import Votes
 
@@ -102,9 +103,10 @@ class ManyClassFractions(Estimate):
         limit = self._rivals.limit()
         if limit.mean() <= 1.0 - alpha:
             return super().why_infinite(alpha)
+        tied = in_percent(float(np.mean(limit > 0.0)))
         return (
-            f"on {np.mean(limit > 0.0):.2%} of the rows several classes have the most votes, as many each; they never "
-            f"converge, so mean agreement cannot exceed {1.0 - limit.mean():.2%}"
+            f"on {tied} of the rows several classes have the most votes, as many each; they never converge, so mean "
+            f"agreement cannot exceed {in_percent(1.0 - limit.mean())}"
         )
 
     def margins(self) -> Margins:

@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from rfsize.estimation.base import Estimate, Margins
-from rfsize.estimation.curves import Curves, between, sizes_around, spread_sizes
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
+from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import LeadChanges, weighted_sums
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import in_percent
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
@@ -133,7 +134,9 @@ class NoisyScores(NamedTuple):
             variance = scores.covariance(0, 0)
             beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
         else:
-            leader, nearest = scores.leading(), lead.argmin(axis=1)
+            # Rivals that are level but for the last bits are told apart by their number, as leaders are.
+            leader, least = scores.leading(), lead.min(axis=1, keepdims=True)
+            nearest = (lead <= least + _ROUNDING * (1.0 + least)).argmax(axis=1)
             rival = nearest + (nearest >= leader)
             variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
             variance -= 2.0 * scores.covariance(leader, rival)
@@ -215,7 +218,7 @@ class SoftLeads(Estimate):
         level = float(np.average((self._lead <= 0.0).any(axis=1), weights=self._rows))
         if level / 2.0 <= 1.0 - alpha:
             return super().why_infinite(alpha)
-        return f"on {level:.2%} of the rows the averaged scores are exactly level, and never settle"
+        return f"on {in_percent(level)} of the rows the averaged scores are exactly level, and never settle"
 
 
 def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
@@ -355,13 +358,13 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
     return found
 
 
-def automatic(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
+def smooth_or_plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
     """The smooth estimate, unless the scores have a peak at a tie that it cannot follow, as of votes."""
     return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float, TreeBlocks | None], Estimate]] = {
-    "auto": automatic,
+    "auto": smooth_or_plug_in,
     "plugin": plug_in,
     "smooth": smooth,
 }

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.estimation.base import Estimate, Margins
-from rfsize.estimation.curves import SEED, Curves
+from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks

@@ -99,7 +99,8 @@ def compile(
     True
     """
     choice("voting", voting, ("auto", "soft", "hard"))
-    adapter = adapter_for(weighted_adapter_for(model) or model, casts_votes=False, missing=missing)
+    whole = weighted_adapter_for(model) or model
+    adapter = adapter_for(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
     if adapter.holder is not None and table is None and voting == "auto" and threshold is None:
         table = adapter.holder.table
     table = checked_table(adapter, table)

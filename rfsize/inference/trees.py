@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.base import Adapter, Leaves
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.rows import Rows
 from rfsize.utils import matrix

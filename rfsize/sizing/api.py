@@ -13,7 +13,9 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.enough_rows import sized_on_enough_rows
 from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.goals.certified import CertifiedGoal, refuse_to_certify
 from rfsize.sizing.goals.named import goal_of
+from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
 from rfsize.sizing.sized import sized
@@ -36,15 +38,23 @@ def size(
     alpha: float | None = None,
     tolerance: float | None = None,
     average: str | None = None,
+    target: Literal["limit", "forest"] = "limit",
+    confidence: float | None = None,
     voting: str | None = None,
     method: str | None = None,
     max_rows: int | Literal["auto"] | None = None,
 ) -> Report:
-    """How many trees are enough: T*.
+    """How many trees are enough.
 
-    You name what must stay the same as in an unlimited forest: labels on a share ``alpha`` of the rows, probabilities
-    or numbers within a ``tolerance``, or a metric within a ``tolerance``. T* is the smallest forest that keeps it.
-    Labels and predictions say nothing about accuracy, and need no ``y``.
+    You name what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
+    ``tolerance``, or a metric within a ``tolerance``. Labels and predictions say nothing about accuracy, and need no
+    ``y``. There are two promises:
+
+    - ``target="limit"``: T*, the smallest forest that predicts as an unlimited forest does, on average over forests.
+      It is an estimate, from training rows out of bag or from others, and tells whether your forest is large enough.
+    - ``target="forest"``: the fewest first trees of *your* forest that predict as all of its trees do, on rows like
+      those given. It is certified [3]_, takes rows that the forest was not trained on, and tells how far your forest
+      can be cut.
 
     Parameters
     ----------
@@ -60,7 +70,7 @@ def size(
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `tree_outputs`; the report tells the share of copies.
     metric : str or scorer, default "auto"
-        What must stay the same as in an unlimited forest:
+        What must stay the same:
 
         - ``"labels"``: the predicted classes, on a share ``alpha`` of the rows;
         - ``"probabilities"``: of each row the class that is farthest off, within ``tolerance``;
@@ -72,15 +82,23 @@ def size(
           `sklearn.metrics.make_scorer` makes it: expected to be worse by ``tolerance`` at most.
 
         ``"auto"`` is ``"labels"``; of a regressor ``"scores"``, by default within 5 % of the standard deviation of
-        ``y``.
+        ``y``. ``target="forest"`` takes labels, probabilities and scores.
     alpha : float, default 0.99
-        Share of the rows whose labels are equal, strictly between 0 and 1; only for labels.
+        Share of the rows whose labels are equal, strictly between 0 and 1; with ``target="forest"`` also share of the
+        rows whose probabilities or scores are within ``tolerance``.
     tolerance : float, optional
-        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows; or how
-        much worse the metric may be. Needed for all but labels.
+        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows (with
+        ``target="forest"`` on a share ``alpha`` of them); or how much worse the metric may be. Needed for all but
+        labels.
     average : {"micro", "macro"}, default "micro"
         Over the rows; or over the classes, each of which counts as much as any other. Where a class is rare, a few
-        trees give the same labels on nearly all rows, and on few rows of that class. Only for labels.
+        trees give the same labels on nearly all rows, and on few rows of that class. Only for labels, or with
+        ``target="forest"``, where "macro" bounds the rows of every class by themselves.
+    target : {"limit", "forest"}, default "limit"
+        Against what: an unlimited forest, or all trees of this one.
+    confidence : float, default 0.95
+        How sure the certificate of ``target="forest"`` is: over the choice of the rows, the chance that the first trees
+        answer more than 1 − α of all rows like these otherwise is at most 1 − confidence. At least 0.5.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose labels are sized: ``"hard"``, the majority of the trees' votes, as in the papers; ``"soft"``, their
         averaged scores; ``"auto"``, the labels of the model's own ``predict``, which averages scores in LightGBM,
@@ -99,7 +117,8 @@ def size(
     Returns
     -------
     Report
-        T*, its 95 % interval, whether the forest at hand is large enough, and what forests of any size lose.
+        How many trees are enough, with a 95 % interval, whether the forest at hand has them, and what forests of any
+        size lose; with ``target="forest"`` also the ``certificate``.
 
     Raises
     ------
@@ -110,10 +129,13 @@ def size(
     FewVotesError
         If too few trees may be asked about the rows, or about those of one class, as where bags are drawn by weight.
     ValueError
-        If ``X`` or an option does not fit, or ``y`` does not fit the metric.
+        If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"`` if the rows are
+        those of training or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
 
     Warns
     -----
+    NotCertifiedWarning
+        If the rows certify no fewer trees than the forest has; the report says how many rows would.
     TrainingRowsWarning
         If ``X`` are the training rows, and not said to be by ``oob``.
     CopiesWarning
@@ -131,6 +153,9 @@ def size(
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika
     103(1), 1-20.
 
+    .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
+       predictive algorithms to achieve risk control." arXiv 2110.01052.
+
     Examples
     --------
     >>> import rfsize
@@ -147,11 +172,32 @@ def size(
     >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
     >>> rfsize.size(votes, alpha=0.95, method="plugin").n_trees
     71
+
+    How far can a forest be cut? Rows that it was not trained on certify it:
+
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> forest = RandomForestClassifier(200, random_state=0).fit(X[:1000], y[:1000])
+    >>> report = rfsize.size(forest, X[1000:], alpha=0.98, target="forest")
+    >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
+    (True, 2000, True)
     """
-    goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method)
+    of_target: dict[str, Any] = {"target": target, "confidence": _confidence(target, confidence)}
+    goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method, **of_target)
     report = _report(model, X, y, goal, oob=oob, groups=groups, max_rows=max_rows)
     give(report._noted)
     return report
+
+
+def _confidence(target: str, confidence: float | None) -> float | None:
+    """The confidence of a certificate; ``ValueError`` where there is none."""
+    if target == "limit":
+        refuse_unused(
+            "target='limit' estimates T*, and certifies nothing. Leave it out and look at report.upper(confidence), or "
+            "give target='forest'",
+            confidence=confidence,
+        )
+    return confidence
 
 
 def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
@@ -161,6 +207,9 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
         of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
         refuse_unused(f"{what} have their rows, which are sized as they are. Leave it out", **of_rows)
         return sized(_with_truth(model, y), goal)
+    if isinstance(goal, CertifiedGoal):
+        refuse_to_certify("oob" if oob else "rows given")
+        refuse_unused("all rows given certify, and fewer would certify more trees. Leave it out", max_rows=max_rows)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     adapter = adapter_for(model, casts_votes=goal.of_votes)
@@ -190,9 +239,11 @@ def truncate(
     alpha: float | None = None,
     tolerance: float | None = None,
     average: str | None = None,
+    target: Literal["limit", "forest"] = "limit",
+    confidence: float | None = None,
     voting: str | None = None,
 ) -> _Model:
-    """A forest of the first T* trees, of the same type as ``model``.
+    """A forest of the first trees, as many as are enough, of the same type as ``model``.
 
     Parameters
     ----------
@@ -203,13 +254,14 @@ def truncate(
     n_trees : int or Report, optional
         Trees to keep, in place of T*; or the report of `size` on this forest, which says how many, and whose warnings
         are then given.
-    oob, groups, metric, alpha, tolerance, average, voting
+    oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
     Returns
     -------
     model of the caller's type
-        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*.
+        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*, or where the
+        rows certify no fewer.
 
     Raises
     ------
@@ -220,6 +272,8 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees; it says how many it would take.
+    NotCertifiedWarning
+        If the rows certify no fewer trees than the forest has.
     LabelsOnlyWarning
         If labels take so few trees that what they are made from would suffer.
     CopiesWarning
@@ -240,12 +294,23 @@ def truncate(
     True
     >>> len(rfsize.truncate(forest, n_trees=25).estimators_)
     25
+
+    The fewest first trees that are certified to give the labels of all trees on 98 % of rows like those given:
+
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> forest = RandomForestClassifier(200, random_state=0).fit(X[:1000], y[:1000])
+    >>> small = rfsize.truncate(forest, X[1000:], alpha=0.98, target="forest")
+    >>> bool((small.predict(X[1000:]) == forest.predict(X[1000:])).mean() > 0.98)
+    True
     """
     given: Any = model
     if isinstance(given, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
-    goal = None if n_trees is not None else goal_of(metric, tolerance, **of_labels)
+    goal = None
+    if n_trees is None:
+        goal = goal_of(metric, tolerance, **of_labels, target=target, confidence=_confidence(target, confidence))
     if isinstance(given, TreeOutputs):
         adapter = given.asked_again.adapter
     else:
@@ -255,6 +320,7 @@ def truncate(
         return cast(_Model, cut_to(report, adapter))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
+    beside |= {"target": None if target == "limit" else target, "confidence": confidence}
     refuse_unused("n_trees says what to keep, without sizing the forest. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
@@ -263,10 +329,21 @@ def truncate(
 
 
 def _of_this_forest(report: Report, adapter: Adapter) -> Report:
+    if isinstance(report.goal, ShrunkGoal):
+        raise ValueError(
+            "n_trees is the report of rfsize.shrink, which returned the smaller model with it, and of which the first "
+            "trees of this one are no part: take that model"
+        )
     if report.available != adapter.n_trees:
         raise ValueError(
             f"n_trees is the report of a forest of {how_many(report.available, 'tree')}, and the model has "
             f"{adapter.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
+        )
+    certified = None if report.certificate is None else report.certificate.forest
+    if None not in (certified, adapter.digest) and certified != adapter.digest:
+        raise ValueError(
+            "n_trees is the report of another forest, of which it certifies the first trees: give the report that "
+            "rfsize.size makes of this model, or a number of trees"
         )
     return report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.curves import REPLICATES, SEED
+from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.metrics import Metric

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsize.estimation.curves import SEED
+from rfsize.estimation.intervals import SEED
 from rfsize.sizing.forest_parts import ForestParts, Predicted
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import of_smaller_forests

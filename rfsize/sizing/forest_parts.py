@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.estimation.curves import SEED
+from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.sizing.metrics import Metric
 from rfsize.utils.matrix import CELLS_PER_BLOCK

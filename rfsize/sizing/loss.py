@@ -42,7 +42,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.estimation.curves import COVERAGE, SEED
+from rfsize.estimation.intervals import COVERAGE, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.few_trees import Measured, losses_of_few_trees
@@ -68,7 +68,7 @@ _ALL_ASKED, _TURNS = 0.99, 2  # share of the trees that nearly all rows ask, and
 _FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
 
 # How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
-_MOST_BENT, _MOST_UNSURE, _TOLD = 0.6, 0.5, 2.0
+_MOST_BENT, _MOST_UNSURE, _SIGNIFICANT = 0.6, 0.5, 2.0
 # What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
 _UNFOLLOWED = 0.1
 _STEP = 1e-4  # of derivatives
@@ -94,14 +94,14 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees; of a loss that is not told from none, c is the most that it may be (95 %), and d is 0. Of
+        The loss of T trees; of a loss that is not significant, c is the most that it may be (95 %), and d is 0. Of
         one that bends too much for c to be known, the least that bends so.
     bend : float
         The d by which halves and quarters lose what they do.
     noise : float
         Standard error of log c.
-    is_told : bool
-        Whether the loss of halves is told from none.
+    is_significant : bool
+        Whether the loss of halves is more than their noise.
     asked, votes_per_row : float
         Trees at hand asked about a row, as harmonic mean and as mean.
     measured : tuple of Measured
@@ -118,7 +118,7 @@ class MetricLoss:
     law: Law
     bend: float
     noise: float
-    is_told: bool
+    is_significant: bool
     asked: float
     votes_per_row: float
     measured: tuple[Measured, ...]
@@ -130,7 +130,7 @@ class MetricLoss:
     @property
     def is_bent(self) -> bool:
         """Whether the law bends too much at the trees at hand for c to be known."""
-        return self.is_told and self.bend > _MOST_BENT * self.asked
+        return self.is_significant and self.bend > _MOST_BENT * self.asked
 
     @property
     def enough_to_tell(self) -> float:
@@ -138,8 +138,8 @@ class MetricLoss:
         return float(np.clip(2.0 * self.bend / (_MOST_BENT * self.asked), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
-        """The law at a quantile of what c may be; of a loss that is not told from none, between 0 and its most."""
-        if not self.is_told:
+        """The law at a quantile of what c may be; of a loss that is not significant, between 0 and its most."""
+        if not self.is_significant:
             return self.law if quantile >= 0.5 else Law(0.0, 0.0)
         return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
 
@@ -161,7 +161,7 @@ class MetricLoss:
 
     def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
         """Sizes, from the smallest up to halves, and what they lose: no less than larger ones."""
-        is_most = self.few is not None and not self.is_told and quantile >= 0.5
+        is_most = self.few is not None and not self.is_significant and quantile >= 0.5
         away, (*smaller, halves) = float(ndtri(max(quantile, COVERAGE) if is_most else quantile)), self.measured
         losses = [one.loss + away * one.noise + law.loss(one.against) for one in smaller]
         sizes = np.array([one.n_trees for one in self.measured])
@@ -198,14 +198,14 @@ def metric_loss(
     of_rows = parts.scatter_of_rows(of_smaller_forests(judge), parts.kinds(_DEALS_OF_ROWS), units)
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
     halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
-    told = bool(halves > _TOLD * math.sqrt(covariance[0, 0]) and quarters > 0.0)
+    is_significant = bool(halves > _SIGNIFICANT * math.sqrt(covariance[0, 0]) and quarters > 0.0)
     noise, bend, most_bent = math.inf, 0.0, _MOST_BENT * parts.mean_asked[0]
     law = parts.fit(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
-    if told:
+    if is_significant:
         slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
         noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
-        told = noise <= _MOST_UNSURE or law.d > most_bent
-    if not told:
+        is_significant = noise <= _MOST_UNSURE or law.d > most_bent
+    if not is_significant:
         tail = float(ndtri(COVERAGE))
         least = -math.inf if few is None else 0.0
         most = max(0.0, max(halves, least) + tail * math.sqrt(covariance[0, 0]))
@@ -221,7 +221,7 @@ def metric_loss(
         law=law,
         bend=bend,
         noise=noise,
-        is_told=told,
+        is_significant=is_significant,
         asked=whole,
         votes_per_row=parts.votes_per_row,
         measured=tuple(measured),

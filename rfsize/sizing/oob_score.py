@@ -26,7 +26,7 @@ from scipy.stats import t as student
 from rfsize.adapters.base import shrinking_of
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.curves import REPLICATES, SEED, TAIL
+from rfsize.estimation.intervals import REPLICATES, SEED, TAIL
 from rfsize.exceptions import FewVotesError
 from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
@@ -36,7 +36,7 @@ from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
-from rfsize.sizing.sized import copies_caution
+from rfsize.sizing.sized import asked_by, copies_caution
 from rfsize.sizing.words import decimals, metric_in_words
 from rfsize.utils.plotting import finish, label_counts, new_axes
 from rfsize.utils.typing import Floats, Int64s
@@ -329,12 +329,12 @@ def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: Met
     groups = outputs.groups
     if groups.of_copies is None:
         return
-    other = outputs.by_groups(groups.of_copies)
+    other = asked_by(groups.of_copies, outputs.asked_again, outputs.y, outputs.sample_weight)
     judge, averages = judge_of(metric, other), other.averages
     rows = np.flatnonzero(averages.is_asked)
     value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
-    told = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
-    give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, told))
+    counted_once = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
+    give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, counted_once))
 
 
 def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
@@ -343,7 +343,8 @@ def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
     predicted = outputs.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
     give(cautions_of(judge, chances_in_parts(judge, averages)))
-    units = rows if outputs.units is None else outputs.units[rows]
+    units = outputs.groups.units
+    units = rows if units is None else units[rows]
     noise, freedom = _noise_of_rows(judge, rows, predicted, units)
     gain, noise_of_trees = _gain_by_all_trees(outputs, judge)
     votes_per_row = float(averages.asked[rows].mean())

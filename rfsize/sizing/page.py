@@ -10,10 +10,10 @@ from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.plots import plot_report
+from rfsize.sizing.sentences import how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.sizing.told import how_many_are_enough, how_many_are_needed, remarks, what_now
-from rfsize.sizing.words import from_to, in_percent, in_words, metric_in_words
-from rfsize.utils.words import how_many
+from rfsize.sizing.words import from_to, in_words, metric_in_words
+from rfsize.utils.words import how_many, in_percent
 
 SOURCES = {
     "oob": "out of bag: each training row is judged by the trees that did not see it",
@@ -26,8 +26,8 @@ def report_account(report: SizedForest) -> Account:
     """The account of a report."""
     goal, kept = report.goal, report.n_kept
     loss = report.loss_at(kept)
-    answers = {goal.name: report._answer, **{name: report._answer_to(name) for name in report._beside}}
-    grids = (_losses(report, answers), *(grid for answer in answers.values() for grid in answer.grids(kept)))
+    answers = [report._answer, *map(report._answer_to, report._beside)]
+    grids = (_losses(report, answers), *(grid for answer in answers for grid in answer.grids(kept)))
     return Account(
         title=f"Size of the forest, {goal.title}",
         verdict=_verdict(report),
@@ -36,7 +36,7 @@ def report_account(report: SizedForest) -> Account:
         figures=_figures(report, loss),
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
-            Section("What a forest loses", (_LOST,), grids=grids),
+            Section("What a forest loses", (_LOST if report.certificate is None else _DIFFERS,), grids=grids),
             Section("How the forest converges", pictures=_pictures(report)),
         ),
         code=_code(report),
@@ -45,6 +45,15 @@ def report_account(report: SizedForest) -> Account:
 
 
 _LOST = "How far forests of so many trees are from an unlimited forest, on average over such forests."
+
+
+_DIFFERS = (
+    "How many rows the smaller forest answers unlike all trees of yours; and how far forests of as many trees are from "
+    "an unlimited forest, or a shrunken one from yours."
+)
+
+
+_SIZES = 10  # of shrunken forests, about as many as a table has
 
 
 def _is_good(report: SizedForest) -> bool | None:
@@ -71,7 +80,7 @@ def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
         Figure(
             report.goal.title,
             ("at most " if answer.is_bound else "") + _size(report.n_trees),
-            "95 %" if answer.is_bound else f"95 %: {from_to(report.interval)}",
+            _how_sure(report),
         ),
         Figure(
             "trees of your forest" if report.goal.confidence is None else "trees grown",
@@ -82,6 +91,12 @@ def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
     )
 
 
+def _how_sure(report: SizedForest) -> str:
+    if report.certificate is not None:
+        return f"certified, {in_percent(report.certificate.confidence)} sure"
+    return "95 %" if report._answer.is_bound else f"95 %: {from_to(report.interval)}"
+
+
 def _size(size: int | float) -> str:
     return in_words(size) if math.isfinite(size) else "not known"
 
@@ -90,15 +105,20 @@ def _loss(goal: Goal, loss: Loss) -> str:
     return in_percent(loss.value) if goal.is_share else f"{loss.value:.2g}"
 
 
-def _losses(report: SizedForest, answers: dict[str, Answer]) -> Grid:
+def _losses(report: SizedForest, answers: list[Answer]) -> Grid:
     """What forests of the size to keep, of the size at hand, and of some around them lose."""
     kept, at_hand = report.n_kept, report.available
-    sizes = sorted({max(1, kept // 4), kept, at_hand, 4 * at_hand})
-    heads = tuple(map(metric_in_words, answers))
-    rows = tuple(
-        (f"{size:,}", *(_loss(answer.goal, answer.loss(size)) for answer in answers.values())) for size in sizes
-    )
+    sizes = sorted({max(1, kept // 4), kept, at_hand} | ({4 * at_hand} if report.certificate is None else set()))
+    tried = report._answer.tried
+    if tried is not None:
+        sizes = sorted({*tried[:: 1 + len(tried) // _SIZES], kept, at_hand})
+    heads = tuple(map(_head, answers))
+    rows = tuple((f"{size:,}", *(_loss(answer.goal, answer.loss(size)) for answer in answers)) for size in sizes)
     return Grid(("trees", *heads), rows, sizes.index(kept))
+
+
+def _head(answer: Answer) -> str:
+    return metric_in_words(answer.goal.name) if answer.certificate is None else answer.goal.axis
 
 
 def _pictures(report: SizedForest) -> tuple[Picture, ...]:
@@ -111,7 +131,7 @@ def _code(report: SizedForest) -> str:
     # A forest that was grown has been cut when its training ended.
     if report.enough and report.n_kept < report.available and goal.confidence is None:
         return (
-            f"small = rfsize.truncate(model, n_trees=report)  # {report.n_kept:,} trees, a model of the same type\n"
+            f"small = {goal.made_by}  # {report.n_kept:,} trees, a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"
         )
     if report.enough:

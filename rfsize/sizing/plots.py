@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.estimation.curves import between, odd_sizes
+from rfsize.estimation.intervals import between, odd_sizes
+from rfsize.reporting.words import sentence
+from rfsize.sizing.sentences import how_many_are_enough
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.sizing.words import in_percent
 from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, percent
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,10 +42,15 @@ def plot_report(report: SizedForest, ax: Axes | None = None) -> Axes:
 def _draw_loss(report: SizedForest, ax: Axes) -> None:
     """The loss over the number of trees with its interval, and the level that T* reaches."""
     goal, answer, largest = report.goal, report._answer, _largest(report)
+    if answer.largest is not None:
+        largest = max(1, answer.largest - 1)  # all trees answer as all trees do
     sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
+    if answer.tried is not None:
+        sizes = np.array([size for size in answer.tried if size <= largest])
     losses = np.array([answer.value(int(size)) for size in sizes])
-    ax.plot(sizes, losses, color="C0", label="expected loss" + ("" if losses.any() else ": 0"))
-    some = odd_sizes(np.geomspace(1.0, largest, _INTERVALS))
+    seen = "expected loss" if report.certificate is None else "rows that differ"
+    ax.plot(sizes, losses, color="C0", label=seen + ("" if losses.any() else ": 0"))
+    some = sizes if answer.largest is not None else odd_sizes(np.geomspace(1.0, largest, _INTERVALS))
     found = [answer.loss(int(size)) for size in some]
     low, high = np.exp(between(sizes, some, np.log(np.maximum(np.array([one.interval for one in found]).T, 1e-12))))
     ax.fill_between(
@@ -54,7 +60,7 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
         color="C0",
         alpha=0.15,
         linewidth=0.0,
-        label="95 % interval of the loss",
+        label="95 % interval of it",
     )
     if found[0].spread is not None:
         spread = [float(one.spread or 0.0) for one in found]
@@ -73,6 +79,8 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
 
 def _largest(report: SizedForest) -> float:
     """Trees up to which is drawn."""
+    if report._answer.largest is not None:
+        return report._answer.largest
     return 4.0 * max(size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size))
 
 
@@ -87,11 +95,25 @@ def _mark_size(report: SizedForest, ax: Axes) -> None:
             fmt="o",
             color="C3",
             capsize=4.0,
-            label=f"T* {'at most' if report._answer.is_bound else '='} {report.n_trees:,}, 95 % interval",
+            label=f"{_of_size(report)} {report.n_trees:,}, 95 % interval",
             zorder=4,
             clip_on=False,
         )
     mark_forest(ax, report.available, "your forest" if report.goal.confidence is None else "grown")
+
+
+def _title(report: SizedForest) -> str:
+    """What came of it; no more of a forest that is too small, of which the warnings say the rest."""
+    if report.certificate is not None:
+        return sentence(how_many_are_enough(report)).rstrip(".")
+    return f"The forest is {report._likely}{'large enough' if report.enough else 'too small'}"
+
+
+def _of_size(report: SizedForest) -> str:
+    """What the size is."""
+    if report.certificate is not None:
+        return "certified:"
+    return "T* at most" if report._answer.is_bound else "T* ="
 
 
 def mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
@@ -102,10 +124,9 @@ def mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
 def _finish(report: SizedForest, ax: Axes) -> None:
     """Title, logarithmic axis of trees, grid and legend."""
     ax.set_xscale("log")
-    ax.set_xlim(1.0, _largest(report))
+    ax.set_xlim(1.0, max(2.0, _largest(report)))
     ax.set_xlabel("trees in the forest")
-    title = f"The forest is {report._likely}{'large enough' if report.enough else 'too small'}"
-    # Of a forest that is too small, the title says it.
+    title = _title(report)
     lines = [line for one in report._cautions for line in wrap(f"! {one.text}", _LINE)]
     drawn = ax.set_title("\n".join([*lines, title]), parse_math=False)
     if lines:

@@ -12,8 +12,8 @@ from rfsize.reporting.result import Result
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.page import report_account
 from rfsize.sizing.plots import plot_report
+from rfsize.sizing.sentences import finding, lines
 from rfsize.sizing.sized_forest import SizedForest, answer_of
-from rfsize.sizing.told import finding, lines
 from rfsize.sizing.words import finite
 from rfsize.utils.warn import Caution
 
@@ -79,9 +79,9 @@ class Report(SizedForest, Result):
             "enough": self.enough,
             "n_kept": self.n_kept,
             "reason": self.reason,
+            "confidence": self.goal.confidence,
             "metric": self.goal.name,
             **{name: value for name, value in self.goal.options.items() if name != "metric"},
-            "confidence": self.goal.confidence,
             "loss": self.loss_at(self.n_kept).to_dict(),
             "beside": {name: self.loss_at(self.n_kept, name).to_dict() for name in self._beside},
             "source": self.source,

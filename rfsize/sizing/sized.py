@@ -16,6 +16,7 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.words import in_words
 from rfsize.utils.warn import Caution
+from rfsize.utils.words import in_percent
 from rfsize.voting.groups import Groups
 
 
@@ -25,7 +26,7 @@ def sized(outputs: TreeOutputs, goal: Goal) -> Report:
     report = report._noting(*outputs.noted, *outputs.cautions(of_labels=report.goal.of_labels))
 
     def size_by(groups: Groups) -> Report:
-        return report_of(outputs.by_groups(groups), goal)
+        return report_of(asked_by(groups, outputs.asked_again, outputs.y, outputs.sample_weight), goal)
 
     return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by)
 
@@ -37,7 +38,12 @@ def report_by(
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
     forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
-    return report_of(TreeOutputs.of(replace(forest, groups=groups)).with_truth(y, sample_weight), goal)
+    return report_of(asked_by(groups, forest, y, sample_weight), goal)
+
+
+def asked_by(groups: Groups, forest: ForestOnRows, y: Any, sample_weight: Any) -> TreeOutputs:
+    """What the trees say of the same rows where others belong together."""
+    return TreeOutputs.of(replace(forest, groups=groups)).with_truth(y, sample_weight)
 
 
 def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report] | None) -> Report:
@@ -68,12 +74,12 @@ def copies_caution(
 ) -> tuple[Caution, ...]:
     """What to say where ``other``, which counts if copies belong together, is not in the interval; else nothing."""
     low, high = interval
-    if low <= other <= high:
+    if groups.copied is None or low <= other <= high:
         return ()
     text = (
-        f"{groups.copied:.1%} of the training rows have a copy, and the rows do not tell whether fresh rows would too. "
-        f"Where rows come again by nature, as those of few values and popular ones do, {what} is {value}, which is "
-        "what counts here; where rows were repeated or oversampled before the training, it "
-        f"{found}. Say which it is: groups='rows' for the first, groups='copies' for the second"
+        f"{in_percent(groups.copied)} of the training rows have a copy, and the rows do not tell whether fresh rows "
+        f"would too. Where rows come again by nature, as those of few values and popular ones do, {what} is {value}, "
+        f"which is what counts here; where rows were repeated or oversampled before the training, it {found}. Say "
+        "which it is: groups='rows' for the first, groups='copies' for the second"
     )
     return (Caution(CopiesWarning, text),)

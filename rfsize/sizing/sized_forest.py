@@ -9,15 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
-from rfsize.counting.representative import by_nature_advice, few_votes, too_many_untold
+from rfsize.certifying.certificate import Certificate
+from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.curves import TAIL
+from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
+from rfsize.utils.words import in_percent
+
+_LEAST_CONFIDENCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,11 +37,20 @@ class SizedForest:
     _answer: Answer
     _outputs: TreeOutputs | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
+    _fewest_alike: int = 0
 
     @property
     def n_trees(self) -> int | float:
-        """T*, the smallest forest that is large enough; ``math.inf`` where none is known to be (`reason` says why)."""
+        """T*, the smallest forest that is large enough; ``math.inf`` where none is known to be (`reason` says why).
+
+        With ``target="forest"`` the fewest first trees of the forest that are certified.
+        """
         return self._answer.n_trees
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is certified of the first `n_trees` trees, with ``target="forest"``: rows, disagreements and bound."""
+        return self._answer.certificate
 
     @property
     def n_rows(self) -> int:
@@ -56,7 +69,10 @@ class SizedForest:
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` where T* is not known."""
+        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` where T* is not known.
+
+        With ``target="forest"`` of the fewest first trees that would do if all rows like those given were known.
+        """
         if self._cannot_tell is not None:
             return 1, math.inf
         low, high = self._answer.quantile(TAIL), self._answer.quantile(1.0 - TAIL)
@@ -68,7 +84,7 @@ class SizedForest:
         Parameters
         ----------
         confidence : float
-            The probability, strictly between 0 and 1.
+            The probability, from a millionth to below 1.
 
         Returns
         -------
@@ -78,7 +94,7 @@ class SizedForest:
         Raises
         ------
         ValueError
-            If ``confidence`` is not strictly between 0 and 1.
+            If ``confidence`` is below a millionth, or not below 1.
 
         Examples
         --------
@@ -88,7 +104,11 @@ class SizedForest:
         >>> report.interval[0] <= report.upper(0.8) <= report.interval[1]
         True
         """
-        confidence = share("confidence", confidence)
+        if (confidence := share("confidence", confidence)) < _LEAST_CONFIDENCE:
+            raise ValueError(
+                f"confidence must be at least {_LEAST_CONFIDENCE:f} and below 1, found {confidence!r}: no rows tell a "
+                "size that T* is at most with so small a probability. Give 0.5 for about T*, 0.8 or 0.95 to be sure"
+            )
         return math.inf if self._cannot_tell is not None else self._answer.quantile(confidence)
 
     @property
@@ -103,10 +123,14 @@ class SizedForest:
 
     @property
     def _wanted(self) -> int | float:
-        """Trees that the forest shall have: T*, or in training as many as T* is at most with its ``confidence``."""
-        if self.goal.confidence in (None, 0.5) or not self._has_enough:
+        """Trees that the forest shall have: T*, or in training as many as T* is at most with its ``confidence``.
+
+        In training not fewer than agree with all trees at hand, by what changed since an earlier look.
+        """
+        if self.goal.confidence is None or not self._has_enough:
             return self.n_trees
-        return max(self.n_trees, self.upper(float(self.goal.confidence)))
+        sure = self.n_trees if self.goal.confidence == 0.5 else self.upper(self.goal.confidence)
+        return max(self.n_trees, sure, self._fewest_alike)
 
     @property
     def n_kept(self) -> int:
@@ -120,11 +144,11 @@ class SizedForest:
         if answer.votes_per_row < answer.fewest_votes:
             what = "how many trees are enough"
             return few_votes(answer.votes_per_row, self.available, what, oob=oob, fewest=answer.fewest_votes).message
-        if answer.untold:
+        if answer.lacks_votes:
             lost = answer.n_dropped / (answer.n_rows + answer.n_dropped)
             return (
-                f"{lost:.1%} of the rows have no out-of-bag votes, since every tree saw a row of their groups, and "
-                "these rows may be the ones that take most trees: give validation rows, take "
+                f"{in_percent(lost)} of the rows have no out-of-bag votes, since every tree saw a row of their groups, "
+                "and these rows may be the ones that take most trees: give validation rows, take "
                 "rfsize.tree_outputs(cv=...), lower the bagging fraction, or train on each row once with weights for "
                 f"its copies{by_nature_advice(self.groups)}"
             )
@@ -160,6 +184,10 @@ class SizedForest:
         """The same report with more warnings."""
         return replace(self, _noted=(*self._noted, *cautions)) if cautions else self
 
+    def _keeping(self, n_trees: int) -> Self:
+        """The same report, which keeps so many trees at least."""
+        return replace(self, _fewest_alike=n_trees)
+
     def size_at(self, level: float) -> int | float:
         """T* at another level, from the same outputs.
 
@@ -190,6 +218,9 @@ class SizedForest:
 
     def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
         """What a forest of ``n_trees`` is expected to lose against an unlimited forest.
+
+        Without ``metric``, a report with ``target="forest"`` says how many rows the first ``n_trees`` trees answer
+        unlike all trees of the forest at hand.
 
         Parameters
         ----------
@@ -232,12 +263,15 @@ class SizedForest:
     def _answer_to(self, metric: MetricLike) -> Answer:
         """What the same outputs say of another goal; raises as `loss_at`."""
         metric = one_name(metric)
-        if metric == self.goal.name:
+        if self.goal.answers(metric):
             return self._answer
         if metric not in self._answers:
             if self._outputs is None:
-                known = ", ".join(map(str, (self.goal.name, *self._answers)))
-                raise ValueError(f"this report was pickled, and knows the loss of {known} alone: size the model again")
+                own = [self.goal.name] if self.goal.answers(self.goal.name) else []
+                known = ", ".join(map(str, (*own, *self._answers)))
+                raise ValueError(
+                    f"this report cannot ask the trees again, and knows the loss of {known} alone: make it again"
+                )
             goal = any_goal(metric).checked(len(self._outputs.classes), self._outputs.y)
             self._answers[metric] = answer_of(goal, self._outputs)
         return self._answers[metric]
@@ -245,11 +279,11 @@ class SizedForest:
     @cached_property
     def _beside(self) -> tuple[str, ...]:
         """Names of the losses that the report lists beside its own: of labels, probabilities or scores, and metrics."""
-        return tuple(self._told())
+        return tuple(map(str, self._answers) if self._outputs is None else self._told(self._outputs))
 
-    def _told(self) -> Iterator[str]:
-        for name in () if self._outputs is None else listed_beside(self._outputs.distinct):
-            if name != self.goal.name:
+    def _told(self, outputs: TreeOutputs) -> Iterator[str]:
+        for name in listed_beside(outputs.distinct):
+            if not self.goal.answers(name):
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self._answer_to(name)
                     yield name
@@ -271,7 +305,7 @@ def _by_votes(goal: Goal, outputs: TreeOutputs) -> TreeOutputs:
     """Outputs out of bag, with strata where the number of votes depends on what a row is."""
     asked = outputs.by_votes()
     # Where rows of large groups have no votes, or none has any, the report says so.
-    if asked.is_uneven or not too_many_untold(asked.n_without, len(asked.asked)):
+    if asked.is_uneven or not too_many_without_votes(asked.n_without, len(asked.asked)):
         lack = asked.of_some_rows("how many trees are enough", fewest=goal.fewest_votes)
         if lack is not None:
             raise lack.error()

@@ -34,13 +34,6 @@ def decimals(interval: tuple[float, float]) -> int:
     return int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 0, 8))
 
 
-def in_percent(share: float) -> str:
-    """A share such as "99 %" or "99.03 %": with two decimals at most, or as many as tell it from 0 and 100 %."""
-    away = min(share, 1.0 - share)
-    decimals = 2 if away <= 0.0 else min(max(2, math.ceil(round(-math.log10(away), 6)) - 2), 10)
-    return f"{round(100.0 * share, decimals):.{decimals}f}".rstrip("0").rstrip(".") + " %"
-
-
 def in_round_percent(share: float) -> str:
     """A share to two digits, such as "26 %"."""
     return f"{float(f'{100.0 * share:.2g}'):g} %"

@@ -16,7 +16,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.api import asked
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.training_data import TrainingData, checked_labels
+from rfsize.counting.training_data import TrainingData, checked_target
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.api import compile
@@ -249,7 +249,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """
         goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
-        classes, label = checked_labels(y, n_rows(X))
+        classes, label = checked_target(y, n_rows(X), of_labels=True)
         self._check_table(len(classes))
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
         data, unseen = self._with_rows_held_out(data, X_calibration)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
+from rfsize.certifying.bound import fewest_rows
 from rfsize.counting.copies import resolved
 from rfsize.counting.training_data import TrainingData
-from rfsize.stopping.certificate import fewest_rows
 from rfsize.voting.groups import Groups
 
 CONFIDENCE = 0.95
@@ -45,8 +45,8 @@ def split(data: TrainingData, fraction: float, random_state: Any) -> tuple[Train
 
 def _drawn(label: NDArray[Any], groups: Groups, fraction: float, random_state: Any) -> NDArray[np.bool_]:
     """A mask of rows to hold out. At least one group of each class, by the class of its first row, stays."""
-    number = np.arange(label.size) if groups.index is None else groups.numbers
-    _, first, group = np.unique(number, return_index=True, return_inverse=True)
+    units = np.arange(label.size) if groups.units is None else groups.units
+    _, first, group = np.unique(units, return_index=True, return_inverse=True)
     shuffled = check_random_state(random_state).permutation(first.size)
     by_class = shuffled[np.argsort(label[first[shuffled]], kind="stable")]
     steps = np.floor(np.arange(first.size + 1) * fraction)

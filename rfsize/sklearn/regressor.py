@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from rfsize.counting.training_data import TrainingData
+from rfsize.counting.training_data import TrainingData, checked_target
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.words import how_many
-
-# What predictions may be off by, as a share of the standard deviation of y, where nothing is named.
 
 
 class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]
@@ -152,8 +149,8 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
             "RandomForestRegressor, LGBMRegressor with boosting_type='rf', or XGBRegressor with n_estimators=1"
         )
         X = self._checked_rows(X, reset=True)
-        numbers = _checked_numbers(y, n_rows(X))
-        data = TrainingData(X, np.zeros(0), numbers, self._checked_weights(sample_weight, len(numbers)), groups)
+        classes, numbers = checked_target(y, n_rows(X), of_labels=False)
+        data = TrainingData(X, classes, numbers, self._checked_weights(sample_weight, len(numbers)), groups)
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"
         goal = goal_of("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
         goal = goal.checked(0, numbers)
@@ -193,21 +190,3 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     def oob_score_(self) -> float:
         """R² of the out-of-bag predictions."""
         return self._known_oob_score()
-
-
-def _checked_numbers(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """The numbers to predict, checked as scikit-learn checks them."""
-    if y is None:
-        raise ValueError("RightSizedRegressor requires y to be passed, but the target y is None")
-    given = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    if given.ndim > 1 and given.shape[1] > 1:
-        raise ValueError(
-            f"y has {given.shape[1]} columns; T* is about one number per row: fit one forest for each column, as "
-            "sklearn.multioutput.MultiOutputRegressor does"
-        )
-    numbers = column_or_1d(given, warn=True)
-    if len(numbers) != n_rows:
-        raise ValueError(
-            f"X has {how_many(n_rows, 'row')} and y {how_many(len(numbers), 'number')}; give one number per row"
-        )
-    return numbers

@@ -28,7 +28,7 @@ from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import as_rows
-from rfsize.utils.table import from_polars
+from rfsize.utils.rows import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import refuse_unused, sample_weights
 from rfsize.utils.warn import give

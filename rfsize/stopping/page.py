@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from rfsize.certifying.bound import bounds
+from rfsize.certifying.certificate import Certificate, ClassOutcome
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed
-from rfsize.stopping.certificate import Certificate, ClassOutcome, bounds
 from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, shortened
-from rfsize.utils.words import how_many, printable
+from rfsize.utils.words import how_many, in_percent, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,22 +76,22 @@ def _verdict(table: Table) -> str:
     asked = f"Rows ask {table.expected_trees():,.1f} of the {how_many(table.n_trees, 'tree')} on average"
     other = table.stops.differs
     if table.certificate is None:
-        return f"{asked}, and {table.expected_disagreement():.2%} of them are expected to {other}."
+        return f"{asked}, and {in_percent(table.expected_disagreement())} of them are expected to {other}."
     of = "them" if table.certificate.average == "micro" else "each class's rows"
-    sure = f"certified with {table.certificate.confidence:.0%} confidence"
-    return f"{asked}, and at most {table.certificate.bound:.2%} of {of} {other}: {sure}."
+    sure = f"certified with {in_percent(table.certificate.confidence)} confidence"
+    return f"{asked}, and at most {in_percent(table.certificate.bound)} of {of} {other}: {sure}."
 
 
 def _figures(table: Table) -> tuple[Figure, ...]:
     found = [Figure("trees asked per row", f"{table.expected_trees():,.1f}", f"of {table.n_trees:,}")]
     if table.certificate is None:
-        return (*found, Figure("rows that differ", f"{table.expected_disagreement():.2%}", "expected"))
+        return (*found, Figure("rows that differ", in_percent(table.expected_disagreement()), "expected"))
     known = table.certificate
     of = "" if known.average == "micro" else "of each class, "
     return (
         *found,
         Figure("rows that differed", f"{known.disagreements:,}", f"of {known.rows:,}"),
-        Figure("certified: at most", f"{known.bound:.2%}", f"{of}with {known.confidence:.0%} confidence"),
+        Figure("certified: at most", in_percent(known.bound), f"{of}with {in_percent(known.confidence)} confidence"),
     )
 
 
@@ -107,7 +108,7 @@ def _by_class(table: Table) -> tuple[Grid, ...]:
         return ()
     most, title = most_changed(known, lambda outcome: outcome.disagreement)
     rows = tuple(
-        (printable(one.label), f"{one.share:.2%}", f"{one.disagreement:.2%}", f"{one.trees:,.1f}") for one in most
+        (printable(one.label), in_percent(one.share), in_percent(one.disagreement), f"{one.trees:,.1f}") for one in most
     )
     return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title.capitalize()),)
 
@@ -147,9 +148,10 @@ def draw_certificate(table: Table, ax: Axes) -> None:
     else:
         found = [("all rows", counts.disagreement, known.bound)]
     most, which = most_changed(found, lambda one: one[2])
-    told, shares, ends = zip(*most, strict=True)
+    shown, shares, ends = zip(*most, strict=True)
     ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
-    draw_shares(ax, told, shares, ends, f"seen on {known.rows:,} rows, up to the bound ({known.confidence:.0%})")
+    seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
+    draw_shares(ax, shown, shares, ends, seen)
     ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
     ax.set_xlabel("rows that differ from all trees")
     ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
@@ -200,4 +202,4 @@ def _mark_expected(table: Table, ax: Axes, *, on_axis: bool) -> None:
         ax.plot([], [], " ", label=label)
     if table.certificate is not None:
         of = "" if table.certificate.average == "micro" else " of each class"
-        ax.plot([], [], " ", label=f"certified: at most {table.certificate.bound:.2%}{of} differ")
+        ax.plot([], [], " ", label=f"certified: at most {in_percent(table.certificate.bound)}{of} differ")

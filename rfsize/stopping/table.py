@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.certifying.certificate import AVERAGES, Certificate, ClassCounts, ClassOutcome
+from rfsize.certifying.promise import Promise, check_scores, checked_confidence, checked_tolerance
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.stopping.calibration import TreesOnRows, check_scores, checked_tolerance
-from rfsize.stopping.certificate import (
-    AVERAGES,
-    Certificate,
-    ClassCounts,
-    ClassOutcome,
-    Wanted,
-    rare_classes_said,
-    warn_of_lost_classes,
-)
 from rfsize.stopping.document import check_signature, content_of, read_document, refuse, signed, write_document
+from rfsize.stopping.rare_classes import rare_classes_said, warn_of_lost_classes
 from rfsize.stopping.rules.base import Figures, Stops
 from rfsize.stopping.rules.exact import flat_prior
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
+from rfsize.stopping.stored_certificate import check_kept, stored_certificate, stored_counts
 from rfsize.stopping.terms import MAX_TREES, TARGETS, Terms, labels_of, stored_labels, stored_threshold
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -247,7 +242,7 @@ class StopTable(Terms, Result):
         tolerance = checked_tolerance(metric, tolerance, voting)
         if metric != "labels" and average != "macro":
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
-        alpha, confidence = share("alpha", alpha), share("confidence", confidence)
+        alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
         adapter = trees.adapter
         goes_by = (adapter.predict_obeys if voting == "auto" else voting) if metric == "labels" else "soft"
@@ -255,8 +250,8 @@ class StopTable(Terms, Result):
             check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
         kinds = Stops.kinds(adapter.n_trees, max(1, adapter.classes.size)).values()
         (rule,) = (kind for kind in kinds if kind.voting == goes_by and metric in kind.calibrates)
-        wanted = Wanted(alpha, confidence, average, adapter.digest, metric, tolerance)
-        return cls.of(*rule.calibrated(trees, wanted))
+        promise = Promise(alpha, confidence, average, adapter.digest, metric, tolerance)
+        return cls.of(*rule.calibrated(trees, promise))
 
     def certified(
         self,
@@ -300,9 +295,9 @@ class StopTable(Terms, Result):
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
         adapter = trees.adapter
         self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
-        wanted = Wanted(self.alpha, share("confidence", confidence), average, adapter.digest)
+        promise = Promise(self.alpha, checked_confidence(confidence), average, adapter.digest)
         of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
-        nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, wanted)
+        nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, promise)
         return self.of(replace(of_forest, nominal=nominal), stops, certificate)
 
     @classmethod
@@ -383,7 +378,7 @@ class StopTable(Terms, Result):
         >>> labels.tolist(), asked.tolist()
         ([1, 0], [2, 5])
         """
-        return self.stops.settled(self.stops.checked(tree_votes, self), self.n_classes)
+        return self.stops.answers(self.stops.checked(tree_votes, self), self.n_classes)
 
     @property
     def kind(self) -> str:
@@ -508,8 +503,8 @@ class StopTable(Terms, Result):
             nominal=None if given["nominal"] is None else given.alpha("nominal"),
             classes=stored_labels(given, n_classes),
             threshold=stored_threshold(given, n_classes, is_needed=turns_at_threshold),
-            counts=ClassCounts.from_fields(given, "counts", n_trees, n_classes),
-            certificate=Certificate.from_fields(given, "certificate", n_trees, n_classes),
+            counts=stored_counts(given, "counts", n_trees, n_classes),
+            certificate=stored_certificate(given, "certificate", n_trees, n_classes),
         )
         table._check_evidence()
         check_signature(document)
@@ -534,7 +529,7 @@ class StopTable(Terms, Result):
                 refuse(
                     "a certificate is of agreement with all trees, which this table does not aim at, or keeps anyway"
                 )
-            certificate.check_kept(self.alpha)
+            check_kept(certificate, self.alpha)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, StopTable) else NotImplemented
@@ -551,7 +546,7 @@ class StopTable(Terms, Result):
             words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
         if self.threshold not in (None, 0.5):
             words.append(f"threshold={self.threshold:g}")
-        found = f"{self.expected_trees():.1f} trees per row, {self.expected_disagreement():.3%} disagreement"
+        found = f"{self.expected_trees():.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
         if self.certificate is not None:
             found += f"; {self.certificate}"
         found += rare_classes_said(self.by_class())

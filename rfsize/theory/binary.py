@@ -21,6 +21,7 @@ from scipy.special import betainc
 from rfsize.theory.arguments import MAX_TREES, checked_alpha, checked_fractions, checked_sizes, checked_weights, single
 from rfsize.theory.smallest_size import ROUNDING, smallest_size
 from rfsize.utils.typing import Floats
+from rfsize.utils.words import in_percent
 
 
 def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
@@ -290,12 +291,12 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
     >>> ensemble_size(0.9, [0.1, 0.5, 0.7, 0.9])
     inf
     >>> print(why_infinite(0.9, [0.1, 0.5, 0.7, 0.9]))
-    25.00% of the rows have exactly half of their votes for each class; ...
+    25 % of the rows have exactly half of their votes for each class; ...
     """
     limit = limit_agreement(pi, weights)
     if limit < single("alpha", checked_alpha(alpha)):
         return (
-            f"{2.0 * (1.0 - limit):.2%} of the rows have exactly half of their votes for each class; they "
-            f"never converge, so mean agreement cannot exceed {limit:.2%}"
+            f"{in_percent(2.0 * (1.0 - limit))} of the rows have exactly half of their votes for each class; they "
+            f"never converge, so mean agreement cannot exceed {in_percent(limit)}"
         )
     return f"more than {MAX_TREES:,} trees would be needed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,7 +19,7 @@ from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.table import from_polars
+from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _ANY_FRACTION = 0.5
 _SEARCHES = ("full", "elimination")
 
 
-_RULES = ("best", "one-se")
+_RULES = ("keep", "best", "one-se")
 
 
 def select_bagging_fraction(
@@ -47,32 +48,33 @@ def select_bagging_fraction(
     voting: Literal["auto", "hard", "soft"] = "auto",
     n_trees: int = 200,
     search: Literal["full", "elimination"] = "full",
-    rule: Literal["best", "one-se"] = "best",
+    rule: Literal["keep", "best", "one-se"] = "keep",
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
 ) -> FractionSearch:
-    """Find the bagging fraction of least out-of-bag error.
+    """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
     A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
-    trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one is
-    often better, and always faster.
+    trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one may be
+    better, and is always faster. On many problems no fraction is better than another by more than noise.
 
     Parameters
     ----------
     params : dict or scikit-learn estimator
         Parameters of a LightGBM or XGBoost forest, or an estimator of LightGBM, XGBoost or scikit-learn, of trees; the
-        bagging fraction and the number of trees that they name are not used.
+        number of trees that they name is not used.
     data : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
         Training data with labels. For an estimator, what its ``fit`` takes.
     y : array_like, shape (n_rows,), optional
         Labels or numbers; only for an estimator.
     fractions : array_like, shape (n_fractions,), optional
-        Fractions to compare, of rows drawn without replacement; by default 1/11, 2/12, … 12/22, which are worth 0.1,
-        0.2, … 1.2 with replacement (`ratio_with_replacement`). An ensemble of scikit-learn that draws with replacement
-        (``bootstrap=True``) draws as many rows as the fraction is worth, at most all of them: fractions up to 1/2.
+        Fractions to compare, of rows drawn without replacement, with ``rule="keep"`` beside your own; by default 1/11,
+        2/12, … 12/22, which are worth 0.1, 0.2, … 1.2 with replacement (`ratio_with_replacement`). An ensemble of
+        scikit-learn that draws with replacement (``bootstrap=True``) draws as many rows as the fraction is worth, at
+        most all of them: fractions up to 1/2.
     metric : str or callable, optional
         A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
         regression the mean squared error. Where the training data have weights, they count.
@@ -83,10 +85,13 @@ def select_bagging_fraction(
         Trees of each forest compared, or in a search by elimination of those compared last.
     search : {"full", "elimination"}, default "full"
         Whether all fractions are compared with ``n_trees`` trees, or half of them are dropped, and hopeless ones more,
-        each time the number of trees has doubled. That takes at most a third of the trees.
-    rule : {"best", "one-se"}, default "best"
-        The fraction of the least error, or the smallest that is worse by no more than the standard error of its
-        difference from the best.
+        each time the number of trees has doubled. That takes at most a third of the trees, and a third to a half of
+        the time.
+    rule : {"keep", "best", "one-se"}, default "keep"
+        ``"keep"`` chooses your own fraction, unless another has a smaller error by more than the standard error of the
+        difference; where ``params`` name no fraction, the best. ``"best"`` chooses the fraction of the least error, and
+        ``"one-se"`` the smallest that is worse by no more than the standard error of the difference. The standard error
+        is over other rows and other trees.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     sample_weight : array_like, shape (n_rows,), optional
@@ -144,22 +149,22 @@ def select_bagging_fraction(
     choice("rule", rule, _RULES)
     choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
-    trainer, X, told, with_fraction = _what_trains(params, data, y, sample_weight)
+    trainer, X, asked_for, own, with_fraction = _what_trains(params, data, y, sample_weight)
     if fractions is None:
         fractions = [one for one in DEFAULT_FRACTIONS if one <= trainer.largest_fraction]
-    grid = _checked_grid(fractions)
+    grid, own = _with_own(_checked_grid(fractions), own if rule == "keep" else None)
     plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
     belong = resolved(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, metric, voting)
-    file = SearchFile(None if resume is None else Path(resume), trainer, told, seed, belong)
+    file = SearchFile(None if resume is None else Path(resume), trainer, asked_for, seed, belong)
     candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
     for candidate in candidates:
         candidate.check_votes_to_come(n_trees)
 
     with progress_bar("bagging fractions", cost(plan), "trees", shown=progress) as bar:
-        outcome = run(candidates, judge, plan, rule, bar)
+        outcome = run(candidates, judge, plan, rule, None if own is None else grid.index(own), bar)
     best = candidates[outcome.chosen].fraction
     return FractionSearch(
         best=best,
@@ -167,6 +172,7 @@ def select_bagging_fraction(
         curve=_curve(candidates, outcome, judge.name),
         metric=judge.name,
         rule=rule,
+        own=own,
         search=search,
         n_rows=outcome.n_rows,
         n_dropped=len(trainer.label) - outcome.n_rows,
@@ -175,11 +181,12 @@ def select_bagging_fraction(
 
 
 class _Trained(NamedTuple):
-    """What trains forests: the trainer, its rows, what it was told, and what gives that with another fraction."""
+    """What trains forests: the trainer, its rows, the parameters asked for, their fraction, and what gives another."""
 
     trainer: Trainer
     X: Any
-    told: dict[str, Any]
+    asked_for: dict[str, Any]
+    own: float | None
     with_fraction: Callable[[float], Any]
 
 
@@ -193,7 +200,8 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
         integration = integration_for(data)
         X = integration.rows_of(data)
         trainer = integration.trainer(params, data)
-        return _Trained(trainer, X, params, trainer.with_fraction)
+        own = trainer.fraction if 0.0 < trainer.fraction < 1.0 else None
+        return _Trained(trainer, X, params, own, trainer.with_fraction)
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
@@ -213,9 +221,14 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     adapter = adapter_for(one, casts_votes=False)
     X = adapter.check(X)
     trainer = integration.trainer_of(adapter, X, y, sample_weight)
-    told = {**params.get_params(), "estimator": type(params).__name__, "random_state": trainer.seed}
+    asked_for = {**params.get_params(), "estimator": type(params).__name__, "random_state": trainer.seed}
+    own = integration.fraction_of(params, n_rows(X))
     return _Trained(
-        trainer, X, told, lambda fraction: integration.with_fraction(clone(params), fraction, len(trainer.label))
+        trainer,
+        X,
+        asked_for,
+        own,
+        lambda fraction: integration.with_fraction(clone(params), fraction, len(trainer.label)),
     )
 
 
@@ -228,6 +241,14 @@ def _checked_grid(fractions: ArrayLike) -> list[float]:
     if len(set(grid)) < len(grid):
         raise ValueError(f"fractions holds a fraction twice: {grid}; give each once")
     return grid
+
+
+def _with_own(grid: list[float], own: float | None) -> tuple[list[float], float | None]:
+    """The grid with your own fraction, and that fraction as the grid has it."""
+    if own is None:
+        return grid, None
+    near = [one for one in grid if math.isclose(one, own, rel_tol=1e-6)]
+    return (grid, near[0]) if near else (sorted([*grid, own]), own)
 
 
 def _curve(candidates: Sequence[Candidate], outcome: Outcome, metric: str) -> NDArray[np.void]:

@@ -54,8 +54,8 @@ class Beginning:
     def of(cls, trainer: Trainer, threshold: float, groups: Groups) -> Beginning:
         """That of a trainer's forests."""
         forest = trainer.start(threshold=threshold, groups=groups)
-        told = forest.out_of_bag, forest.link, forest.cut, forest.groups
-        return cls(trainer.classes, trainer.label, trainer.weight, *told)
+        rows = trainer.classes, trainer.label, trainer.weight
+        return cls(*rows, forest.out_of_bag, forest.link, forest.cut, forest.groups)
 
 
 def trained(trainer: Trainer, block: Block, threshold: float, groups: Groups) -> TrainedBlock:

@@ -94,10 +94,10 @@ class SearchFile:
 
     def _read(self, path: Path) -> None:
         with self._file.read(path) as (text, arrays):
-            told = {name: text[name] for name in self._origin}
+            stored = {name: text[name] for name in self._origin}
             keys, seconds = list(text["seconds"]), [_seconds(took) for took in text["seconds"].values()]
             probe, *forests = self._forests([1, *map(_n_trees, keys)], arrays)
-        other = [name for name in self._origin if told[name] != self._origin[name]]
+        other = [name for name in self._origin if stored[name] != self._origin[name]]
         if not other and not _alike(probe, self._probe):
             other = ["features (a tree grown again came out otherwise)"]
         if other:

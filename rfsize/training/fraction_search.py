@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.result import Result
+from rfsize.reporting.words import sentence
 from rfsize.theory.sampling_ratio import ratio_with_replacement
 from rfsize.utils.plotting import finish, ink, new_axes
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+
+
+_LINE = 70  # characters of a title
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +37,7 @@ class FractionSearch(Result):
         - ``fraction``, ``trees``: what it was judged with;
         - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
         - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
-          standard error, paired row by row;
+          standard error, over other rows, paired row by row, and other trees;
         - ``seconds``: spent on growing it;
         - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
     params : dict or estimator
@@ -41,6 +46,9 @@ class FractionSearch(Result):
         "error" where less is better, "score" where more is: the name of the column.
     rule, search : str
         As asked for.
+    own : float or None
+        Your own fraction, which ``rule="keep"`` chooses unless another is better by more than noise; None where there
+        is none to keep.
     n_rows, n_dropped : int
         Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
     of_labels : bool
@@ -65,6 +73,7 @@ class FractionSearch(Result):
     curve: NDArray[np.void]
     metric: str
     rule: str
+    own: float | None
     search: str
     n_rows: int
     n_dropped: int
@@ -93,6 +102,7 @@ class FractionSearch(Result):
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
         return {
             "best": self.best,
+            "own": self.own,
             "rule": self.rule,
             "search": self.search,
             "metric": self.metric,
@@ -116,7 +126,7 @@ class FractionSearch(Result):
         if ax is None:
             ax = new_axes()
         self._draw(ax)
-        ax.set_title(f"Bagging fraction {self.best:.3f}: {self._which('1 s.e.')} of {len(self.curve)}")
+        ax.set_title("\n".join(wrap(self._choice, _LINE)))
         ax.set_xlabel("bagging fraction (rows drawn without replacement)")
         ax.axvline(self.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
         finish(ax)
@@ -166,7 +176,8 @@ class FractionSearch(Result):
         grid = Grid(("fraction", "trees", f"out-of-bag {self.metric}", "worse than the best by"), rows, at)
         return Account(
             title="Bagging fraction",
-            verdict=f"A bagging fraction of {self.best:.3f} is {self._which()} of {len(self.curve)}.",
+            verdict=sentence(self._choice),
+            cautions=tuple(map(sentence, self._at_an_end)),
             figures=(
                 Figure("bagging fraction", f"{self.best:.3f}", f"worth {self._ratio} with replacement"),
                 Figure(f"out-of-bag {self.metric}", error, f"± {off}"),
@@ -184,8 +195,9 @@ class FractionSearch(Result):
             dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
             mark = "*" if row["fraction"] == self.best else " "
             lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}  {dropped}".rstrip())
-        chosen = f"fraction {self.best:.3f} is {self._which()} of {len(self.curve)}"
-        lines.append(f"{chosen}, worth a sampling ratio of {self._ratio} with replacement")
+        lines.append(self._choice)
+        lines += [f"! {said}" for said in self._at_an_end]
+        lines.append(f"fraction {self.best:.3f} is worth a sampling ratio of {self._ratio} with replacement")
         lines.append(f"{self.trees_grown:,} trees grown; {self.n_rows:,} rows, {self._judged}")
         return "\n".join(lines)
 
@@ -200,10 +212,36 @@ class FractionSearch(Result):
         return f"{ratio_with_replacement(self.best):.2f}"
 
     def _number(self, value: float) -> str:
-        return f"{value:.2%}" if self._of_shares else f"{value:.4g}"
+        return f"{100.0 * value:.2f} %" if self._of_shares else f"{value:.4g}"
 
-    def _which(self, error: str = "one standard error") -> str:
-        return "the best" if self.rule == "best" else f"the smallest within {error} of the best"
+    @property
+    def _choice(self) -> str:
+        """What is chosen, and by how much it is better."""
+        n = len(self.curve)
+        if self.rule == "one-se":
+            return f"fraction {self.best:.3f} is the smallest of {n} within one standard error of the best"
+        if self.own is None:
+            return f"fraction {self.best:.3f} has the best {self.metric} of {n}"
+        own = self.curve[self.curve["fraction"] == self.own][0]
+        apart = f"{self._number(own['difference'])} ± {self._number(own['difference_se'])}"
+        if self.best != self.own:
+            return f"take fraction {self.best:.3f}: its {self.metric} is better than your {self.own:.3f}'s by {apart}"
+        if self._least == self.own:
+            return f"keep your fraction {self.own:.3f}: it has the best {self.metric} of {n}"
+        return f"keep your fraction {self.own:.3f}: the best of {n}, {self._least:.3f}, is better by {apart}: noise"
+
+    @property
+    def _least(self) -> float:
+        """The fraction of the best error or score."""
+        return float(self.curve["fraction"][self.curve["difference"].argmin()])
+
+    @property
+    def _at_an_end(self) -> list[str]:
+        """What to say where the best fraction is the first or the last of those compared."""
+        fractions = self.curve["fraction"]
+        if len(fractions) < 2 or self._least not in (fractions[0], fractions[-1]):
+            return []
+        return [f"the best {self.metric} is at {self._least:.3f}, the end of the fractions: none beyond was compared"]
 
     @property
     def _judged(self) -> str:

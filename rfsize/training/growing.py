@@ -25,7 +25,7 @@ from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.table import from_polars
+from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import share
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
@@ -53,7 +53,9 @@ def grow(
     """Train a random forest until it has T* trees.
 
     The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from what the trees say of the
-    rows that they did not see, until it is 80 % sure (``confidence``) that the forest has T* trees.
+    rows that they did not see, until it is 80 % sure (``confidence``) that the forest has T* trees. Of these trees no
+    fewer are kept than give the labels of all on a share ``alpha`` of the rows, by the labels that changed since the
+    last look: the first trees may be unlucky.
 
     Parameters
     ----------
@@ -77,7 +79,8 @@ def grow(
         Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, at least 0.5: the trees at hand may agree with each other by
-        luck. The forest ends with as many trees as T* is at most with that probability; 0.5 ends at T* itself.
+        luck. The forest ends with as many trees as T* is at most with that probability; 0.5 ends at T* itself,
+        but where the labels of so few trees still changed.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100

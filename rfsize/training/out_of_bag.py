@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
-from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_untold
+from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_without_votes
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 
 Truth = tuple[Any, Any]
 """Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None."""
@@ -36,7 +36,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise FewVotesError(
-            f"only {share_of_votes:.2%} of the votes leave a training row out of their bags, so "
+            f"only {in_percent(share_of_votes)} of the votes leave a training row out of their bags, so "
             f"{how_many(max_trees, 'tree')} would give it {expected:.1f} out-of-bag votes, too few to size a forest "
             "by: train with a smaller bagging fraction, give validation rows, which the forest is not trained on, or "
             "allow more trees"
@@ -52,9 +52,9 @@ def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.
     smallest = sizes.min()
     left_out = (asked[sizes == smallest].mean() / outputs.n_trees) ** (1.0 / smallest)
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
-    if too_many_untold(round(without), len(sizes)):
+    if too_many_without_votes(round(without), len(sizes)):
         raise FewVotesError(
-            f"even {how_many(max_trees, 'tree')} would leave {without / len(sizes):.1%} of the rows without "
+            f"even {how_many(max_trees, 'tree')} would leave {in_percent(without / len(sizes))} of the rows without "
             f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
             "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
             f"validation rows, which the forest is not trained on{by_nature_advice(outputs.groups.by)}"

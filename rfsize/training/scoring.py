@@ -16,6 +16,7 @@ from rfsize.adapters.trainer import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
+from rfsize.voting.scores import Scores
 from rfsize.voting.tallied import Tallied
 
 _REPLICATES = 100
@@ -35,7 +36,8 @@ class Comparison:
     behind : ndarray of float64, shape (n_candidates,)
         How much worse than the best; at least 0.
     behind_se : ndarray of float64, shape (n_candidates,)
-        Standard error of that difference, paired row by row; 0 for the best.
+        Standard error of that difference, over the choice of the rows, paired row by row, and over other trees; 0 for
+        the best.
     n_rows : int
         Rows judged on.
     """
@@ -72,6 +74,26 @@ class Judge(ABC):
             If there are fewer than two such rows, or a value is undefined.
         """
 
+    @abstractmethod
+    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Error or score of each candidate on some rows."""
+
+    def _behind_se(self, over_rows: NDArray[np.float64], best: int, candidates: Sequence[Tallied]) -> Any:
+        """Standard errors of differences from the best, from those over the choice of the rows.
+
+        Other trees have another error on the same rows. The errors of the halves of a forest differ by four times the
+        variance that the error of all its trees has. Forests of one seed draw much the same rows, so that part of this
+        difference is the same for all candidates and cancels where two are compared: what is left is how the difference
+        scatters from candidate to candidate, half of the mean square between two of them.
+        """
+        if len(candidates) == 1:
+            return np.zeros(1)
+        first, second = zip(*map(_halves, candidates), strict=True)
+        rows = self._common_rows([*first, *second])
+        apart = self._values(first, rows) - self._values(second, rows)
+        over_trees = 2.0 * np.var(apart, ddof=1) / 4.0
+        return np.where(np.arange(len(over_rows)) == best, 0.0, np.sqrt(over_rows**2 + over_trees))
+
     def _common_rows(self, candidates: Sequence[Tallied]) -> NDArray[np.int64]:
         rows = np.flatnonzero(np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates]))
         weight = self._trainer.weight
@@ -92,6 +114,19 @@ class Judge(ABC):
         """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
         said = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
         return said.argmax(axis=1)
+
+
+def _halves(candidate: Tallied) -> list[Tallied]:
+    """What either half of the trees says, of the rows that are known by blocks of trees."""
+    blocks = candidate.blocks
+    assert blocks is not None
+    found = []
+    for half, scores in zip((slice(0, None, 2), slice(1, None, 2)), blocks.halves(), strict=True):
+        counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
+        counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)
+        whole.asked[blocks.rows], whole.mean[blocks.rows] = scores.asked, scores.mean
+        found.append(Tallied(counts, whole))
+    return found
 
 
 def judge_for(trainer: Trainer, metric: str | Callable[..., Any] | None, voting: str) -> Judge:
@@ -117,13 +152,19 @@ class MeanLoss(Judge):
         loss = np.stack([self._loss(candidate, rows, label) for candidate in candidates])
         value = np.average(loss, axis=1, weights=weight)
         best = int(value.argmin())
+        over_rows = _standard_error(loss - loss[best], weight)
         return Comparison(
             value=value,
             value_se=_standard_error(loss, weight),
             behind=value - value[best],
-            behind_se=_standard_error(loss - loss[best], weight),
+            behind_se=self._behind_se(over_rows, best, candidates),
             n_rows=rows.size,
         )
+
+    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        label = self._trainer.label[rows]
+        losses = [self._loss(candidate, rows, label) for candidate in candidates]
+        return np.average(losses, axis=1, weights=self._weight(rows))
 
     def _loss(self, candidate: Tallied, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
         if len(self._trainer.classes):
@@ -162,8 +203,7 @@ class Scorer(Judge):
     def compare(self, candidates: Sequence[Tallied]) -> Comparison:
         rows = self._common_rows(candidates)
         estimators = [self._stored(candidate, rows) for candidate in candidates]
-        every = np.arange(rows.size)
-        value = np.array([self._score(estimator, rows, every) for estimator in estimators])
+        value = self._values(candidates, rows)
         best = int(value.argmax())
         drawn = np.array(
             [[self._score(estimator, rows, draw) for estimator in estimators] for draw in self._draws(rows)]
@@ -172,9 +212,13 @@ class Scorer(Judge):
             value=value,
             value_se=drawn.std(axis=0, ddof=1),
             behind=value[best] - value,
-            behind_se=(drawn[:, [best]] - drawn).std(axis=0, ddof=1),
+            behind_se=self._behind_se((drawn[:, [best]] - drawn).std(axis=0, ddof=1), best, candidates),
             n_rows=rows.size,
         )
+
+    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        every = np.arange(rows.size)
+        return np.array([self._score(self._stored(candidate, rows), rows, every) for candidate in candidates])
 
     def _draws(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Places in ``rows``, drawn with replacement."""

@@ -20,6 +20,7 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.representative import Kinds, RowsAsked
 from rfsize.exceptions import FewVotesError
 from rfsize.training.checkpoint import SearchFile, State
+from rfsize.utils.words import in_percent
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.tallied import Tallied
 
@@ -138,9 +139,9 @@ class Candidate:
         share, expected = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, float(self._left_out.mean())
         if share < _FAIR_SHARE * expected:
             raise ValueError(
-                f"at fraction {self.fraction:g} only {share:.1%} of the votes are out of bag, and not {expected:.1%}. "
-                "XGBoost draws a bag for the tree of each class, and a row has as many votes as the class has trees "
-                "that left it out which has the fewest: grow more trees (n_trees), or with "
+                f"at fraction {self.fraction:g} only {in_percent(share)} of the votes are out of bag, and not "
+                f"{in_percent(expected)}. XGBoost draws a bag for the tree of each class, and a row has as many votes "
+                "as the class has trees that left it out which has the fewest: grow more trees (n_trees), or with "
                 "multi_strategy='multi_output_tree', from XGBoost 3.2 on, one tree and bag for all classes"
             )
 
@@ -181,13 +182,17 @@ class Outcome(NamedTuple):
     n_rows: int
 
 
-def run(candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rule: str, bar: Any) -> Outcome:
+def run(
+    candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rule: str, own: int | None, bar: Any
+) -> Outcome:
     """Grow candidates, in ascending order of their fractions, rung by rung, and choose one.
 
     Parameters
     ----------
-    rule : {"best", "one-se"}
+    rule : {"keep", "best", "one-se"}
         What is looked for.
+    own : int or None
+        Place of the candidate to keep, which is compared to the end.
     bar : tqdm
         Progress, in trees.
     """
@@ -201,7 +206,8 @@ def run(candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rul
             bar.update(rung.n_trees - before)
         found = judge.compare([candidates[place].out_of_bag for place in live])
         last = number == len(plan)
-        kept = set(range(len(live))) if last else survivors(found, rule, plan[number].places)
+        own_now = live.index(own) if own in live else None
+        kept = set(range(len(live))) if last else survivors(found, rule, own_now, plan[number].places)
         for index, place in enumerate(live):
             verdicts[place] = Verdict(
                 value=float(found.value[index]),
@@ -210,25 +216,27 @@ def run(candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rul
                 behind_se=float(found.behind_se[index]),
                 dropped=0 if index in kept else number,
             )
-        chosen = live[preference(found, rule)[0]]
+        chosen = live[preference(found, rule, own_now)[0]]
         live = [place for index, place in enumerate(live) if index in kept]
         if len(live) == 1:
             break
     return Outcome(chosen, [verdicts[place] for place in range(len(candidates))], found.n_rows)
 
 
-def preference(found: Comparison, rule: str) -> NDArray[np.int64]:
+def preference(found: Comparison, rule: str, own: int | None = None) -> NDArray[np.int64]:
     """Places of the candidates, the most wanted first; of equals, the one of the smaller fraction."""
     by_value = np.argsort(found.behind, kind="stable")
-    if rule == "best":
-        return by_value
     admissible = found.behind <= found.behind_se
-    return np.concatenate([np.flatnonzero(admissible), by_value[~admissible[by_value]]])
+    if rule == "one-se":
+        return np.concatenate([np.flatnonzero(admissible), by_value[~admissible[by_value]]])
+    if rule == "keep" and own is not None and admissible[own]:
+        return np.append(own, by_value[by_value != own])
+    return by_value
 
 
-def survivors(found: Comparison, rule: str, places: int) -> set[int]:
-    """Candidates that go on: the most wanted that are not hopeless, and the best so far as a reference."""
+def survivors(found: Comparison, rule: str, own: int | None, places: int) -> set[int]:
+    """Candidates that go on: the most wanted that are not hopeless; the best so far, and your own, as references."""
     hopeful = found.behind <= _HOPELESS * found.behind_se
-    best = int(found.behind.argmin())
-    wanted = [int(place) for place in preference(found, rule) if hopeful[place] and place != best]
-    return {best, *wanted[: places - 1]}
+    references = {int(found.behind.argmin())} | (set() if own is None else {own})
+    wanted = [int(place) for place in preference(found, rule, own) if hopeful[place] and place not in references]
+    return references | set(wanted[: max(0, places - len(references))])

@@ -7,7 +7,7 @@ from typing import Any
 
 from rfsize.utils.pieces import Pieces, PiecesElsewhere, pieces_of
 from rfsize.utils.progress import rows_bar
-from rfsize.utils.table import column_names, in_memory, picked, sliced
+from rfsize.utils.rows import column_names, in_memory, picked, sliced
 from rfsize.utils.typing import Int64s
 
 # Cells of (rows × trees) held at once while votes are counted; a few hundred megabytes at the most.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.utils.table import column_names, form_of, in_memory, joined, only, picked, sliced
+from rfsize.utils.rows import column_names, form_of, in_memory, joined, only, picked, sliced
 from rfsize.utils.typing import Int64s
 
 # Numbers of a piece where the source leaves its size open: 64 MB in double precision.

@@ -102,8 +102,8 @@ _NAME = 24
 
 def shortened(name: Any) -> str:
     """A name that others chose, as far as there is room for it."""
-    told = printable(name)
-    return told if len(told) <= _NAME else told[: _NAME - 1] + "…"
+    shown = printable(name)
+    return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
 
 
 def draw_shares(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from typing import Any
 
@@ -12,6 +13,13 @@ _NOT_PRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 def how_many(count: int | float, noun: str) -> str:
     """A number before its noun, such as ``1 tree`` or ``1,200 trees``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def in_percent(share: float) -> str:
+    """A share such as "99 %" or "99.03 %": with two decimals at most, or as many as tell it from 0 and 100 %."""
+    away = min(share, 1.0 - share)
+    decimals = 2 if away <= 0.0 else min(max(2, math.ceil(round(-math.log10(away), 6)) - 2), 10)
+    return f"{round(100.0 * share, decimals):.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def printable(name: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.scores import Scores, in_proportion
 
@@ -156,23 +157,17 @@ class TreeBlocks:
             **{name: getattr(self, name) + np.roll(getattr(more, name), turn, axis=1) for name in _DEALT},
         )
 
-    def add(self, vote: NDArray[Any], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]) -> None:
-        """Count in place what the next tree says: votes, shape (n_rows,), and scores, where they may count.
+    def add(
+        self, vote: NDArray[np.int16], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]
+    ) -> None:
+        """Count in place what the next trees say: votes, shape (n_trees, n_rows), and scores, where they may count.
 
         `counts` and `scores` are left as they are.
         """
-        block = self.n_trees % N_BLOCKS
-        voting = np.flatnonzero(may_vote)
-        if self.votes.shape[2]:
-            self.votes[voting, block, vote[voting]] += 1
-        score = np.where(may_score[:, None], score, 0.0)
-        place = self.n_first[:, 0]
-        rows = np.flatnonzero(may_score & (place < N_FIRST))
-        self.first[rows, place[rows]] = score[rows]
-        self.total[:, block] += score
-        self.squares[:, block] += score * score
-        self.asked[:, block, 0] += may_score
-        self.n_trees += 1
+        block, score = self.n_trees % N_BLOCKS, np.ascontiguousarray(score)
+        dealt = self.total, self.squares, self.asked, self.first
+        _core.add_to_blocks(vote, may_vote, score, may_score, block, self.votes, *dealt)
+        self.n_trees += len(vote)
 
     def take(self, rows: NDArray[np.bool_]) -> TreeBlocks:
         """Those of some of the rows, a mask over all that the votes are of."""

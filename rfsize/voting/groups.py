@@ -83,9 +83,10 @@ class Groups:
         return 0 if self.index is None else int(self.index.max()) + 1
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
-        """A number for each row, shape (n_rows,), the same for rows of one group alone; of groups only."""
-        assert self.index is not None
+    def units(self) -> NDArray[np.int64] | None:
+        """A number for each row, the same for rows of one group alone; None where each row stands alone."""
+        if self.index is None:
+            return None
         alone = self.index < 0
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize.utils.typing import Floats, Int64s
 
 _LEVEL = 1e-12
@@ -132,17 +133,7 @@ class Scores:
         By the update of B. Welford (1962). "Note on a method for calculating corrected sums of squares and products."
         Technometrics 4(3), 419-420.
         """
-        rows = np.flatnonzero(may_vote)
-        self.asked[rows] += 1
-        mean = self.mean[rows]
-        away = score[rows] - mean
-        step = away / self.asked[rows, None]
-        self.mean[rows] = mean + step
-        left = away - step  # deviation from the new mean
-        if self.n_scores > 1:
-            one, other = np.triu_indices(self.n_scores)
-            away, left = away.take(one, axis=1), left.take(other, axis=1)
-        self.scatter[rows] += away * left
+        _core.add_scores(np.ascontiguousarray(score), np.ascontiguousarray(may_vote), *self._arrays())
 
     @classmethod
     def stacked(cls, parts: Sequence[Scores]) -> Scores:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from rfsize.adapters.trees import Conventions
-from rfsize.utils.table import arrow_kind_of, kind_of
+from rfsize.utils.rows import arrow_kind_of, kind_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import printable
 

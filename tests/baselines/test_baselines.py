@@ -18,6 +18,7 @@ import reference.baselines
 import rfsize
 from helpers.forests import Data
 from rfsize.baselines import banfield_size, mcnemar_size
+from rfsize.utils.words import in_percent
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -146,7 +147,7 @@ def test_banfield_on_a_forest(forest: RandomForestClassifier, data: Data) -> Non
         reference.baselines.prefix_accuracy(votes, y, inbag), 5, 20
     )
     assert found.converged
-    assert f"{found.accuracy[found.n_trees - 1]:.2%} is the highest within trees" in found.reason
+    assert f"{in_percent(found.accuracy[found.n_trees - 1])} is the highest within trees" in found.reason
     assert "brought no improvement: the highest smoothed accuracy" in found.reason
     few = banfield_size(votes[:, :25], y, inbag=inbag[:25])
     assert (few.converged, few.grown) == (False, 20)

@@ -22,7 +22,7 @@ def test_fraction(framework: str, labelled: Path, data: Data, capsys: pytest.Cap
     arguments = ["two.csv", "--labels", "sign", "--framework", framework, *SHORT, "--params", "params.json"]
     assert run(labelled, "fraction", *arguments) == 0
     printed = capsys.readouterr().out
-    assert "is the best of 2" in printed
+    assert "has the best error of 2" in printed
     assert "classes" not in printed
     assert run(labelled, "fraction", *arguments, "--json") == 0
     document = json.loads(capsys.readouterr().out)
@@ -41,7 +41,9 @@ def test_fraction(framework: str, labelled: Path, data: Data, capsys: pytest.Cap
     else:
         params = {"objective": "binary:logistic", "max_depth": 4, "seed": 5}
         dtrain = xgb.DMatrix(X, y)
-    found = rfsize.training.bagging_fraction.select_bagging_fraction(params, dtrain, fractions=[0.3, 0.6], n_trees=30)
+    found = rfsize.training.bagging_fraction.select_bagging_fraction(
+        params, dtrain, fractions=[0.3, 0.6], n_trees=30, rule="best"
+    )
     assert [row["error"] for row in document["curve"]] == found.curve["error"].tolist()
 
 
@@ -58,7 +60,7 @@ def test_fraction_of_labels_in_words(
     assert run(tmp_path, "fraction", "rows.csv", *arguments, *SHORT, *resumed, "--seed", "1") == 0
     first = capsys.readouterr().out
     assert first.startswith("classes: 0 = high, 1 = low, 2 = middle\n")
-    assert "the smallest within one standard error of the best of 2" in first
+    assert "is the smallest of 2 within one standard error of the best" in first
     assert run(tmp_path, "fraction", "rows.csv", *arguments, *SHORT, *resumed, "--seed", "1") == 0
     assert capsys.readouterr().out == first
 

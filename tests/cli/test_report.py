@@ -32,7 +32,7 @@ def test_a_page_of_training_rows(model: str, folder: Path, tmp_path: Path, capsy
     told = Page(page.read_text(encoding="utf-8")).text
     assert "Size of the forest, T*(0.9)" in told
     assert "On fresh rows the AUC of all 61 trees is" in told
-    assert "certified with 95% confidence" in told
+    assert "certified with 95 % confidence" in told
     assert "treeslabelsprobabilitieslog lossAUC" in told
 
 
@@ -40,7 +40,7 @@ def test_a_page_of_other_rows(folder: Path, tmp_path: Path, capsys: pytest.Captu
     page = tmp_path / "page.html"
     assert run(folder, "report", "lgb.txt", "rows.npy", "--alpha", "0.95", "-o", str(page)) == 0
     told = Page(page.read_text(encoding="utf-8")).text
-    assert "certified with 95% confidence" in told
+    assert "certified with 95 % confidence" in told
     assert "On fresh rows" not in told
     assert run(folder, "report", "lgb.txt", "rows.npy", "--alpha", "0.999", "-o", str(page)) == 1
     assert "no stop table: 400 rows cannot certify alpha=0.999" in capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_names_of_classes(tmp_path: Path, data: Data, capsys: pytest.CaptureFixt
     assert run(tmp_path, "size", *given, "--json") in (0, 1)
     size = json.loads(capsys.readouterr().out.partition("bytes\n")[2])["n_trees"]
     assert run(tmp_path, "report", *given, "--unseen", "unseen.csv", "-o", str(page)) in (0, 1)
-    assert capsys.readouterr().out.startswith(f"{size} of your 141 trees are enough (")
+    assert capsys.readouterr().out.startswith(f"{size} of your 149 trees are enough (")
     told = Page(page.read_text(encoding="utf-8"))
     assert told.text.count("<i>no</i>") == 2
     assert "log loss" in told.text

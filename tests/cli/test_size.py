@@ -34,6 +34,22 @@ def test_size_from_arrays_and_out_of_bag(folder: Path, capsys: pytest.CaptureFix
     assert run(folder, "size", "xgb.ubj", "features.csv.gz", "--oob", "--alpha", "0.9", *told) == 0
 
 
+def test_certified_for_the_forest_at_hand(
+    folder: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pd.DataFrame(data.fresh, columns=NAMES).to_csv(folder / "fresh.csv", index=False)
+    asked = ["--target", "forest", "--confidence", "0.9", "--alpha", "0.9"]
+    assert run(folder, "size", "lgb.txt", "fresh.csv", *asked, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    goal = {"alpha": 0.9, "target": "forest", "confidence": 0.9}
+    booster = lgb.Booster(model_file=folder / "lgb.txt")
+    assert printed == rfsize.size(booster, pd.DataFrame(data.fresh, columns=NAMES), **goal).to_dict()
+    small = tmp_path / "small.txt"
+    assert run(folder, "truncate", "lgb.txt", "fresh.csv", *asked, "-o", str(small)) == 0
+    assert "certified, 90 % sure" in capsys.readouterr().out
+    assert lgb.Booster(model_file=small).num_trees() == printed["n_trees"]
+
+
 def test_named_target_is_no_feature(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(folder, "size", "lgb.txt", "train.csv", "--labels", "target", "--alpha", "0.9") == 0
     assert run(folder, "size", "lgb.txt", "train.npz", "--labels", "y", "--alpha", "0.9") == 0

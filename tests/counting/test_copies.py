@@ -25,7 +25,7 @@ CELLS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e300, np.nan, -np.nan, np.inf])
 
 def numbers(groups: Groups, n_rows: int) -> list[int]:
     """The groups as numbers in the order in which they begin."""
-    number = np.arange(n_rows) if groups.index is None else groups.numbers
+    number = np.arange(n_rows) if groups.units is None else groups.units
     known: dict[int, int] = {}
     return [known.setdefault(one, len(known)) for one in number.tolist()]
 

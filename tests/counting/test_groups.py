@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -23,6 +24,7 @@ from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.utils.words import in_percent
 
 N_ROWS = 300
 FORESTS: dict[str, Any] = {
@@ -120,7 +122,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     model = clone(FORESTS[kind]).fit(X, y)
     report = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard")
     assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
-    assert "100.00% of the rows have a copy: each counts once" in str(report)
+    assert "100 % of the rows have a copy: each counts once" in str(report)
     named = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard", groups="copies")
     assert report.to_dict() == named.to_dict()
     group = reference.groups.of_copies(X.tolist())
@@ -159,7 +161,7 @@ def test_rows_of_few_values_count_as_they_did() -> None:
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert (report.n_trees, report.n_rows, report.votes_per_row) == (alone.n_trees, 800, alone.votes_per_row)
     assert report.groups == "rows"
-    assert f"{report.copied:.2%} of the rows have a copy, and count as rows of their own" in str(report)
+    assert f"{in_percent(report.copied)} of the rows have a copy, and count as rows of their own" in str(report)
 
 
 def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
@@ -213,12 +215,30 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         report = rfsize.size(model, X, oob=True, **metric)
         assert (report.n_trees, report.interval, report.enough) == (np.inf, (1, np.inf), False)
         assert report.n_rows + report.n_dropped == 400
-        assert report.reason.startswith(f"{report.n_dropped / 400:.1%} of the rows have no out-of-bag votes")
+        assert report.reason.startswith(f"{in_percent(report.n_dropped / 400)} of the rows have no out-of-bag votes")
         assert "these rows may be the ones that take most trees: give validation rows" in str(report)
         assert "or give groups='rows' where rows come again by nature" in str(report)
     assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="rows have no out-of-bag votes"):
         assert len(rfsize.truncate(model, X, oob=True, alpha=0.5).estimators_) == 101
+
+
+@pytest.mark.parametrize("metric", ["labels", "probabilities", "auc"])
+def test_sizes_of_groups_are_known_where_rows_have_votes(metric: str, patients: list[str]) -> None:
+    X, y = continuous(N_ROWS)
+    model = RandomForestClassifier(101, max_samples=0.3, random_state=0).fit(X, y)
+    level = {"alpha": 0.8} if metric == "labels" else {"tolerance": 0.2}
+    report = rfsize.size(model, X, y, oob=True, groups=patients, metric=metric, **level)
+    assert report.groups == "given"
+    assert math.isfinite(report.n_trees)
+
+
+def test_rows_that_no_tree_leaves_out_by_chance_leave_the_size_known() -> None:
+    X, y = continuous(400)
+    model = RandomForestClassifier(7, random_state=0).fit(X, y)
+    report = rfsize.size(model, X, oob=True, groups="rows", metric="probabilities", tolerance=0.3)
+    assert report.n_dropped > 0.1 * 400  # of which one score, or none, is known
+    assert math.isfinite(report.n_trees)
 
 
 def test_metrics_go_by_the_same_trees(patients: list[str]) -> None:

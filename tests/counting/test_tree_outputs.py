@@ -285,7 +285,7 @@ def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="y is missing: metric 'accuracy' needs the truth of the rows"):
         report.loss_at(5, "accuracy")
     assert 0.0 < rfsize.size(counted, y=data.y, alpha=0.9).loss_at(5, "accuracy").value < 0.3
-    with pytest.raises(ValueError, match="this report was pickled"):
+    with pytest.raises(ValueError, match="this report cannot ask the trees again"):
         pickle.loads(pickle.dumps(report)).loss_at(5, "accuracy")
 
 

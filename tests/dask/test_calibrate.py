@@ -1,4 +1,4 @@
-"""Stop tables calibrated on rows of workers are those of the same rows in memory."""
+"""Stop tables and cuts certified on rows of workers are those of the same rows in memory."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ def test_some_rows_are_learned_on(client: Any, lgb_booster: Any) -> None:
     assert found.certificate is not None
     assert found.certificate.rows < len(rows)
     assert found.to_dict() == expected.to_dict()
+
+
+@pytest.mark.parametrize("goal", [{}, {"metric": "probabilities", "tolerance": 0.1}, {"voting": "hard"}])
+def test_certified_cuts(client: Any, lgb_booster: Any, rows: np.ndarray, goal: dict[str, Any]) -> None:
+    X = rfsize.dask.rows(da.from_array(rows, chunks=((1, 999, 7, 1093), 8)), client=client)
+    found, expected = (rfsize.size(lgb_booster, of, alpha=0.9, target="forest", **goal) for of in (X, rows))
+    assert found.n_trees < found.available
+    assert found.certificate == expected.certificate
 
 
 def test_regressions(client: Any, data: Data, rows: np.ndarray) -> None:

@@ -220,7 +220,7 @@ def test_blocks_that_are_not_as_the_array_says(rows: int, client: Any, data: Dat
         lambda: rfsize.dask.predict_proba(fast, X).compute(),
         lambda: rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client)).votes,
     ):
-        with pytest.raises(ValueError, match=r"a block of X has \d rows?, and the collection says 5"):
+        with pytest.raises(ValueError, match=r"a chunk or partition of X has \d rows?, and the collection says 5"):
             ask()
     known = of_other_rows(data.X, math.nan, rows)
     assert np.array_equal(rfsize.dask.predict(fast, known).compute(), fast.predict(data.X))

@@ -10,8 +10,8 @@ import pytest
 import reference.blocks
 import reference.deviation
 from helpers.scores import some_scores
-from rfsize.estimation.curves import REPLICATES
 from rfsize.estimation.deviation import Deviations, noise_of_trees
+from rfsize.estimation.intervals import REPLICATES
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 from rfsize.voting.links import LINKS, Link
 from rfsize.voting.scores import Scores

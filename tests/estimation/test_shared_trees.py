@@ -50,7 +50,7 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
 
 
 def interval(told: TreeOutputs, voting: str, estimator: str) -> tuple[float, float]:
-    report = report_of(replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, estimator))
+    report = report_of(replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, method=estimator))
     return report.interval
 
 
@@ -86,7 +86,7 @@ def test_intervals_hold_the_truth_where_rows_err_together(voting: str, estimator
 def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of a row by itself is known to the estimate, and not counted twice."""
     monkeypatch.setattr("rfsize.estimation.base._UNFOLLOWED", 0.0)
-    goal, wider = LabelGoal(ALPHA, voting, "smooth"), []
+    goal, wider = LabelGoal(ALPHA, voting, method="smooth"), []
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
         for one in (told, of_rows_alone(told)):
@@ -100,7 +100,7 @@ def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytes
 def test_the_upper_end_is_one_sided() -> None:
     """Of 40 forests, eight in ten are not underestimated."""
     truth = true_size("hard")
-    goal = LabelGoal(ALPHA, "hard", "smooth")
+    goal = LabelGoal(ALPHA, "hard", method="smooth")
     reports = [report_of(replace(forest(seed, 0.5, n_rows=1500), n_trees=TREES, source=""), goal) for seed in range(40)]
     enough = [report.upper(0.8) >= truth for report in reports]
     assert 0.65 <= np.mean(enough) <= 0.95

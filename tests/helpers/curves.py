@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rfsize.estimation.curves import Curves
+from rfsize.estimation.intervals import Curves
 
 
 def interval_of(curves: Curves, alpha: float) -> tuple[int | float, int | float]:

@@ -29,7 +29,7 @@ def given(
 
 def search(framework: str, data: Data, fractions: Any = GRID, **options: Any) -> rfsize.FractionSearch:
     params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
-    return select_bagging_fraction(params, dtrain, fractions=fractions, **{"n_trees": TREES, **options})
+    return select_bagging_fraction(params, dtrain, fractions=fractions, **{"n_trees": TREES, "rule": "best", **options})
 
 
 def accuracy(estimator: Any, X: Any, y: Any) -> float:

@@ -337,7 +337,7 @@ def test_tables_of_a_threshold_and_of_two_classes_of_a_softmax(framework: str, d
 def assert_stops_as_the_table(model: Any, table: rfsize.StopTable, rows: np.ndarray, **given: Any) -> None:
     fast = rfsize.compile(model, table, **given)
     labels, asked = fast.predict_labels(rows, return_trees=True)
-    expected, trees = table.stops.settle(tree_scores(model, rows), len(fast.classes))
+    expected, trees = table.stops.answers_of_block(tree_scores(model, rows), len(fast.classes))
     # Leads equal to the bound but for rounding may be taken either way, which a row in thousands meets.
     same = asked == trees
     assert same.mean() > 0.999
@@ -362,7 +362,7 @@ def test_numbers_by_a_calibrated_table(name: str, models: Models, rows: np.ndarr
     fast = rfsize.compile(model, table)
     answer = fast.predict if of_numbers else fast.predict_proba
     found, asked = answer(rows, return_trees=True)
-    expected, trees = table.stops.settle(tree_scores(model, rows), len(fast.classes))
+    expected, trees = table.stops.answers_of_block(tree_scores(model, rows), len(fast.classes))
     same = asked == trees
     assert same.mean() > 0.999
     assert asked.min() < fast.n_trees

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rfsize.estimation.curves import SEED
+from rfsize.estimation.intervals import SEED
 
 N_BLOCKS, N_DEALS = 20, 24
 

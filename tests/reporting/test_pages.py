@@ -16,7 +16,8 @@ import pytest
 import rfsize
 from helpers.pages import Page
 from rfsize.reporting.result import Result
-from rfsize.sizing.words import in_percent, in_words
+from rfsize.sizing.words import in_words
+from rfsize.utils.words import in_percent
 
 LARGEST = 300_000
 ELSEWHERE = re.compile(r"https?:|//[a-z]|@import|@font-face|url\((?!#)")
@@ -116,8 +117,9 @@ def test_the_verdict_is_plain(results: dict[str, Result]) -> None:
     )
     found = results["certified"]
     assert found._account().verdict == (
-        f"Rows ask {found.expected_trees():.1f} of the 60 trees on average, and at most {found.certificate.bound:.2%} "
-        "of them get another label than all trees give: certified with 95% confidence."
+        f"Rows ask {found.expected_trees():.1f} of the 60 trees on average, and at most "
+        f"{in_percent(found.certificate.bound)} of them get another label than all trees give: "
+        "certified with 95 % confidence."
     )
 
 

@@ -21,7 +21,7 @@ from helpers.scores import some_scores
 from rfsize.estimation.deviation import Deviations
 from rfsize.sizing.goals.deviation import DeviationGoal
 from rfsize.sizing.report import report_of
-from rfsize.sizing.told import finding
+from rfsize.sizing.sentences import finding
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 

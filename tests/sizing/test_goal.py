@@ -11,6 +11,7 @@ import rfsize
 from helpers.outputs import outputs_of
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goals.labels import LabelGoal
+from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.report import report_of
 from rfsize.voting.scores import Scores
 
@@ -27,11 +28,13 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 @pytest.mark.parametrize("method", ["plugin", "auto"])
 def test_a_report_is_of_the_goal(voting: str, method: str) -> None:
-    report = report_of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, method))
+    report = report_of(replace(outputs(), n_trees=50, source="oob"), LabelGoal(0.9, voting, method=method))
     found = (report.goal.alpha, report._answer.goal.voting, report.available, report.source)
     assert found == (0.9, voting, 50, "oob")
     assert report.n_trees == report.size_at(0.9)
     assert method == "auto" or report._answer.estimate.name == "plugin"
+    asked_for = {"metric": "labels", "alpha": 0.9, "voting": voting, "average": "micro"}
+    assert asked_for.items() <= report.to_dict().items()
 
 
 @pytest.mark.parametrize(
@@ -41,3 +44,12 @@ def test_a_report_is_of_the_goal(voting: str, method: str) -> None:
 def test_what_is_no_goal_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LabelGoal(**options)
+
+
+def test_a_threshold_is_for_what_may_go_by_labels() -> None:
+    """Training votes at it, which a metric of probabilities is not changed by."""
+    assert goal_of("accuracy", 0.01, threshold=0.3) == goal_of("accuracy", 0.01)
+    assert goal_of("f1", 0.01, threshold=0.3) == goal_of("f1", 0.01)  # a scorer, and nobody knows what it asks for
+    for metric in ("auc", "log_loss", "probabilities"):
+        with pytest.raises(ValueError, match="threshold"):
+            goal_of(metric, 0.01, threshold=0.3)

@@ -25,7 +25,7 @@ from helpers.reports import agreement, agreement_by_class
 from rfsize.sizing.goals.label_rows import _most_voted
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
-from rfsize.sizing.told import finding, headline
+from rfsize.sizing.sentences import finding, headline
 from rfsize.theory import multiclass
 from rfsize.voting.scores import Scores
 
@@ -129,7 +129,7 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     scores, cut = Scores.of(score), 0.1
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
     outputs = outputs_of(votes, scores, cut=cut, predict_obeys="soft")
-    goal = LabelGoal(0.9, "soft", "plugin", "macro")
+    goal = LabelGoal(0.9, "soft", "macro", method="plugin")
     report = report_of(replace(outputs, n_trees=60, source="rows given"), goal)
     mean = score.mean(axis=1)
     leader = (mean[:, 0] > cut).astype(int) if n_scores == 1 else mean.argmax(axis=1)

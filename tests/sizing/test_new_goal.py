@@ -45,7 +45,7 @@ class BiggestError(GoalWithin):
 class BiggestErrorAnswer(Answer):
     def __init__(self, goal: BiggestError, outputs: TreeOutputs) -> None:
         assert outputs.scores is not None
-        self.goal, self.untold = goal, False
+        self.goal, self.lacks_votes = goal, False
         self.variance = float(outputs.scores.covariance(0, 0).max())
         self.n_rows, self.n_dropped = len(outputs.scores), 0
         self.votes_per_row = float(outputs.scores.asked.mean())

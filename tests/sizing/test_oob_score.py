@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import matplotlib
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import binomtest, norm
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Perceptron
 from sklearn.metrics import (
@@ -31,7 +33,7 @@ from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.lightgbm_forests import each_tree
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.sizing.named_metrics import metric_with_truth
-from rfsize.sizing.oob_score import _interval
+from rfsize.sizing.oob_score import _interval, _wilson
 
 matplotlib.use("agg")
 
@@ -355,3 +357,11 @@ def test_groups_that_leave_one_unit(data: Data) -> None:
 def _but_one(model: Any, X: np.ndarray) -> np.ndarray:
     """One group of rows that no tree saw, and one of all that one did."""
     return rfsize.inbag(model, X).any(axis=0).astype(int)
+
+
+@pytest.mark.parametrize(("right", "rows"), [(1, 40), (30, 40), (39, 40), (970, 1000)])
+def test_a_share_has_wilsons_interval(right: int, rows: int) -> None:
+    share = right / rows
+    low, high = _wilson(share, math.sqrt(share * (1.0 - share) / rows), norm.ppf(0.975), rows - 1.0)
+    expected = binomtest(right, rows).proportion_ci(0.95, method="wilson")
+    assert (low, high) == pytest.approx((expected.low, expected.high))

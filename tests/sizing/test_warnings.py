@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.forests import Data
 from helpers.reports import agreement_by_class
-from rfsize.sizing.told import finding, headline
+from rfsize.sizing.sentences import finding, headline
 from rfsize.utils.warn import Caution
 
 mpl.use("Agg")
@@ -75,7 +75,7 @@ def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
     kept, known = report.n_kept, report._answer_to("auc").lost
     lost, measured = report.loss_at(kept, "auc").value, float(known.loss(kept, 0.05))
-    assert not known.is_told
+    assert not known.is_significant
     assert 0.05 < measured < lost
     said = f"ranking suffers: AUC −{measured:.2g} to −{lost:.2g} with {kept} tree"
     assert report.warnings[2].text.startswith(said)
@@ -91,7 +91,7 @@ def test_a_ranking_that_may_suffer_is_said_to() -> None:
     report = rfsize.size(model, X, y, oob=True, alpha=0.98)
     kept, known = report.n_kept, report._answer_to("auc").lost
     lost = report.loss_at(kept, "auc").value
-    assert not known.is_told
+    assert not known.is_significant
     assert float(known.loss(kept, 0.05)) < 0.005
     assert lost > 0.01
     said = f"ranking may suffer: AUC −{lost:.2g} at most with {kept} trees; size it by"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.exceptions import TableError
-from rfsize.stopping.certificate import Certificate, ClassCounts
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.averages import AverageStops
 from rfsize.stopping.table import StopTable

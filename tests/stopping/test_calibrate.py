@@ -17,9 +17,12 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
+from rfsize.certifying.bound import bounds, fewest_rows, most_disagreements
+from rfsize.certifying.certificate import Certificate, ClassCounts
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.stopping.calibration import Tallies, TreesOnRows
-from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted, bounds, fewest_rows, most_disagreements
+from rfsize.stopping.calibration import Tallies
 from rfsize.stopping.rules.averages import AverageStops, limits_tried, needed_leads, running_leads
 
 ALPHA, CONFIDENCE = 0.97, 0.95
@@ -159,7 +162,7 @@ def test_299_rows_certify_one_percent() -> None:
 def test_testing_stops_at_the_first_rule_that_fails() -> None:
     rows = np.array([450, 450])
     differing = np.array([[0, 1, 9, 1], [0, 1, 0, 0]])
-    micro, macro = (Wanted(0.99, 0.95, average) for average in ("micro", "macro"))
+    micro, macro = (Promise(0.99, 0.95, average) for average in ("micro", "macro"))
     assert micro.boldest(differing, rows) == 1
     assert macro.boldest(differing, rows) == 0
     assert micro.boldest(differing, np.array([100, 100])) == -1
@@ -213,7 +216,7 @@ def test_tables_of_votes_are_certified(rule: Any) -> None:
     assert table.certificate.bound <= 1 - ALPHA
     assert (table.rule, table.alpha, table.kind) == (rule, ALPHA, "binary")
     assert rfsize.StopTable.from_dict(table.to_dict()) == table
-    assert "certified at 95%" in repr(table)
+    assert "certified at 95 %" in repr(table)
 
 
 def test_tables_of_many_classes_are_certified() -> None:
@@ -243,7 +246,7 @@ def test_of_many_choices_of_rows_few_give_a_table_that_disagrees_more() -> None:
     blocks = trees.added_up("scores", lambda scores, _: [running_leads(scores, trees.cut)], list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
     truly = {}
-    wanted, rng, above = Wanted(0.98, 0.9, "micro"), np.random.default_rng(0), 0
+    wanted, rng, above = Promise(0.98, 0.9, "micro"), np.random.default_rng(0), 0
     limits = np.geomspace(5.0, 0.01, 300)
     for _ in range(200):
         rows = rng.integers(0, len(X), 700)
@@ -319,6 +322,15 @@ def test_tables_of_other_forests_are_not_certified() -> None:
 
 def test_certificates_say_what_they_are_of() -> None:
     counts = ClassCounts((990, 10), (2, 3), (2000, 40))
-    assert str(Certificate(counts, 0.95)) == "certified at 95%: at most 1.05% of the rows differ (5 of 1,000 did)"
+    assert str(Certificate(counts, 0.95)) == "certified at 95 %: at most 1.05 % of the rows differ (5 of 1,000 did)"
     assert "of each class's rows" in str(Certificate(counts, 0.95, "macro"))
+    # Neither rounds to what nobody can certify.
+    surest = Certificate(ClassCounts((10**6,), (0,), (10**6,)), 0.999)
+    assert str(surest) == "certified at 99.9 %: at most 0.0007 % of the rows differ (0 of 1,000,000 did)"
     assert Certificate(counts, 0.95, "macro").bound > 0.5
+
+
+def test_a_confidence_below_a_half_certifies_nothing() -> None:
+    forest = RandomForestClassifier(20, random_state=0).fit(X2[TRAIN], Y2[TRAIN])
+    with pytest.raises(ValueError, match=r"confidence must be at least 0\.5"):
+        rfsize.StopTable.calibrate(forest, X2[REST], alpha=ALPHA, confidence=0.3)

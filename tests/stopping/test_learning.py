@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rfsize
 from helpers.forests import train_lightgbm
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.stopping import learning
-from rfsize.stopping.calibration import TreesOnRows
-from rfsize.stopping.rules.averages import AverageStops, needed_leads, running_leads
+from rfsize.stopping.rules.averages import AverageStops, _learning_rows, needed_leads, running_leads
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(3000, 1, 1)) * RNG.choice([0.05, 1.0], (3000, 1, 1)) + RNG.normal(size=(3000, 21, 1))
@@ -107,3 +109,29 @@ def test_rows_that_were_learned_on_do_not_certify(monkeypatch: pytest.MonkeyPatc
         np.full(60, table.stops.needed[1] / whole.stops.needed[1])  # type: ignore[union-attr]
     )
     assert rfsize.StopTable.from_dict(table.to_dict()) == table
+
+
+def test_of_all_penalties_the_cheapest_shape_is_taken() -> None:
+    prices: dict[float, np.ndarray] = {}
+
+    def price(shape: np.ndarray) -> float:
+        if shape is PLAIN:
+            return 10.0
+        found = 5.0 + math.sin(37.0 * float(shape.sum()))  # in no order
+        prices[found] = shape
+        return found
+
+    assert learning.best_shape(LEAD, LABEL, PLAIN, price) is prices[min(prices)]
+    assert len(prices) > 2
+
+
+@pytest.mark.parametrize(("n_rows", "n_trees"), [(10_000, 100), (10**6, 100), (20_000, 100_000), (10**9, 1000)])
+def test_rows_to_learn_on_are_few(n_rows: int, n_trees: int) -> None:
+    """A third of the rows, and at most 5000, with no more than 2²³ leads."""
+    every = math.ceil(max(3, n_rows / 5000, n_rows * n_trees / 2**23))
+    assert _learning_rows(_rows(n_rows, n_trees)) == every
+    assert _learning_rows(_rows(9_999, n_trees)) == 0
+
+
+def _rows(n_rows: int, n_trees: int) -> Any:
+    return SimpleNamespace(rows=SimpleNamespace(n_rows=n_rows), adapter=SimpleNamespace(n_trees=n_trees))

@@ -14,8 +14,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
 
 import rfsize
 from helpers.forests import predict, train_lightgbm, train_xgboost
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.exceptions import TableError
-from rfsize.stopping.calibration import TreesOnRows
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.spread import SpreadStops
 from rfsize.voting.links import LINKS, Link
@@ -51,7 +51,7 @@ def test_rows_stop_where_a_plain_loop_stops(seed: int, n_trees: int, n_scores: i
     scores = rng.normal(size=(5, n_trees, n_scores))
     pooled = rng.gamma(2.0, 0.5, n_scores)
     stops = SpreadStops(float(rng.gamma(1.0, 0.3)), pooled, 2.0, 1, Link(kind, 1.5), "scores", 0.1)
-    predicted, asked = stops.settle(scores, n_scores)
+    predicted, asked = stops.answers_of_block(scores, n_scores)
     for row, one in enumerate(scores.tolist()):
         mean, trees = settled(one, stops)
         assert asked[row] == trees
@@ -174,3 +174,16 @@ def test_plots_show_what_is_certified() -> None:
         texts = [text.get_text() for text in table.plot().get_legend().get_texts()]
         assert any("certified: at most" in text for text in texts) == (table.promise == "certified")
         assert any("trees per row" in text for text in texts)
+
+
+def test_where_no_limit_is_certified_rows_stop_only_where_nothing_is_left_to_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rfsize.stopping.rules.spread._LIMITS", (1e6, 1e9))  # which stop every row at once
+    forest = RandomForestClassifier(61, min_samples_leaf=3, random_state=0).fit(X[TRAIN], LABEL[TRAIN])
+    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.99, metric="probabilities", tolerance=1e-3)
+    assert isinstance(table.stops, SpreadStops)
+    assert table.stops.limit == 0.0
+    assert table.certificate is not None
+    assert sum(table.certificate.counts.disagreements) == 0
+    assert sum(table.certificate.counts.trees) == 61 * 1800

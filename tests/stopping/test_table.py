@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -381,8 +382,10 @@ def test_equality_and_text() -> None:
     assert table != "table"
     assert repr(table) == (
         "StopTable(101 trees, 2 classes, binary, alpha=0.99, rule='optimal', target='forest', prior uniform; "
-        "expected: 24.2 trees per row, 0.999% disagreement)"
+        "expected: 24.2 trees per row, 1 % disagreement)"
     )
+    assert "1 % of them are expected to" in table._account().verdict
+    assert "1 %" in [figure.value for figure in table._account().figures]
     with pytest.raises(ValueError, match="two classes"):
         StopTable.build(11, n_classes=3).disagreement_by_tally()
 
@@ -407,3 +410,17 @@ def test_plot_names_what_it_shows(n_classes: int) -> None:
 def test_each_forest_has_its_rules(n_trees: int, n_classes: int, urn_rule: str) -> None:
     assert set(Stops.kinds(n_trees, n_classes)) == {urn_rule, "weighted", "averages", "spread"}
     assert set(Stops.kinds(n_trees, 1)) == {"spread"}
+
+
+def test_a_picture_of_three_classes_shows_the_smallest_lead_that_stops() -> None:
+    table = StopTable.build(21, alpha=0.9, n_classes=3)
+    level, alone = table.stops.drawing(21, ["a", "b", "c"]).stops.values()
+    for asked in range(1, 22):
+        for drawn, share in ((level, 0.5), (alone, 0.0)):
+            leads = []
+            for first in range(asked + 1):
+                third = math.floor(share * (asked - first))
+                second = asked - first - third
+                if first >= second and reference.stopping.stop(table, asked, [first, second, third]) == 0:
+                    leads.append(first - second)
+            assert drawn[asked - 1] == pytest.approx(min(leads, default=math.nan), nan_ok=True)

@@ -132,3 +132,10 @@ def test_sizes_beyond_the_search_are_infinite_with_the_reason() -> None:
 def test_refusals(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.55, 0.7, 0.99])
+def test_size_tail_is_that_of_fractions_about_a_half(alpha: float) -> None:
+    """An instance needs more than T trees where its fraction is less than z(α)/(2√T) from one half."""
+    near = max(norm.ppf(alpha), 0.0) / (2.0 * math.sqrt(400))
+    assert theory.size_tail(400, alpha, 1.5) == pytest.approx(1.5 * 2.0 * near)

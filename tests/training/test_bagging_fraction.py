@@ -39,6 +39,69 @@ def plain_forest(framework: str, data: Data, fraction: float) -> Any:
     return train_xgboost(X, y, TREES, subsample=fraction)
 
 
+def apart_of_halves(forests: list[Any], data: Data) -> np.ndarray:
+    """How much more the even trees of each forest err than the odd ones, by majority vote."""
+    wrong, voted = [], []
+    for forest in forests:
+        votes = rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).by_tree()
+        for half in (votes[:, ::2], votes[:, 1::2]):
+            counts = np.stack([(half == of).sum(axis=1) for of in (0, 1)], axis=1)
+            wrong.append(counts.argmax(axis=1) != data.y[:ROWS])
+            voted.append(counts.sum(axis=1) > 0)
+    errors = np.array(wrong)[:, np.all(voted, axis=0)].mean(axis=1)
+    return errors[::2] - errors[1::2]
+
+
+def test_your_own_fraction_stays_unless_another_is_better_by_more_than_noise(framework: str, data: Data) -> None:
+    named = "bagging_fraction" if framework == "lightgbm" else "subsample"
+    for own in (0.2, 0.45, 0.5):
+        params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS], **{named: own})
+        found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
+        assert found.curve["fraction"].tolist() == sorted({*GRID, own})
+        at = found.curve[found.curve["fraction"] == own][0]
+        is_noise = at["difference"] <= at["difference_se"]
+        least = found.curve["fraction"][found.curve["difference"].argmin()]
+        assert (found.own, found.best) == (own, own if is_noise else least)
+        assert found.params[named] == found.best
+        assert ("keep your fraction" if is_noise else "take fraction") in str(found)
+
+
+def test_a_fraction_that_is_far_worse_does_not_stay(data: Data) -> None:
+    """On labels without noise a tree of a few rows cannot keep up with one of hundreds."""
+    params, dtrain = given("xgboost", data.X, (data.X[:, 0] > 0) ^ (data.X[:, 1] > 0), max_depth=0, subsample=0.01)
+    options = {"fractions": [0.02, 0.5], "n_trees": 60}
+    for search_by in ("full", "elimination"):
+        found = select_bagging_fraction(params, dtrain, search=search_by, **options)
+        assert found.best == 0.5
+        assert "take fraction 0.500" in str(found)
+        assert not found.curve["dropped"][0]  # compared to the end
+        assert "the best error is at 0.500, the end of the fractions" in str(found)
+
+
+def test_where_no_fraction_is_named_the_best_is_chosen(data: Data) -> None:
+    found = select_bagging_fraction(*given("xgboost", data.X[:ROWS], data.y[:ROWS]), fractions=GRID, n_trees=TREES)
+    assert found.own is None
+    assert found.best == found.curve["fraction"][found.curve["difference"].argmin()]
+
+
+def test_differences_scatter_from_seed_to_seed_as_their_noise_says(data: Data) -> None:
+    found = [search("xgboost", data, [0.2, 0.5], seed=seed).curve for seed in range(24)]
+    scatter = np.std([np.subtract(*curve["error"]) for curve in found], ddof=1)
+    rows = [np.subtract(*losses_of(data, seed)) for seed in range(6)]
+    of_rows = np.mean([standard_error(row) for row in rows])
+    claimed = np.sqrt(np.mean([curve["difference_se"].max() ** 2 for curve in found]))
+    by_trees = np.sqrt(max(0.0, claimed**2 - of_rows**2))
+    assert 0.6 * by_trees < scatter < 1.6 * by_trees
+
+
+def losses_of(data: Data, seed: int) -> np.ndarray:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    forests = [train_xgboost(X, y, TREES, subsample=fraction, seed=seed) for fraction in (0.2, 0.5)]
+    outputs = [rfsize.tree_outputs(forest, X, oob=True) for forest in forests]
+    asked = np.all([one.votes.asked > 0 for one in outputs], axis=0)
+    return np.array([(one.predict_labels(fill=-1) != y)[asked] for one in outputs], dtype=float)
+
+
 def test_averaged_scores_are_judged(framework: str, data: Data) -> None:
     """Of the trees that did not see a row, the label of the mean probability, as the framework averages."""
     found = search(framework, data, [0.3, 0.5], voting="soft")
@@ -72,7 +135,10 @@ def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
     np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in wrong])
     np.testing.assert_allclose(found.curve["difference"], (wrong - wrong[best]).mean(axis=1), atol=1e-12)
-    np.testing.assert_allclose(found.curve["difference_se"], [standard_error(row - wrong[best]) for row in wrong])
+    over_rows = np.array([standard_error(row - wrong[best]) for row in wrong])
+    over_trees = np.sqrt(2.0 * np.var(apart_of_halves(forests, data), ddof=1) / 4.0)
+    expected = np.where(np.arange(3) == best, 0.0, np.hypot(over_rows, over_trees))
+    np.testing.assert_allclose(found.curve["difference_se"], expected)
     assert (found.curve["trees"] == TREES).all()
     assert found.trees_grown == TREES * len(GRID)
     assert not found.curve["dropped"].any()
@@ -90,9 +156,9 @@ def test_a_forest_of_the_best_fraction_is_grown_from_its_parameters(framework: s
 def test_neither_parameters_nor_data_are_changed(framework: str, data: Data) -> None:
     params, dtrain = given(framework, data.X[:ROWS], data.y[:ROWS])
     before = dict(params)
-    first = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
+    first = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best")
     assert params == before
-    again = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
+    again = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best")
     assert str(first) == str(again)
 
 
@@ -106,7 +172,7 @@ def test_weights_count(framework: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     weight = np.random.default_rng(0).integers(1, 4, ROWS)
     params, dtrain = given(framework, X, y, weight)
-    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best", voting="hard")
     if framework == "lightgbm":
         forests = [train_lightgbm(X, y, TREES, {"weight": weight}, bagging_fraction=fraction) for fraction in GRID]
     else:
@@ -224,7 +290,7 @@ def test_three_classes(framework: str, data: Data) -> None:
     if framework == "xgboost" and not ONE_TREE_FOR_ALL_CLASSES:
         pytest.skip("trees that score all classes tell too little to prove bags")
     params, dtrain = many(framework, data)
-    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best", voting="hard")
     if framework == "lightgbm":
         forests = [
             lgb.train({**params, "bagging_fraction": r}, lgb.Dataset(data.X[:ROWS], data.three[:ROWS]), TREES)
@@ -236,14 +302,14 @@ def test_three_classes(framework: str, data: Data) -> None:
         [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
     )
     np.testing.assert_allclose(found.curve["error"], wrong.mean(axis=1))
-    scored = select_bagging_fraction(params, dtrain, fractions=[0.5], n_trees=TREES, metric="roc_auc_ovr")
+    scored = select_bagging_fraction(params, dtrain, fractions=[0.5], n_trees=TREES, rule="best", metric="roc_auc_ovr")
     assert scored.curve["score"][0] > 0.6
 
 
 def test_a_bag_for_each_class(data: Data) -> None:
     params, dtrain = many("xgboost", data)
     del params["multi_strategy"]
-    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, voting="hard")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best", voting="hard")
     forests = [xgb.train({**params, "subsample": r, "num_parallel_tree": TREES, "eta": 1}, dtrain, 1) for r in GRID]
     wrong = losses(
         [rfsize.tree_outputs(forest, data.X[:ROWS], oob=True).votes for forest in forests], data.three[:ROWS]
@@ -261,8 +327,10 @@ def test_regression(framework: str, data: Data) -> None:
     y = X[:, 0] + X[:, 1] * X[:, 2]
     objective = "regression" if framework == "lightgbm" else "reg:squarederror"
     params, dtrain = given(framework, X, y, objective=objective)
-    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES)
-    scored = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, metric="neg_mean_squared_error")
+    found = select_bagging_fraction(params, dtrain, fractions=GRID, n_trees=TREES, rule="best")
+    scored = select_bagging_fraction(
+        params, dtrain, fractions=GRID, n_trees=TREES, rule="best", metric="neg_mean_squared_error"
+    )
     np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
     assert scored.best == found.best
     # Trees that did not see a row predict it about as well as they predict other rows.
@@ -313,7 +381,7 @@ def test_what_is_printed_and_written(data: Data) -> None:
     found = search("xgboost", data, (0.1, 0.2, 0.45, 0.7), search="elimination", rule="one-se", n_trees=60)
     text = str(found)
     assert f"*   {found.best:.3f}" in text
-    assert "the smallest within one standard error of the best of 4" in text
+    assert "is the smallest of 4 within one standard error of the best" in text
     assert "dropped after comparison 1" in text
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["best"] == found.best

@@ -83,7 +83,7 @@ def test_forests_serve_another_rule_scorer_and_grid(data: Data, tmp_path: Path) 
 def test_a_file_of_another_search_is_refused(what: str, framework: str, data: Data, tmp_path: Path) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     file = tmp_path / "search"
-    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "resume": file}
+    options: dict[str, Any] = {"fractions": [0.5], "n_trees": 24, "rule": "best", "resume": file}
     select_bagging_fraction(*given(framework, X, y), **options)
     other: dict[str, Any] = {"X": X[:, ::-1] if what == "features" else X, "y": 1 - y if what == "labels" else y}
     if what == "weights":
@@ -208,4 +208,4 @@ def test_files_written_by_somebody_else(searched: tuple[Path, bytes, Any], seed:
 def test_a_file_that_cannot_be_written_is_refused_at_once(path: str, tmp_path: Path) -> None:
     dtrain = lgb.Dataset(np.random.default_rng(0).normal(size=(100, 8)), np.arange(100) % 2)
     with pytest.raises(ValueError, match="no file that can be written"):
-        select_bagging_fraction(LIGHTGBM, dtrain, fractions=[0.3, 0.5], n_trees=24, resume=tmp_path / path)
+        select_bagging_fraction(LIGHTGBM, dtrain, fractions=[0.3, 0.5], n_trees=24, rule="best", resume=tmp_path / path)

@@ -18,7 +18,7 @@ from helpers.classifiers import KINDS
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 
 NAMES = np.array(["no", "yes"])
-ROWS, TREES, FEW = 400, 35, {"fractions": [0.2, 0.4], "n_trees": 35, "progress": False}
+ROWS, TREES, FEW = 400, 35, {"fractions": [0.2, 0.4], "n_trees": 35, "rule": "best", "progress": False}
 
 
 def searched(estimator: Any, X: Any, y: Any, **options: Any) -> rfsize.FractionSearch:
@@ -67,6 +67,24 @@ def test_ensembles_of_scikit_learn_are_judged_as_forests_that_are_fitted_at_once
     assert kind.get_params() == {**found.params.get_params(), "max_samples": kind.max_samples}
     with pytest.raises(NotFittedError):
         found.params.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "own"),
+    [
+        (RandomForestClassifier(), 0.5),
+        (RandomForestClassifier(max_samples=100), 0.2),
+        (RandomForestClassifier(max_samples=0.25), 0.2),
+        (BaggingClassifier(bootstrap=False, max_samples=0.25), 0.25),
+        (lgb.LGBMClassifier(boosting_type="rf", subsample=0.25, subsample_freq=1, verbose=-1), 0.25),
+        (lgb.LGBMClassifier(boosting_type="rf", bagging_fraction=0.25, subsample_freq=1, verbose=-1), 0.25),
+        (xgb.XGBClassifier(n_estimators=1, num_parallel_tree=5, subsample=0.25, learning_rate=1), 0.25),
+        (xgb.XGBClassifier(n_estimators=1, num_parallel_tree=5, learning_rate=1), None),
+    ],
+)
+def test_the_fraction_that_an_estimator_names(estimator: Any, own: float | None, data: Data) -> None:
+    found = searched(estimator, data.X[:ROWS], data.y[:ROWS], rule="keep")
+    assert found.own == (None if own is None else pytest.approx(own))
 
 
 def test_scorers_see_the_labels_and_numbers_that_were_given(data: Data) -> None:

@@ -30,9 +30,18 @@ def test_one_se_takes_the_smallest_that_is_not_significantly_worse() -> None:
 
 def test_survivors_are_those_wanted_and_the_best_but_none_that_is_hopeless() -> None:
     found = compared([0.5, 0.2, 0.1, 0.0, 0.05, 0.6], [0.1, 0.2, 0.2, 0.0, 0.1, 0.1])
-    assert survivors(found, "best", 3) == {3, 4, 2}
-    assert survivors(found, "one-se", 3) == {3, 1, 2}
-    assert survivors(found, "best", 6) == {1, 2, 3, 4}  # 0 and 5 are five and six standard errors behind
+    assert survivors(found, "best", None, 3) == {3, 4, 2}
+    assert survivors(found, "one-se", None, 3) == {3, 1, 2}
+    assert survivors(found, "best", None, 6) == {1, 2, 3, 4}  # 0 and 5 are five and six standard errors behind
+    assert survivors(found, "keep", 0, 3) == {3, 4, 0}
+    assert survivors(found, "keep", 3, 2) == {3, 4}
+
+
+def test_your_own_is_wanted_first_unless_another_is_better_by_more_than_the_standard_error() -> None:
+    found = compared([0.5, 0.2, 0.1, 0.0], [0.1, 0.2, 0.2, 0.0])
+    assert preference(found, "keep", 1).tolist() == [1, 3, 2, 0]
+    assert preference(found, "keep", 0).tolist() == [3, 2, 1, 0]
+    assert preference(found, "keep", None).tolist() == preference(found, "best").tolist()
 
 
 @pytest.mark.parametrize("n_trees", [60, 200, 333, 1000])

@@ -19,8 +19,8 @@ import rfsize
 from helpers.command_line import run
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 from helpers.reports import agreement
-from rfsize.sizing.told import finding
-from rfsize.sizing.words import in_percent
+from rfsize.sizing.sentences import finding
+from rfsize.utils.words import in_percent
 
 HALF_OF_THE_FEATURES = {
     "objective": "binary",

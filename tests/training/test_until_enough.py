@@ -25,7 +25,16 @@ def report(n_trees: int, share: float, alpha: float, trees_voting: int = 40) -> 
     counts = rng.binomial(trees_voting, share, size=300)
     votes = rfsize.Votes(np.stack([trees_voting - counts, counts], axis=1))
     outputs = outputs_of(votes, Scores.of(score), cut=0.3, predict_obeys="soft")
-    return report_of(replace(outputs, n_trees=n_trees, source="oob"), LabelGoal(alpha, "hard", "plugin"))
+    return report_of(replace(outputs, n_trees=n_trees, source="oob"), LabelGoal(alpha, "hard", method="plugin"))
+
+
+def looked_at(n_trees: int, unlike: int, *, votes: int, average: str = "micro", n_rows: int = 1000) -> rfsize.Report:
+    """Of a forest whose trees leave no doubt, but give so many rows, all of class 1, the other label than later."""
+    first = np.where(np.arange(n_rows) < unlike, votes, np.where(np.arange(n_rows) < 900, 0, votes))
+    counts = rfsize.Votes(np.stack([votes - first, first], axis=1))
+    outputs = outputs_of(counts, Scores.of(np.zeros((n_rows, 2, 1))), cut=0.3, predict_obeys="hard")
+    goal = LabelGoal(0.95, "hard", average, method="plugin", confidence=0.8)
+    return report_of(replace(outputs, n_trees=n_trees, source="oob"), goal)
 
 
 def too_few(enough: int | None) -> NoReturn:
@@ -67,6 +76,59 @@ def test_too_few_votes_put_the_next_look_off() -> None:
     assert until.next_look == 100
     with pytest.raises(FewVotesError):
         until.look(100, partial(too_few, 120))
+
+
+def after_two_looks(before: rfsize.Report, now: rfsize.Report) -> rfsize.Report:
+    """The report of the second."""
+    until = UntilEnough(before.available, 1000)
+    until.look(before.available, lambda: before)
+    until.next_look = now.available
+    found = until.look(now.available, lambda: now)
+    assert found is not None
+    assert until.is_over
+    return found
+
+
+@pytest.mark.parametrize("unlike", [60, 100, 300])
+@pytest.mark.parametrize(("trees", "votes"), [((60, 120), (22, 44)), ((100, 150), (100, 150))], ids=["oob", "given"])
+def test_no_fewer_first_trees_are_kept_than_agree_with_all(
+    unlike: int, trees: tuple[int, int], votes: tuple[int, int]
+) -> None:
+    before, now = (looked_at(trees[i], (unlike, 0)[i], votes=votes[i]) for i in (0, 1))
+    assert now.n_kept == 1
+    found = after_two_looks(before, now)
+    kept = found.n_kept
+    assert f"note: the first {kept} trees are kept, since fewer would not give the labels of all {trees[1]}" in str(
+        found
+    )
+    assert "trees are kept" not in str(now)
+    # By the law that the share which differs from all T trees goes as √(1/t − 1/T), from votes to trees.
+    scatter = unlike / 1000 / np.sqrt(1.0 / votes[0] - 1.0 / votes[1])
+    enough = [t for t in range(1, trees[1] + 1, 2) if scatter * np.sqrt(1.0 / t - 1.0 / trees[1]) <= 0.05]
+    assert kept == enough[0]
+    assert 1 < kept < trees[1]
+
+
+def test_where_labels_stayed_the_estimate_alone_decides() -> None:
+    now = looked_at(120, 0, votes=44)
+    assert after_two_looks(looked_at(60, 0, votes=22), now).n_kept == now.n_kept
+    # As many votes as before tell nothing.
+    assert after_two_looks(looked_at(60, 300, votes=44), now).n_kept == now.n_kept
+
+
+def test_labels_that_changed_count_by_the_mean_of_the_classes_where_these_are_sized() -> None:
+    """50 of the 900 rows of class 0 had another label before, and none of the 100 of class 1."""
+
+    def kept(average: str) -> int:
+        now = looked_at(120, 0, votes=44, average=average)
+        before = looked_at(60, 50, votes=22, average=average)
+        return after_two_looks(before, now).n_kept
+
+    scatter = {"micro": 50 / 1000, "macro": (50 / 900 + 0 / 100) / 2}
+    for average, changed in scatter.items():
+        law = changed / np.sqrt(1.0 / 22 - 1.0 / 44)
+        enough = [t for t in range(1, 121, 2) if law * np.sqrt(1.0 / t - 1.0 / 120) <= 0.05]
+        assert kept(average) == enough[0]
 
 
 @pytest.mark.parametrize("enough", [None, 201])

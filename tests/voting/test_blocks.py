@@ -23,7 +23,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost.trainer import XgboostTrainer
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, rows_in_blocks
+from rfsize.voting.blocks import N_BLOCKS, N_FIRST, TreeBlocks, dealt, rows_in_blocks
 from rfsize.voting.scores import Scores
 
 ROWS = 300
@@ -270,16 +270,40 @@ def test_trees_are_dealt_in_turn(n_trees: int) -> None:
     assert random_blocks(60, n_trees).n_filled == min(n_trees, N_BLOCKS)
 
 
-def test_a_single_tree_is_added_to_the_next_block() -> None:
-    blocks = TreeBlocks.nothing(np.arange(4), 3, 1)
+@pytest.mark.parametrize(("n_classes", "n_scores"), [(2, 1), (3, 3), (0, 1)])
+def test_trees_are_added_to_the_blocks_after(n_classes: int, n_scores: int) -> None:
+    n_rows, n_trees = 7, 2 * N_FIRST
+    rng = np.random.default_rng(n_scores)
+    vote = rng.integers(0, max(n_classes, 1), (n_trees, n_rows)).astype(np.int16)
+    score = rng.normal(size=(n_trees, n_scores, n_rows)).transpose(0, 2, 1)
+    may_vote = rng.random((n_trees, n_rows)) < 0.7
+    may_score = may_vote & (rng.random((n_trees, n_rows)) < 0.9)
+    may_vote[:, 2], may_score[:, 3] = True, True
+    score[~may_score] = np.nan
+    blocks = TreeBlocks.nothing(np.arange(n_rows), n_classes, n_scores)
     assert blocks.n_filled == 0
-    for tree in range(22):
-        vote, score = np.array([0, 1, 2, tree % 3]), np.full((4, 1), float(tree))
-        blocks.add(vote, np.array([True, False, True, True]), score, np.array([True, True, False, True]))
-    assert blocks.votes[0, :, 0].tolist() == [2, 2] + [1] * 18
-    assert not blocks.votes[1].any()
-    assert blocks.total[1, :, 0].tolist() == [20.0, 22.0, *map(float, range(2, 20))]
-    assert blocks.squares[1, :, 0].tolist() == [400.0, 442.0, *(float(tree**2) for tree in range(2, 20))]
-    assert not blocks.squares[2].any()
-    assert not blocks.asked[2].any()
-    assert blocks.votes[3].sum(axis=0).tolist() == [8, 7, 7]
+    for start, stop in [(0, 1), (1, 9), (9, 9), (9, 60), (60, n_trees)]:
+        run = slice(start, stop)
+        blocks.add(vote[run], may_vote[run], score[run], may_score[run])
+    assert blocks.n_trees == n_trees
+    for row in range(n_rows):
+        for block in range(N_BLOCKS):
+            own = range(block, n_trees, N_BLOCKS)
+            said = [vote[tree, row] for tree in own if may_vote[tree, row]]
+            assert blocks.votes[row, block].tolist() == [said.count(index) for index in range(n_classes)]
+            heard = [score[tree, row] for tree in own if may_score[tree, row]]
+            assert blocks.asked[row, block, 0] == len(heard)
+            assert np.array_equal(blocks.total[row, block], sum(heard, np.zeros(n_scores)))
+            assert np.array_equal(blocks.squares[row, block], sum((one * one for one in heard), np.zeros(n_scores)))
+        heard = [score[tree, row] for tree in range(n_trees) if may_score[tree, row]][:N_FIRST]
+        assert np.array_equal(blocks.first[row, : len(heard)], heard)
+        assert not blocks.first[row, len(heard) :].any()
+
+
+def test_votes_for_no_class_are_not_counted() -> None:
+    rows = np.ones((1, 4), dtype=bool)
+    for vote in (-1, 3):
+        blocks = TreeBlocks.nothing(np.arange(4), 3, 1)
+        with pytest.raises(IndexError, match="a vote is for no class"):
+            blocks.add(np.full((1, 4), vote, dtype=np.int16), rows, np.zeros((1, 4, 1)), rows)
+        assert not blocks.votes.any()

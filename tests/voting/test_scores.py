@@ -39,6 +39,18 @@ def test_parts_of_a_forest_add_up(first: int, more: int, n_scores: int, seed: in
     assert added.scatter == pytest.approx(whole.scatter, abs=1e-9)
 
 
+@pytest.mark.parametrize("n_scores", [1, 2, 4])
+def test_trees_that_are_added_one_by_one_are_those_of_all(n_scores: int) -> None:
+    score, may_vote = drawn(30, 40, n_scores, n_scores)
+    may_vote[3] = False
+    score[~may_vote] = np.nan
+    found = Scores.nothing(30, n_scores)
+    for tree in range(40):
+        found.add(np.asfortranarray(score[:, tree]), may_vote[:, tree])
+    assert_scores(found, score.transpose(1, 0, 2), may_vote.T, rtol=1e-12, atol=1e-12)
+    assert (found.mean[3] == 0.0).all()
+
+
 def test_nothing_adds_nothing() -> None:
     score, may_vote = drawn(5, 4, 3, 0)
     some = Scores.of(score, may_vote)

@@ -319,7 +319,7 @@ def copies_of_nothing(at: AtHand) -> object:
 @GROUP.refuses(
     "groups so large that every tree sees some of each",
     FewVotesError,
-    "trees would leave 99.7% of the rows without out-of-bag votes, since they belong to groups of up to 21 rows",
+    "trees would leave 99.75 % of the rows without out-of-bag votes, since they belong to groups of up to 21 rows",
     why="no tree is left to vote on a group",
     instead="validation rows, `cv=5`, a smaller bagging fraction, or each row once with weights for its copies",
 )

@@ -10,13 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import ArrayLike
 
 from rfsize import theory
+from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.representative import FEWEST_VOTES
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Grid, Picture
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.scorers import name_of
-from rfsize.utils.validation import positive, refuse_unused, share
+from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.utils.warn import Caution
+from rfsize.utils.words import in_percent
 
 
 class Loss(NamedTuple):
@@ -70,6 +72,9 @@ class Goal(ABC):
     of_votes = False
     """Whether it goes by votes, so that it needs trees that cast them, and no more."""
 
+    made_by = "rfsize.truncate(model, n_trees=report)"
+    """What makes the smaller forest of a report."""
+
     def __post_init__(self) -> None:
         if self.confidence is not None and share("confidence", self.confidence) < 0.5:
             raise ValueError(
@@ -102,6 +107,10 @@ class Goal(ABC):
     @abstractmethod
     def name(self) -> str:
         """The ``metric`` of `rfsize.size`."""
+
+    def answers(self, metric: MetricLike) -> bool:
+        """Whether it tells what smaller forests lose of a metric against an unlimited forest."""
+        return metric == self.name
 
     @property
     @abstractmethod
@@ -155,6 +164,43 @@ class Goal(ABC):
     @abstractmethod
     def answer(self, outputs: TreeOutputs) -> Answer:
         """What the outputs on the rows that sizes go by say of it."""
+
+
+@dataclass(frozen=True)
+class GoalOnRows(Goal):
+    """A goal that a share of the rows must keep.
+
+    Attributes
+    ----------
+    alpha, voting, average
+        As in `rfsize.size`.
+    """
+
+    alpha: float = 0.99
+    voting: str = "auto"
+    average: str = "micro"
+
+    is_share = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share("alpha", self.alpha)
+        choice("voting", self.voting, VOTINGS)
+        choice("average", self.average, AVERAGES)
+
+    @property
+    def level(self) -> float:
+        return 1.0 - self.alpha
+
+    @property
+    def level_in_words(self) -> str:
+        return in_percent(self.alpha)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        chosen = {"voting": self.voting, "average": self.average}
+        usual = {"voting": GoalOnRows.voting, "average": GoalOnRows.average}
+        return {"alpha": self.alpha, **{name: value for name, value in chosen.items() if value != usual[name]}}
 
 
 @dataclass(frozen=True)
@@ -217,7 +263,7 @@ class Answer(ABC):
         Rows that were used, and rows left out because too few trees could be asked about them.
     votes_per_row : float
         Mean number of trees asked about a row.
-    untold : bool
+    lacks_votes : bool
         Whether so many rows that belong together have no votes that they leave T* unknown.
     """
 
@@ -226,13 +272,41 @@ class Answer(ABC):
     n_rows: int
     n_dropped: int
     votes_per_row: float
-    untold: bool
+    lacks_votes: bool
 
     fewest_votes = FEWEST_VOTES
     """Votes a row that it takes to tell T*."""
 
     cautions: tuple[Caution, ...] = ()
     """Warnings about what is lost itself, such as that it may be infinite on other rows."""
+
+    certificate: Certificate | None = None
+    """What is certified of the first `n_trees` trees; None where they are an estimate."""
+
+    largest: int | None = None
+    """The largest forest that it knows of; None where it knows of any."""
+
+    tried: tuple[int, ...] | None = None
+    """Sizes that it knows of; None where it knows of all."""
+
+    against = "an unlimited forest"
+    """What smaller forests are compared with."""
+
+    def which(self, kept: int, trees: str) -> str:
+        """So many trees, of those that there are, as a subject."""
+        return f"{kept:,} of {trees}"
+
+    @property
+    def seen(self) -> Any:
+        """What `fewest_alike` asks of an earlier look at a forest in training; None where it asks nothing."""
+        return None
+
+    def fewest_alike(self, before: Any, n_trees: int) -> int:
+        """The fewest first of ``n_trees`` trees that are as near to all of them as the goal asks, by what was ``seen``.
+
+        0 where nothing tells.
+        """
+        return 0
 
     @property
     def is_bound(self) -> bool:

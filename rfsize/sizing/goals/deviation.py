@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.counting.representative import too_many_untold
+from rfsize.counting.representative import too_many_without_votes
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.curves import TAIL
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
+from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.sizing.goals.base import Answer, GoalWithin
 from rfsize.sizing.words import no_votes_advice
@@ -77,8 +77,8 @@ class DeviationGoal(GoalWithin):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
         noise = 0.0 if outputs.blocks is None else noise_of_trees(outputs.blocks, link)
         n_dropped = len(scores) - len(used)
-        untold = outputs.groups.index is not None and too_many_untold(n_dropped, len(scores))
-        return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, untold)
+        lacks_votes = outputs.groups.index is not None and too_many_without_votes(n_dropped, len(scores))
+        return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, lacks_votes)
 
 
 def scores_of(outputs: TreeOutputs, metric: Any) -> tuple[Scores, Link]:
@@ -96,15 +96,17 @@ class DeviationAnswer(Answer):
 
     goal: DeviationGoal
 
-    def __init__(self, goal: DeviationGoal, deviations: Deviations, used: Scores, n_dropped: int, untold: bool) -> None:
+    def __init__(
+        self, goal: DeviationGoal, deviations: Deviations, used: Scores, n_dropped: int, lacks_votes: bool
+    ) -> None:
         self.goal, self._deviations = goal, deviations
-        self.n_rows, self.n_dropped, self.untold = len(used), n_dropped, untold
+        self.n_rows, self.n_dropped, self.lacks_votes = len(used), n_dropped, lacks_votes
         self.votes_per_row = float(used.asked.mean())
         self.n_trees = self.size_at(goal.tolerance)
 
     def size_at(self, level: float) -> int | float:
         tolerance = positive("tolerance", level)
-        return math.inf if self.untold else max(self._deviations.sizes(tolerance))
+        return math.inf if self.lacks_votes else max(self._deviations.sizes(tolerance))
 
     @cached_property
     def _replicates(self) -> Floats:

@@ -8,74 +8,66 @@ classifiers be?" Pattern Recognition 46(5), 1323-1336.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.representative import fewest_votes, too_many_untold
-from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
+from rfsize.counting.representative import fewest_votes, too_many_without_votes
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.base import Estimate, Margins
-from rfsize.estimation.curves import TAIL, Curves, between
 from rfsize.estimation.hard import ESTIMATORS
+from rfsize.estimation.intervals import TAIL, Curves, between
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.reporting.account import Grid, Picture
 from rfsize.reporting.words import most_changed
-from rfsize.sizing.goals.base import Answer, Goal, Loss
+from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, label_rows
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.words import RARE, VOTED, in_percent, in_round_percent, no_votes_advice
+from rfsize.sizing.words import RARE, VOTED, in_round_percent, no_votes_advice
 from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share
-from rfsize.utils.words import how_many, printable
+from rfsize.utils.words import how_many, in_percent, printable
 from rfsize.voting.blocks import TreeBlocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-AVERAGES = ("micro", "macro")
 
 # How many times 1 − α of a class's labels may change, and how many fewer of the labels it may get than its mean
 # probability tells of; of many classes, those named.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
 # A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
-_WIDE, _FEW_TREES = 4.0, 3
+_WIDE, _FEW_TREES = 6.0, 3
 
 _BINS = 25  # of the rows' distances from a tie
 
 
 @dataclass(frozen=True)
-class LabelGoal(Goal):
+class LabelGoal(GoalOnRows):
     """T*(α) by a rule of voting.
 
     Attributes
     ----------
-    alpha, voting, method, average
+    method
         As in `rfsize.size`.
     """
 
-    alpha: float = 0.99
-    voting: str = "auto"
     method: str = "auto"
-    average: str = "micro"
 
     names = ("labels",)
     name = names[0]
-    is_share = of_votes = of_labels = True
+    of_votes = of_labels = True
     easier = "a lower alpha"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share("alpha", self.alpha)
-        choice("voting", self.voting, VOTINGS)
         choice("method", self.method, ESTIMATORS)
-        choice("average", self.average, AVERAGES)
 
     @classmethod
     def named(cls, metric: MetricLike, **given: Any) -> Goal:
@@ -90,23 +82,6 @@ class LabelGoal(Goal):
     @classmethod
     def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
         return cls.names if len(outputs.classes) else ()
-
-    @property
-    def level(self) -> float:
-        return 1.0 - self.alpha
-
-    @property
-    def level_in_words(self) -> str:
-        return in_percent(self.alpha)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        usual = LabelGoal()
-        chosen = {name: getattr(self, name) for name in ("voting", "average")}
-        return {
-            "alpha": self.alpha,
-            **{name: value for name, value in chosen.items() if value != getattr(usual, name)},
-        }
 
     @property
     def title(self) -> str:
@@ -160,6 +135,13 @@ class LabelGoal(Goal):
         return LabelAnswer(replace(self, voting=voting), rows, strata, blocks, outputs)
 
 
+class LabelsSeen(NamedTuple):
+    """The labels of rows at a look at a forest in training, -1 where too few trees may vote, and votes per row."""
+
+    labels: Int64s
+    votes_per_row: float
+
+
 class LabelAnswer(Answer):
     """The agreement of labels by one rule of voting.
 
@@ -192,7 +174,7 @@ class LabelAnswer(Answer):
         used = rows.asked[rows.asked >= rows.at_least]
         self.n_rows, self.n_dropped = len(used), len(rows.asked) - len(used)
         self.votes_per_row = float(used.mean())
-        self.untold = strata is not None and too_many_untold(self.n_dropped, len(rows.asked))
+        self.lacks_votes = strata is not None and too_many_without_votes(self.n_dropped, len(rows.asked))
         self.classes = outputs.classes.tolist()
         self.predict_obeys = outputs.predict_obeys
         self.fewest_votes = fewest_votes(len(self.classes))
@@ -240,13 +222,30 @@ class LabelAnswer(Answer):
             return self._blocks
         return replace(self._blocks, strata=within_classes(self._blocks.strata, self._rows.leaders_of(self._blocks)))
 
+    @property
+    def seen(self) -> LabelsSeen:
+        return LabelsSeen(np.where(self._used, self._rows.leaders(), -1), self.votes_per_row)
+
+    def fewest_alike(self, before: LabelsSeen, n_trees: int) -> int:
+        """The labels of t of T trees differ from those of all on a share of the rows that goes as √(1/t − 1/T)."""
+        labels, votes = self.seen
+        known = (labels >= 0) & (before.labels >= 0)
+        differs, of = (before.labels != labels)[known], labels[known]
+        if votes <= before.votes_per_row or not differs.any():
+            return 0
+        by_class = [differs[of == each].mean() for each in np.unique(of)]
+        changed = float(np.mean(by_class if self.goal.average == "macro" else differs))
+        apart = (self.goal.level / changed) ** 2 * (1.0 / before.votes_per_row - 1.0 / votes)
+        # As T* of a majority vote, odd.
+        return min(2 * math.ceil((1.0 / (1.0 / n_trees + apart) - 1.0) / 2.0) + 1, n_trees)
+
     def size_at(self, level: float) -> int | float:
-        return math.inf if self.untold else self.estimate.size(share("alpha", level))
+        return math.inf if self.lacks_votes else self.estimate.size(share("alpha", level))
 
     @cached_property
     def _curves(self) -> Curves:
         """Disagreement around T* as it might also have come out, with other rows and other trees."""
-        return self.estimate.shaken_replicates(self.n_trees, self._shared)
+        return self.estimate.replicates_with_tree_noise(self.n_trees, self._shared)
 
     def quantile(self, share_below: float) -> int | float:
         return self._curves.quantile(self.goal.alpha, share_below)
@@ -255,7 +254,7 @@ class LabelAnswer(Answer):
         return self.estimate.disagreement(n_trees)
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        curves = self.estimate.shaken_replicates(n_trees, self._shared)
+        curves = self.estimate.replicates_with_tree_noise(n_trees, self._shared)
         low, high = np.quantile(between(n_trees, curves.sizes, curves.disagreement), [TAIL, 1.0 - TAIL])
         return float(low), float(high)
 
@@ -282,14 +281,17 @@ class LabelAnswer(Answer):
         low, high = self.quantile(TAIL), self.quantile(1.0 - TAIL)
         if high > _WIDE * max(low, _FEW_TREES):
             notes.append("the interval is wide: more rows, or more votes on each, narrow it")
-        if self.goal.average == "macro":
-            shares = self.label_shares.items()
-            few = [f"{printable(of)} ({round(part * self.n_rows):,})" for of, part in shares if self._is_small(part)]
-            if few:
-                notes.append(f"few rows are given these classes, and tell little of them: {', '.join(few)}")
+        small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
+        if self.goal.average == "macro" and small:
+            few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
+            notes.append(f"few rows are given these classes, and tell little of them: {few}")
+        elif len(self.classes) == 2:
+            notes += [
+                f"class {printable(of)} is given to {how_many(rows, 'row')} only: the interval may be too narrow"
+                for of, rows in small.items()
+            ]
         if self.predict_obeys not in (None, self.goal.voting):
-            ruled, own = VOTED[self.goal.voting], VOTED[str(self.predict_obeys)]
-            notes.append(f"these are labels by {ruled}; the model's own predict goes by {own}")
+            notes.append(own_predict(self.goal.voting, str(self.predict_obeys)))
         return notes
 
     def _is_small(self, part: float) -> bool:
@@ -297,25 +299,11 @@ class LabelAnswer(Answer):
         return 0 < round(part * self.n_rows) < FEWEST_ROWS
 
     def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
-        rare = min(self.label_shares.values()) < RARE
-        harms = (other.harm(n_trees, of_a_rare_class=rare) for other in others())
-        return [*self._changing_classes(n_trees), *self._unlabelled_classes(), *(harm for harm in harms if harm)]
-
-    def _changing_classes(self, n_trees: int) -> list[str]:
-        if self.goal.average != "micro":
-            return []
-        changed = self.by_class(n_trees)
-        most = sorted(changed, key=lambda of: -changed[of])
-        suffer = [of for of in most if changed[of] > _CHANGED * self.goal.level]
-        if not suffer:
-            return []
-        named = "; ".join(
-            f"class {printable(of)} ({in_round_percent(self.label_shares[of])} of rows): "
-            f"{in_round_percent(changed[of])} of its labels still change"
-            for of in suffer[:_NAMED]
-        )
-        more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
-        return [f"{named}{more}, with {how_many(n_trees, 'tree')}; size labels of rare classes by average='macro'"]
+        changing = []
+        if self.goal.average == "micro":
+            by_class, how = self.by_class(n_trees), f"still change, with {how_many(n_trees, 'tree')}"
+            changing = changing_classes(by_class, self.label_shares, self.goal.level, how)
+        return [*changing, *self._unlabelled_classes(), *harms(self.label_shares, n_trees, others)]
 
     def _unlabelled_classes(self) -> list[str]:
         """Classes that get far fewer labels than their mean probability tells of; none where that is not known."""
@@ -361,6 +349,32 @@ class LabelAnswer(Answer):
         for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_shared", "_curves"):
             getattr(self, name)
         return {**self.__dict__, "_rows": None, "_strata": None, "_blocks": None, "_outputs": None}
+
+
+def own_predict(voting: str, predict_obeys: str) -> str:
+    """What to say of labels by another rule of voting than the model's own."""
+    return f"these are labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_obeys]}"
+
+
+def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level: float, how: str) -> list[str]:
+    """What to say of classes of whose labels many more change than may of all; nothing where there are none."""
+    most = sorted(changed, key=lambda of: -changed[of])
+    suffer = [of for of in most if changed[of] > _CHANGED * level]
+    if not suffer:
+        return []
+    named = "; ".join(
+        f"class {printable(of)} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels"
+        for of in suffer[:_NAMED]
+    )
+    more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
+    return [f"{named}{more} {how}; size labels of rare classes by average='macro'"]
+
+
+def harms(shares: dict[Any, float], n_trees: int, others: Callable[[], Iterable[Answer]]) -> Iterator[str]:
+    """What else suffers where a forest is cut to so many trees for its labels."""
+    is_rare = min(shares.values()) < RARE
+    found = (other.harm(n_trees, of_a_rare_class=is_rare) for other in others())
+    return (harm for harm in found if harm)
 
 
 def _draw_margins(margins: Margins, ax: Axes) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.counting.representative import too_many_untold
+from rfsize.counting.representative import too_many_without_votes
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.curves import TAIL
+from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_blocks
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
 from rfsize.sizing.goals.deviation import scores_of
@@ -112,11 +112,11 @@ class MetricGoal(GoalWithin):
                 "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
             )
         few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
-        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.units, few)
+        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.groups.units, few)
         cautions = cautions_of(judge, chances_in_blocks(judge, blocks))
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
-        untold = outputs.groups.index is not None and too_many_untold(unasked, len(blocks.rows))
-        return MetricAnswer(self, judge, found, cautions, untold)
+        lacks_votes = outputs.groups.index is not None and too_many_without_votes(unasked, len(blocks.rows))
+        return MetricAnswer(self, judge, found, cautions, lacks_votes)
 
 
 def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
@@ -125,7 +125,8 @@ def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
         return None
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
     others = rows[label != counts.argmax()]
-    n_others = len(others) if outputs.units is None else len(np.unique(outputs.units[others]))
+    units = outputs.groups.units
+    n_others = len(others) if units is None else len(np.unique(units[others]))
     return n_others if n_others < FEW_ROWS else None
 
 
@@ -142,9 +143,9 @@ class MetricAnswer(Answer):
     goal: MetricGoal
 
     def __init__(
-        self, goal: MetricGoal, judge: Metric, found: MetricLoss, cautions: tuple[Caution, ...], untold: bool
+        self, goal: MetricGoal, judge: Metric, found: MetricLoss, cautions: tuple[Caution, ...], lacks_votes: bool
     ) -> None:
-        self.goal, self.lost, self.cautions, self.untold = goal, found, cautions, untold
+        self.goal, self.lost, self.cautions, self.lacks_votes = goal, found, cautions, lacks_votes
         self.name, self.now, self._sign = judge.name, found.value, "−" if judge.larger_is_better else "+"
         self._words = metric_in_words(judge.name)
         self.n_rows, self.n_dropped, self.votes_per_row = found.n_rows, found.n_dropped, found.votes_per_row
@@ -152,7 +153,7 @@ class MetricAnswer(Answer):
 
     @property
     def is_bound(self) -> bool:
-        return not self.lost.is_told and math.isfinite(self.n_trees)
+        return not self.lost.is_significant and math.isfinite(self.n_trees)
 
     @property
     def measured(self) -> tuple[tuple[float, float], ...]:
@@ -162,7 +163,7 @@ class MetricAnswer(Answer):
 
     def size_at(self, level: float) -> int | float:
         tolerance = positive("tolerance", level)
-        return math.inf if self.untold or self.lost.is_bent else self.lost.size(tolerance)
+        return math.inf if self.lacks_votes or self.lost.is_bent else self.lost.size(tolerance)
 
     def quantile(self, share_below: float) -> int | float:
         return self.lost.size(self.goal.tolerance, share_below)
@@ -178,14 +179,14 @@ class MetricAnswer(Answer):
 
     def said(self, n_trees: int) -> str:
         value, (low, high), *_ = self.loss(n_trees)
-        worse = f"{'' if self.lost.is_told else 'at most '}{value:.2g} worse than an unlimited forest's"
+        worse = f"{'' if self.lost.is_significant else 'at most '}{value:.2g} worse than an unlimited forest's"
         return f"{self._words} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
 
     def in_short(self, n_trees: int) -> str:
         value = self.value(n_trees)
         if value == 0.0:
             return f"{self._words} unchanged"
-        return f"{self._words} {self._sign}{value:.2g}{'' if self.lost.is_told else ' at most'}"
+        return f"{self._words} {self._sign}{value:.2g}{'' if self.lost.is_significant else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
         if not self.lost.is_bent:
@@ -199,7 +200,7 @@ class MetricAnswer(Answer):
 
     def notes(self) -> list[str]:
         found = []
-        if not self.lost.is_told:
+        if not self.lost.is_significant:
             found.append(
                 f"halves of the trees lose too little {self._words} to be told from nothing, so that the size is "
                 "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
@@ -235,7 +236,7 @@ class MetricAnswer(Answer):
         the same, and no more than a bound of the rest.
         """
         lost, measured, sign = self.value(n_trees), float(self.lost.loss(n_trees, _LEAST)), self._sign
-        if self.lost.is_told:
+        if self.lost.is_significant:
             return (True, f"{sign}{lost:.2g}") if lost > most else None
         if measured > most:
             return True, f"{sign}{measured:.2g} to {sign}{lost:.2g}"

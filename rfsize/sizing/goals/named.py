@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goals.base import Goal, GoalWithin
+from rfsize.sizing.goals.certified import CertifiedGoal
 from rfsize.sizing.goals.deviation import DeviationGoal
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal
@@ -14,13 +16,16 @@ from rfsize.sizing.named_metrics import MetricLike, one_name, other_names
 from rfsize.utils.validation import choice
 
 GOALS: tuple[type[Goal], ...] = (UsualGoal, LabelGoal, DeviationGoal, MetricGoal)
-"""All kinds of goals; this is the only place to name a new one."""
+"""All kinds of goals against an unlimited forest; this is the only place to name a new one."""
 
 NAMES = tuple(name for kind in GOALS for name in kind.names)
 """What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
 
 
-def goal_of(metric: MetricLike, tolerance: float | None, **options: Any) -> Goal:
+TARGETS = ("limit", "forest")
+
+
+def goal_of(metric: MetricLike, tolerance: float | None, *, target: Any = "limit", **options: Any) -> Goal:
     """The goal that a user names; options are None where they were not given.
 
     Raises
@@ -28,9 +33,17 @@ def goal_of(metric: MetricLike, tolerance: float | None, **options: Any) -> Goal
     ValueError
         If the options do not go together, or one of them is none.
     """
-    given = {name: value for name, value in {"tolerance": tolerance, **options}.items() if value is not None}
+    named = {"tolerance": tolerance, **options}
+    given = {name: _plain(value) for name, value in named.items() if value is not None}
     metric = one_name(metric)
-    return _kind(metric).named(metric, **given)
+    choice("target", target, TARGETS)
+    kind = _kind(metric)  # refuses what is no metric
+    return (kind if target == "limit" else CertifiedGoal).named(metric, **given)
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as Python's, which prints as it was typed and which ``json`` can write."""
+    return float(value) if type(value) not in (bool, int, float) and isinstance(value, Real) else value
 
 
 def any_goal(metric: MetricLike) -> Goal:

@@ -57,14 +57,18 @@ class UsualGoal(Goal):
             return LabelGoal(confidence=self.confidence)
         if self.tolerance is not None:
             return DeviationGoal("scores", self.tolerance, confidence=self.confidence)
-        if y is None:
-            raise ValueError(
-                "it is not known how near the numbers of this regression forest shall be: give y, whose standard "
-                "deviation says it (5 % of it), or metric='scores' with a tolerance in the unit of y"
-            )
-        # Of a y that is the same everywhere any tolerance will do.
-        tolerance = _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0
-        return DeviationGoal("scores", tolerance, confidence=self.confidence)
+        return DeviationGoal("scores", tolerance_of_numbers(y), confidence=self.confidence)
 
     def answer(self, outputs: TreeOutputs) -> Answer:
         return self.checked(len(outputs.classes), outputs.y).answer(outputs)
+
+
+def tolerance_of_numbers(y: ArrayLike | None) -> float:
+    """How far off numbers may be where no tolerance is given; ``ValueError`` where ``y`` is not known."""
+    if y is None:
+        raise ValueError(
+            "it is not known how near the numbers of this regression forest shall be: give y, whose standard "
+            "deviation says it (5 % of it), or metric='scores' with a tolerance in the unit of y"
+        )
+    # Of a y that is the same everywhere any tolerance will do.
+    return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0

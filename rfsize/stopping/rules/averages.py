@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import _core
-from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
-from rfsize.stopping.certificate import Certificate, Wanted
+from rfsize.certifying.certificate import Certificate
+from rfsize.certifying.first_trees import running_leads
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize.stopping.calibration import TRIED, Tallies, terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.rules.base import Drawing
@@ -58,19 +60,19 @@ class AverageStops(ScoreStops):
     cut: float
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, AverageStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
         """Where rows are many, some of them tell how the lead that stops should fall, and the others certify."""
-        terms = trees.terms(wanted, "lead")
+        terms = terms_on(trees, promise, "lead")
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
-        shape = _learned_shape(trees, wanted, every, plain) if every else plain
+        shape = _learned_shape(trees, promise, every, plain) if every else plain
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(0, tallies.boldest(wanted, terms.class_labels))  # the first asks all trees about every row
+        rule = max(0, tallies.boldest(promise, terms.class_labels))  # the first asks all trees about every row
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
-        return terms, stops, tallies.certificate(rule, wanted)
+        return terms, stops, tallies.certificate(rule, promise)
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         lead, label = running_leads(outputs, self.cut)
         asked = (lead >= self.needed[1:]).argmax(axis=1) + 1
         return label[np.arange(len(label)), asked - 1].astype(np.int64), asked.astype(np.int64)
@@ -121,14 +123,6 @@ class AverageStops(ScoreStops):
         return Drawing(asked, going, stops, "trees asked", "lead in the mean score", is_logarithmic=bool(needed.any()))
 
 
-def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
-    """Lead and first class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
-    lead = np.empty(tree_scores.shape[:2])
-    label = np.empty(tree_scores.shape[:2], dtype=np.int32)
-    _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
-    return lead, label
-
-
 def _tallied_leads(
     scores: NDArray[Any], place: Int64s, *, cut: float, every: int, limits: Floats, shape: Floats, n_classes: int
 ) -> Tallies:
@@ -151,7 +145,7 @@ def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> li
     return [running_leads(scores[one_in(every, place)], cut)]
 
 
-def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats) -> Floats:
+def _learned_shape(trees: TreesOnRows, promise: Promise, every: int, plain: Floats) -> Floats:
     """The shape of leads that asks fewest trees on the rows to learn on."""
     blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
@@ -159,7 +153,7 @@ def _learned_shape(trees: TreesOnRows, wanted: Wanted, every: int, plain: Floats
 
     def price(shape: Floats) -> float:
         tallies = Tallies.of(lead, differs, one, limits_tried(trees, shape), shape, 1)
-        most = (1.0 - wanted.alpha) * len(lead)
+        most = (1.0 - promise.alpha) * len(lead)
         return float(tallies.trees[0, tallies.differing[0] <= most].min())
 
     return best_shape(lead, label, plain, price)

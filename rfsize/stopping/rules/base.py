@@ -8,6 +8,7 @@ words and its picture, its part of a table's file, and what it is in C. Nobody l
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.stopping.calibration import TreesOnRows
-from rfsize.stopping.certificate import Certificate, ClassCounts, ClassOutcome, Wanted
+from rfsize.certifying.certificate import Certificate, ClassCounts, ClassOutcome
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
@@ -120,8 +122,15 @@ class Stops(ABC):
     _by_kind: ClassVar[dict[str, type[Stops]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if "kind" in vars(cls):
-            Stops._by_kind[cls.kind] = cls
+        if "kind" not in vars(cls):
+            return
+        other = Stops._by_kind.get(cls.kind, cls)
+        if not _is_the_same(cls, other):
+            raise TypeError(
+                f"two rules of stopping are of the kind {cls.kind!r}, by which files know them: {_where(other)} and "
+                f"{_where(cls)}. Give one of them another kind"
+            )
+        Stops._by_kind[cls.kind] = cls
 
     @classmethod
     def kinds(cls, n_trees: int, n_classes: int) -> dict[str, type[Self]]:
@@ -135,8 +144,8 @@ class Stops(ABC):
         return n_classes > 1
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, Stops, Certificate]:
-        """The boldest stops that are certified on rows to keep what is wanted."""
+    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, Stops, Certificate]:
+        """The boldest stops that are certified on rows to keep the promise."""
         raise NotImplementedError
 
     def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts | None:
@@ -145,13 +154,13 @@ class Stops(ABC):
 
     @abstractmethod
     def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
-        """Outputs of trees that `settled` takes; ``ValueError`` where they are none."""
+        """Outputs of trees that `answers` takes; ``ValueError`` where they are none."""
 
     @abstractmethod
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        """What rows are answered, and how many trees they ask, from all outputs of the trees; see `settled`."""
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        """What rows are answered, and how many trees they ask, from all outputs of the trees; see `answers`."""
 
-    def settled(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         """What rows are answered, and how many trees they ask, a block of rows at a time.
 
         Parameters
@@ -162,7 +171,7 @@ class Stops(ABC):
         """
         step = max(1, _TOGETHER // max(math.prod(outputs.shape[1:]), n_classes))
         starts = range(0, max(1, len(outputs)), step)
-        blocks = [self.settle(outputs[start : start + step], n_classes) for start in starts]
+        blocks = [self.answers_of_block(outputs[start : start + step], n_classes) for start in starts]
         answers, asked = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return answers, asked
 
@@ -219,6 +228,21 @@ class Stops(ABC):
     @abstractmethod
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """Where rows stop; ``classes`` is what to call the classes."""
+
+
+def _is_the_same(one: type, other: type) -> bool:
+    """Whether two classes are one that was made again: reloaded, or its file imported under another name."""
+    same_module = one.__module__ == other.__module__ or _file(one) == _file(other) is not None
+    return same_module and one.__qualname__ == other.__qualname__
+
+
+def _file(cls: type) -> str | None:
+    """Where a class is written down; None where its module came from no file."""
+    return getattr(sys.modules.get(cls.__module__), "__file__", None)
+
+
+def _where(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__} ({_file(cls) or 'of no file'})"
 
 
 class Settling(ABC):

@@ -101,7 +101,7 @@ class BinaryStops(ExactStops):
                 upper[asked] -= 1
         return BinaryStops(lower, upper)
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         count = np.cumsum(outputs == 1, axis=1, dtype=np.int32)
         stop = (count <= self.lower[1:]) | (count >= self.upper[1:])
         asked = stop.argmax(axis=1) + 1

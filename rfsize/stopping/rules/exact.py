@@ -13,8 +13,8 @@ from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 
+from rfsize.certifying.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping import urn
-from rfsize.stopping.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping.document import refuse
 from rfsize.stopping.rules.base import Figures
 from rfsize.stopping.rules.from_prior import ROUNDING, UrnStops
@@ -67,9 +67,10 @@ class ExactStops(UrnStops):
         whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
         if whole_forest > allowed:
             raise ValueError(
-                f"a forest of {how_many(n_trees, 'tree')} disagrees with the infinite forest on {whole_forest:.3%} of "
-                f"the rows under this prior, more than the {allowed:.3%} that alpha={alpha!r} allows, so no table can "
-                "keep its promise; use more trees (rfsize.size tells how many), a smaller alpha, or rule='threshold'"
+                f"a forest of {how_many(n_trees, 'tree')} disagrees with the infinite forest on "
+                f"{100.0 * whole_forest:.3f} % of the rows under this prior, more than the {100.0 * allowed:.3f} % "
+                f"that alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size tells how "
+                "many), a smaller alpha, or rule='threshold'"
             )
         # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
         largest = max(2.0, n_trees / max(allowed - whole_forest, ROUNDING * allowed))
@@ -111,7 +112,10 @@ class ExactStops(UrnStops):
             return
         allowed, found = (1.0 - alpha) * (1.0 + ROUNDING) + 1e-12, self.promised(terms)
         if not found <= allowed:
-            refuse(f"the stops disagree on {found:.4%} of the rows, but alpha={alpha!r} promises {1.0 - alpha:.4%}")
+            refuse(
+                f"the stops disagree on {100.0 * found:.4f} % of the rows, but alpha={alpha!r} promises "
+                f"{100.0 * (1.0 - alpha):.4f} %"
+            )
 
     def promised(self, terms: Terms) -> float:
         """The disagreement that α bounds."""

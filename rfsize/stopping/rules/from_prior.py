@@ -11,10 +11,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.certifying.certificate import Certificate, ClassCounts
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.stopping import urn
-from rfsize.stopping.calibration import TreesOnRows, one_in
-from rfsize.stopping.certificate import Certificate, ClassCounts, Wanted
+from rfsize.stopping.calibration import terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.terms import TARGETS, Terms, checked_trees, labels_of
@@ -65,12 +67,12 @@ class UrnStops(VoteStops):
         """The earliest stops that never change the outcome."""
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, UrnStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, UrnStops, Certificate]:
         """One row in five tells the prior, and the others certify."""
-        terms = trees.terms(wanted, "threshold")
+        terms = terms_on(trees, promise, "threshold")
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
         prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
-        nominal, stops, certificate = others.certified(replace(terms, prior=prior), wanted)
+        nominal, stops, certificate = others.certified(replace(terms, prior=prior), promise)
         return replace(terms, prior=prior, nominal=nominal), stops, certificate
 
     @classmethod
@@ -174,27 +176,27 @@ class VotesOnRows:
 
     def outcome(self, stops: UrnStops) -> ClassCounts:
         """What stops do on these rows."""
-        labels, asked = stops.settled(self.votes, self.n_classes)
+        labels, asked = stops.answers(self.votes, self.n_classes)
         return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
 
-    def certified(self, terms: Terms, wanted: Wanted) -> tuple[float, UrnStops, Certificate]:
+    def certified(self, terms: Terms, promise: Promise) -> tuple[float, UrnStops, Certificate]:
         """The boldest stops that are certified, of a sequence of nominal α, after the nominal α.
 
         The first are lossless, and right about every row; each is built only if those before have passed.
         """
         sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
-        wanted.check_rows(sizes, terms.class_labels)
+        promise.check_rows(sizes, terms.class_labels)
         build = urn_stops(terms.n_trees, terms.n_classes).build
         best, stops = 1.0, build(replace(terms, nominal=1.0))
         counts = self.outcome(stops)
-        nominal = 1.0 - (1.0 - wanted.alpha) * _NOMINAL
+        nominal = 1.0 - (1.0 - promise.alpha) * _NOMINAL
         for alpha in nominal[nominal > 0.0].tolist():
             bolder = build(replace(terms, nominal=alpha))
             found = self.outcome(bolder)
-            if wanted.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
+            if promise.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
                 break
             best, stops, counts = alpha, bolder, found
-        return best, stops, wanted.certificate(counts)
+        return best, stops, promise.certificate(counts)
 
 
 def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:

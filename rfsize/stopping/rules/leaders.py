@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
+from rfsize.certifying.certificate import ClassCounts
 from rfsize.stopping import urn
-from rfsize.stopping.certificate import ClassCounts
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing
 from rfsize.stopping.rules.binary import BinaryStops
@@ -93,7 +93,7 @@ class LeaderStops(UrnStops):
         # Whether a leader can be overtaken needs no table.
         return cls(np.arange(1, n_trees + 2, dtype=np.int32))
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         n_trees = outputs.shape[1]
 
         def settles(asked: int, comes_first: NDArray[np.bool_], most: NDArray[Any], next_most: NDArray[Any]) -> Any:
@@ -120,7 +120,7 @@ class LeaderStops(UrnStops):
             here = slice(start, start + block)
             some = tallies[here]
             ordered = np.repeat(np.tile(np.arange(n_classes), len(some)), some.ravel()).reshape(len(some), n_trees)
-            labels, trees[here] = self.settle(generator.permuted(ordered, axis=1), n_classes)
+            labels, trees[here] = self.answers_of_block(generator.permuted(ordered, axis=1), n_classes)
             differs[here] = labels != winner[here]
         return ClassCounts.of(winner, differs, trees, n_classes)
 

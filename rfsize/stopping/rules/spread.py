@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.stopping.calibration import TRIED, Tallies, TreesOnRows, one_in
-from rfsize.stopping.certificate import Certificate, Wanted
+from rfsize.certifying.certificate import Certificate
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize.stopping.calibration import TRIED, Tallies, terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import ScoreStops
@@ -74,27 +76,27 @@ class SpreadStops(ScoreStops):
         return True
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, wanted: Wanted) -> tuple[Terms, SpreadStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, SpreadStops, Certificate]:
         """One row in ten tells the pooled spread, and no more.
 
         The sequence of rules must not know the rows that it is tried on.
         """
-        terms, metric, tolerance = trees.terms(wanted, "spread"), wanted.metric, wanted.tolerance
+        terms, metric, tolerance = terms_on(trees, promise, "spread"), promise.metric, promise.tolerance
         n_classes = trees.adapter.classes.size
         link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
         cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, terms.n_classes, limits.size))
-        rule = tallies.boldest(wanted, terms.class_labels)
+        rule = tallies.boldest(promise, terms.class_labels)
         if rule < 0:
             raise ValueError(
                 f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
-                f"alpha={wanted.alpha!r}: give a larger tolerance, more rows or a lower alpha"
+                f"alpha={promise.alpha!r}: give a larger tolerance, more rows or a lower alpha"
             )
-        return terms, replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, wanted)
+        return terms, replace(cautious, limit=float(limits[rule])), tallies.certificate(rule, promise)
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         left, mean = self.left_to_change(outputs)
         stop = left <= self.limit
         stop[:, -1] = True

@@ -78,7 +78,7 @@ class TernaryStops(ExactStops):
         ]
         return np.array(errors), stops
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         count_0 = np.cumsum(outputs == 0, axis=1, dtype=np.int64)
         count_1 = np.cumsum(outputs == 1, axis=1, dtype=np.int64)
         decided = self.decision[ternary_index(np.arange(1, count_0.shape[1] + 1), count_0, count_1)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.stopping.certificate import ClassCounts, ClassOutcome
+from rfsize.certifying.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing, Figures
 from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
@@ -137,7 +137,7 @@ class WeightedStops(VoteStops):
         double = np.finfo(np.float64)
         return float((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny)
 
-    def settle(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+    def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         order = self.order[: self.most_asked]
 
         def settles(asked: int, comes_first: NDArray[np.bool_], most: Floats, next_most: Floats) -> NDArray[np.bool_]:

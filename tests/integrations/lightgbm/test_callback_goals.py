@@ -12,8 +12,9 @@ import pytest
 from lightgbm import LGBMRegressor
 
 import rfsize
-from helpers.forests import LIGHTGBM, Data
+from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from helpers.regressors import lightgbm, numbers
+from helpers.reports import of_same_votes, same
 from rfsize.sizing.report import report_of
 
 ROWS = 500
@@ -167,3 +168,20 @@ def test_refusals_in_training(objective: str, options: dict[str, Any], message: 
 def test_refusals_at_once(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rfsize.SizeCallback(**options)
+
+
+def test_further_trees_leave_a_report_as_it_is(data: Data) -> None:
+    callback = rfsize.SizeCallback(alpha=0.9999)
+    seen = {}
+
+    def look(env: Any) -> None:
+        if env.iteration + 1 in (60, 150):
+            seen[env.iteration + 1] = callback.report_
+
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
+        lgb.train(LIGHTGBM, lgb.Dataset(data.X, data.y), 300, callbacks=[callback, look])
+    for trees, report in seen.items():
+        expected = rfsize.size(train_lightgbm(data.X, data.y, trees), data.X, alpha=0.9999, oob=True)
+        assert same(of_same_votes(report), of_same_votes(expected))
+        assert report.loss_at(20).value == pytest.approx(expected.loss_at(20).value, rel=1e-9)
+        assert report.loss_at(20, "scores").value == pytest.approx(expected.loss_at(20, "scores").value, rel=1e-9)

@@ -216,8 +216,8 @@ def test_what_cannot_be_compiled_is_refused(models: dict[str, AdaBoostClassifier
         rfsize.compile(by_probabilities)
     with pytest.raises(NotFittedError):
         rfsize.compile(AdaBoostClassifier())
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only"):
-        rfsize.compile(AdaBoostClassifier().fit(data.X, np.zeros(len(data.X))))
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only, 0: there"):
+        rfsize.compile(AdaBoostClassifier().fit(data.X, np.zeros(len(data.X), dtype=int)))
     with pytest.raises(rfsize.exceptions.NotAForestError, match="AdaBoostRegressor"):
         rfsize.compile(AdaBoostRegressor(n_estimators=3).fit(data.X, data.y))
     for weight, message in ((-1.0, "at least 0"), (np.nan, "NaN")):

@@ -220,8 +220,8 @@ def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
     several = RandomForestClassifier(3).fit(data.X, np.stack([data.y, data.three], axis=1))
     with pytest.raises(rfsize.exceptions.NotAForestError, match="several labels"):
         rfsize.tree_outputs(several, data.fresh)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only"):
-        rfsize.tree_outputs(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X))), data.fresh)
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="one class only, 1: there"):
+        rfsize.tree_outputs(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X), dtype=int)), data.fresh)
     with pytest.raises(NotFittedError):
         rfsize.tree_outputs(RandomForestClassifier(3), data.fresh)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="KNeighborsClassifier"):
@@ -243,6 +243,18 @@ def test_data_frames_are_matched_by_name(data: Data) -> None:
         expected = rfsize.tree_outputs(nameless, data.fresh).votes
         assert rfsize.tree_outputs(named, fresh).votes == rfsize.tree_outputs(nameless, fresh).votes == expected
         assert rfsize.compile(named).votes(fresh) == expected
+
+
+def test_rows_without_names_are_asked_without_a_warning_for_each_pass(data: Data) -> None:
+    names = list("abcdefgh")
+    named = RandomForestClassifier(40, random_state=0).fit(pd.DataFrame(data.X[:ROWS], columns=names), data.y[:ROWS])
+    nameless = RandomForestClassifier(40, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (data.fresh, csr_matrix(data.fresh)):
+            assert str(rfsize.size(named, rows, alpha=0.9)) == str(rfsize.size(nameless, rows, alpha=0.9))
+        assert np.array_equal(rfsize.oob_predict(named, data.X[:ROWS]), rfsize.oob_predict(nameless, data.X[:ROWS]))
+    assert named.feature_names_in_.tolist() == names
 
 
 class Contrary(DecisionTreeClassifier):

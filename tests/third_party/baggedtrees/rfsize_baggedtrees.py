@@ -9,8 +9,10 @@ import numpy as np
 from baggedtrees import BaggedTrees
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, Bags, Leaves
+from rfsize.adapters.bags import Bags
+from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
+from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.exceptions import NotAForestError
 from rfsize.voting.links import Link

@@ -52,6 +52,11 @@ class Curves(NamedTuple):
             return self.disagreement
         return np.asarray(np.exp(between(sizes, self.sizes, np.log(np.maximum(self.disagreement, 1e-300)))))
 
+    def wider(self, factor: float) -> Curves:
+        """Curves as many times as far from their mean, in logarithms; disagreement of 0 stays 0."""
+        mean = np.maximum(self.disagreement.mean(axis=0), _LEAST)
+        return self._replace(disagreement=np.minimum(mean * (self.disagreement / mean) ** factor, 1.0))
+
     def quantile(self, alpha: float, share: float) -> int | float:
         """The size that T*(α) is at most in a share of the replicates, each of which has a T* of its own."""
         found = crossing(self.sizes, self.disagreement, 1.0 - alpha)

@@ -7,7 +7,7 @@ import math
 from rfsize.reporting.words import sentence
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to, in_words
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, in_percent
 
 
 def headline(report: SizedForest) -> str:
@@ -21,7 +21,7 @@ def lines(report: SizedForest) -> str:
     """What a report prints."""
     said = [f"! {one.text}" for one in report._cautions]
     if report.enough:
-        first, rest = how_many_are_enough(report), [report._answer.said(report.n_kept)]
+        first, rest = how_many_are_enough(report), [] if is_whole(report) else [report._answer.said(report.n_kept)]
     else:
         first, rest = how_many_are_needed(report), [what_now(report)]
     rest += [*said, *_beside(report), *remarks(report), origin(report)]
@@ -39,11 +39,21 @@ def _trees(report: SizedForest) -> str:
     return f"your {trees}" if report.goal.confidence is None else f"the {trees} grown"
 
 
+def is_whole(report: SizedForest) -> bool:
+    """Whether all trees are kept since no fewer are certified."""
+    return report.certificate is not None and report.n_kept == report.available
+
+
 def how_many_are_enough(report: SizedForest) -> str:
     """The first line of a forest that is large enough."""
     kept, trees = report.n_kept, _trees(report)
+    if report.certificate is not None:
+        if is_whole(report):
+            return f"no fewer than {trees} {'is' if kept == 1 else 'are'} certified"
+        which = f"{report._answer.which(kept, trees)} {'is' if kept == 1 else 'are'}"
+        return f"{which} enough (certified, {in_percent(report.certificate.confidence)} sure)"
     if kept < report.available:
-        trees = f"{kept:,} of {trees}"
+        trees = report._answer.which(kept, trees)
     return f"{trees} {'is' if kept == 1 else 'are'} {report._likely}enough {_how_sure(report)}"
 
 
@@ -91,13 +101,23 @@ def what_now(report: SizedForest) -> str:
 
 def _beside(report: SizedForest) -> list[str]:
     """What the forest loses of anything else."""
-    others = [report._answer_to(name).in_short(report.n_kept) for name in report._beside]
-    return [f"against an unlimited forest: {', '.join(others)}"] if others else []
+    others = [report._answer_to(name) for name in report._beside]
+    said = ", ".join(other.in_short(report.n_kept) for other in others)
+    return [f"against {others[0].against}: {said}"] if others else []
 
 
 def remarks(report: SizedForest) -> list[str]:
     """What you should know beside T*."""
-    return [*(f"note: {note}" for note in report._answer.notes()), *_of_groups(report)]
+    return [*(f"note: {note}" for note in [*report._answer.notes(), *_of_first_trees(report)]), *_of_groups(report)]
+
+
+def _of_first_trees(report: SizedForest) -> list[str]:
+    """Why a forest grown keeps more trees than it takes to be sure of T*."""
+    kept = report.n_kept
+    if not report.enough or kept > report._fewest_alike:
+        return []
+    alike = f"labels of all {report.available:,} trees grown on {report.goal.level_in_words} of rows"
+    return [f"the first {kept:,} trees are kept, since fewer would not give the {alike}, by what changed in growing"]
 
 
 def _of_groups(report: SizedForest) -> list[str]:
@@ -108,7 +128,7 @@ def _of_groups(report: SizedForest) -> list[str]:
         return ["copies of rows were not looked for: the training data hold no rows that can be read"]
     if not report.copied:
         return []
-    copied = f"{max(report.copied, 0.0001):.2%} of the rows have a copy"
+    copied = f"{in_percent(max(report.copied, 0.0001))} of the rows have a copy"
     if report.groups == "copies":
         return [f"{copied}: each counts once, and no tree that saw a copy votes on it"]
     return [f"{copied}, and count as rows of their own"]

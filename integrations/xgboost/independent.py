@@ -1,0 +1,82 @@
+"""Whether an XGBoost model is a forest of independent trees; what to say where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xgboost as xgb
+
+from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number
+from rfsize.exceptions import NotAForestError
+from rfsize.integrations.xgboost.model_json import LINKS, VOTING, check, check_head, check_trees
+
+
+def boosted(found: str, model: Any) -> NotAForestError:
+    """What to say of a model whose trees are, or would be, those of several rounds."""
+    return NotAForestError(
+        f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
+        f"round, as {in_one_round(model)} does"
+    )
+
+
+def in_one_round(model: Any) -> str:
+    """What trains a forest in the way that ``model`` was trained, to be copied."""
+    if isinstance(model, xgb.XGBModel):
+        kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
+        return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
+    forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
+    return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
+
+
+def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> None:
+    """That a document is whole, and of a forest that is read; ``model``, if there is one, holds it.
+
+    Raises
+    ------
+    NotAForestError
+        If it is not.
+    """
+    _refuse_other_models(learner, model)
+    _refuse_other_objectives(learner["objective"]["name"], casts_votes)
+    check(learner)
+
+
+def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
+    check_head(learner)
+    kind = learner["gradient_booster"]["name"]
+    stored = learner["gradient_booster"].get("model")
+    if isinstance(stored, dict) and "weight_drop" in stored:  # since 3.4 XGBoost calls a dart a gbtree as well
+        kind = "dart"
+    if kind != "gbtree":
+        raise NotAForestError(
+            f"the XGBoost model was trained with booster='{kind}'; T*(α) needs independent trees: leave booster out, "
+            f"and train them in one round, as {in_one_round(model)} does"
+        )
+    check_trees(learner)
+    forest = learner["gradient_booster"]["model"]
+    rounds = len(forest["iteration_indptr"]) - 1
+    if rounds < 1 or not forest["trees"]:
+        raise NotAForestError("the XGBoost model has no trees: train it first")
+    if rounds > 1:
+        raise boosted(f"the XGBoost model was boosted for {rounds} rounds", model)
+    if forest["iteration_indptr"] != [0, len(forest["trees"])]:
+        refuse(f"its one round has the trees {forest['iteration_indptr']} of {len(forest['trees'])}")
+    if whole_number(learner["learner_model_param"].get("num_target", 1), "num_target", 0, MOST_FEATURES) > 1:
+        raise NotAForestError("the forest predicts several labels at once; train one forest for each")
+
+
+def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
+    if objective == "binary:logitraw":
+        raise NotAForestError(
+            "the forest's objective is 'binary:logitraw'; train with 'binary:logistic', the same trees"
+        )
+    if objective not in LINKS:
+        raise NotAForestError(
+            f"the forest's objective is '{objective}', whose trees cast no votes, and whose predictions are not read "
+            f"either; rfsize sizes classification and regression forests ({', '.join(sorted(LINKS))})"
+        )
+    if casts_votes and objective not in VOTING:
+        raise NotAForestError(
+            f"the forest's objective is '{objective}', whose trees cast no votes: size it by what it predicts, with "
+            f"metric='scores' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
+        )

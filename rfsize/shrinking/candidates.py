@@ -1,0 +1,94 @@
+"""Smaller forests: trees in their chosen order, with their leaves refitted where that pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.certifying.first_trees import sizes_tried
+from rfsize.certifying.likeness import Likeness
+from rfsize.shrinking.choosing import order_of_trees
+from rfsize.shrinking.leaves_of_rows import LeavesOfRows
+from rfsize.shrinking.refitting import refitted
+from rfsize.utils.typing import Floats, Int64s
+
+# From one size that is tried to the next, what few trees are expected to lose grows by this factor; see `sizes_tried`.
+STEP = 1.1
+
+# Leaves are refitted in forests that differ on more than this part of what may differ: larger ones pass as they are.
+_WORTH_REFITTING = 0.25
+
+# One row in so many tells whether refitting pays.
+_HELD_OUT = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Some trees of a forest, with the scores of their leaves.
+
+    Attributes
+    ----------
+    members : ndarray of int64
+        Its trees, by their numbers in the whole forest.
+    raw : ndarray or None
+        The scores of all leaves, refitted and as a model stores them; None where they are as they were.
+    """
+
+    members: Int64s
+    raw: NDArray[Any] | None
+
+    def mean(self, rows: LeavesOfRows) -> Floats:
+        """Its mean scores on rows, shape (n_rows, n_scores)."""
+        return rows.mean(self.members, self.raw)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """What rows that certify nothing say of how a forest is best shrunk.
+
+    Attributes
+    ----------
+    rows : LeavesOfRows
+    order : ndarray of int64
+        The trees of the whole forest, in the order in which they are taken.
+    refits_below : int
+        From how many trees down leaves are refitted; 0 where that does not pay.
+    """
+
+    rows: LeavesOfRows
+    order: Int64s
+    refits_below: int
+
+    @classmethod
+    def of(cls, rows: LeavesOfRows, likeness: Likeness, level: float) -> Candidates:
+        """Of the rows, for forests that may answer a share ``level`` of rows otherwise."""
+        order = order_of_trees(rows)
+        is_held_out = np.arange(len(rows)) % _HELD_OUT == 0
+        held_out, others = (rows.some(np.flatnonzero(which)) for which in (is_held_out, ~is_held_out))
+        sizes = sizes_tried(len(order), STEP).tolist()
+        size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 0)
+        pays = bool(rows.adapter.refits and size and len(others)) and _pays(held_out, others, order[:size])
+        return cls(rows, order, size if pays else 0)
+
+    def of_size(self, n_trees: int) -> Candidate:
+        """The smaller forest of so many trees."""
+        members = self.order[:n_trees]
+        return Candidate(members, None if n_trees > self.refits_below else _refitted_as_stored(self.rows, members))
+
+
+def _share(rows: LeavesOfRows, members: Int64s, likeness: Likeness) -> float:
+    """Share of the rows that some trees answer unlike all."""
+    return float(np.mean(likeness.differ(rows.mean(members), rows.whole)))
+
+
+def _pays(held_out: LeavesOfRows, others: LeavesOfRows, members: Int64s) -> bool:
+    """Whether some trees, refitted on the other rows, are nearer to the whole forest on those held out."""
+    plain, fitted = held_out.mean(members), held_out.mean(members, _refitted_as_stored(others, members))
+    return bool(np.square(fitted - held_out.whole).sum() < np.square(plain - held_out.whole).sum())
+
+
+def _refitted_as_stored(rows: LeavesOfRows, members: Int64s) -> NDArray[Any]:
+    return rows.adapter.as_stored(refitted(rows, members), len(members))

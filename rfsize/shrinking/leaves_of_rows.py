@@ -1,0 +1,107 @@
+"""The leaves that rows reach in every tree, kept to ask any trees again with any scores at their leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rfsize.adapters.base import Adapter
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.utils.typing import Bools, Floats, Int64s
+
+# Rows × trees that are held, four bytes each; of more rows some are drawn.
+_MOST_CELLS = 50_000_000
+
+# Scores of trees that are looked at together.
+_CELLS_TOGETHER = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class LeavesOfRows:
+    """The leaves that rows reach.
+
+    Attributes
+    ----------
+    adapter : Adapter
+        The whole forest.
+    leaf : ndarray of int32, shape (n_rows, n_members, n_outputs)
+        Indices into the table of all leaves.
+    number : ndarray of int64, shape (n_rows,)
+        Which of the rows given they are.
+    """
+
+    adapter: Adapter
+    leaf: NDArray[np.int32]
+    number: Int64s
+
+    @classmethod
+    def of(cls, forest: ForestOnRows) -> LeavesOfRows:
+        """Of all rows, or of as many as are held, drawn at random."""
+        if isinstance(forest.X, PiecesElsewhere):
+            raise ValueError("shrink takes rows in memory or in a folder, found rows on workers: give some of them")
+        adapter, n_rows = forest.adapter, forest.n_rows
+        most = max(1, _MOST_CELLS // adapter.leaves.offset.size)
+        drawn = np.arange(n_rows)
+        if n_rows > most:
+            drawn = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+        leaf = np.empty((len(drawn), *adapter.leaves.offset.shape), dtype=np.int32)
+
+        def keep(rows: slice, reached: NDArray[Any], _: Bools | None) -> None:
+            first, last = np.searchsorted(drawn, (rows.start, rows.stop))
+            leaf[first:last] = reached[drawn[first:last] - rows.start]
+
+        forest.visit(keep, what="leaves of rows", cells=0)
+        return cls(adapter, leaf, drawn)
+
+    def __len__(self) -> int:
+        return len(self.leaf)
+
+    def some(self, rows: Int64s) -> LeavesOfRows:
+        """Some of the rows."""
+        return LeavesOfRows(self.adapter, self.leaf[rows], self.number[rows])
+
+    @cached_property
+    def whole(self) -> Floats:
+        """Mean scores of all trees, shape (n_rows, n_scores)."""
+        return self.mean(np.arange(self.adapter.n_trees))
+
+    def mean(self, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
+        """Mean scores of some trees, by default with the scores that their leaves have; shape (n_rows, n_scores)."""
+        found = np.empty((len(self), self.adapter.leaves.n_scores))
+        for rows in self._blocks(len(members)):
+            found[rows] = self.scores(rows, members, raw).mean(axis=1)
+        return found
+
+    def scores(self, rows: slice, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
+        """Scores of each of some trees on some of the rows, shape (n, n_members, n_scores)."""
+        raw = self.adapter.leaves.raw if raw is None else raw
+        leaf = self.leaf[rows][:, members]
+        return np.asarray(raw[leaf[:, :, 0]] if raw.ndim > 1 else raw[leaf], dtype=np.float64)
+
+    @property
+    def products(self) -> Floats:
+        """Inner products over all rows of how far each tree's score is from the mean of all trees, shape (T, T)."""
+        all_members = np.arange(self.adapter.n_trees)
+        products = np.zeros((len(all_members),) * 2)
+        for rows in self._blocks(len(all_members)):
+            apart = self.scores(rows, all_members) - self.whole[rows][:, None]
+            for of_score in np.moveaxis(apart, 2, 0):
+                products += of_score.T @ of_score
+        return products
+
+    def in_leaves(self, members: Int64s, output: int) -> sparse.csr_array:
+        """Which leaves each row reaches in the trees of one output: ones, shape (n_rows, n_leaves)."""
+        leaf = np.ascontiguousarray(self.leaf[:, members, output]).ravel()
+        starts = np.arange(0, leaf.size + 1, len(members))
+        ones = np.ones(leaf.size, dtype=np.float32)
+        return sparse.csr_array((ones, leaf, starts), shape=(len(self), len(self.adapter.leaves.raw)))
+
+    def _blocks(self, n_members: int) -> list[slice]:
+        step = max(1, _CELLS_TOGETHER // (n_members * self.adapter.leaves.n_scores))
+        return [slice(start, start + step) for start in range(0, len(self), step)]

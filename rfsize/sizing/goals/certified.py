@@ -1,0 +1,332 @@
+"""The forest at hand: the fewest of its first trees that answer as all of them do, certified on rows.
+
+Sizes are tested from many trees to few, each by the exact binomial bound of the rows that are answered otherwise, and
+the first that fails ends it: A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test:
+calibrating predictive algorithms to achieve risk control." arXiv 2110.01052.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfsize.certifying.bound import bounds, tested
+from rfsize.certifying.certificate import Certificate
+from rfsize.certifying.first_trees import FirstTrees
+from rfsize.certifying.promise import Promise, check_scores, checked_confidence
+from rfsize.certifying.sizes_tried import SizesTried
+from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import trained_on
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.estimation.intervals import TAIL
+from rfsize.exceptions import FewVotesError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
+from rfsize.sizing.goals.deviation import DeviationGoal
+from rfsize.sizing.goals.labels import LabelGoal, changing_classes, harms, own_predict
+from rfsize.sizing.goals.usual import tolerance_of_numbers
+from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.scorers import name_of
+from rfsize.sizing.words import finite, from_to, in_words
+from rfsize.utils.validation import positive, refuse_unused, share
+from rfsize.utils.warn import Caution
+from rfsize.utils.words import how_many, in_percent
+
+# How many times the rows a report looks ahead to.
+_MORE_ROWS = 4
+
+
+@dataclass(frozen=True)
+class CertifiedGoal(GoalOnRows):
+    """The labels, probabilities or scores of all trees at hand, on a certified share of rows.
+
+    Attributes
+    ----------
+    metric, tolerance
+        As in `rfsize.size`.
+    certainty : float
+        The ``confidence`` of `rfsize.size`.
+    """
+
+    metric: str = "auto"
+    tolerance: float | None = None
+    certainty: float = 0.95
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_confidence(self.certainty)
+        if self.tolerance is not None:
+            positive("tolerance", self.tolerance)
+
+    @classmethod
+    def named(cls, metric: MetricLike, **given: Any) -> Self:
+        refuse_unused("it says how T* is estimated, and nothing is estimated here. Leave it out", **_taken(given))
+        if metric not in ("auto", "labels", "probabilities", "scores"):
+            name = metric if isinstance(metric, str) else name_of(metric)
+            raise ValueError(
+                f"target='forest' certifies how many rows are answered as by all trees, and {name} is no number of "
+                "rows: leave target out, which tells what smaller forests lose of it with an interval, or certify "
+                "metric='labels', 'probabilities' or 'scores'"
+            )
+        if metric in ("probabilities", "scores") and "tolerance" not in given:
+            raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+        if metric == "labels" and "tolerance" in given:
+            raise ValueError("tolerance is for probabilities and scores, and labels are equal or not: leave it out")
+        return cls(metric=str(metric), certainty=given.pop("confidence", cls.certainty), **given)
+
+    @property
+    def name(self) -> str:
+        return self.metric
+
+    @property
+    def easier(self) -> str:
+        return "a lower alpha" if self.of_labels else "a lower alpha or a larger tolerance"
+
+    @property
+    def of_votes(self) -> bool:  # type: ignore[override]
+        """Whether it goes by labels, which a regression has not."""
+        return self.metric == "labels"
+
+    @property
+    def of_labels(self) -> bool:
+        return self.metric == "labels"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        given = {"metric": self.metric, "target": "forest", "confidence": self.certainty, **super().options}
+        return given if self.tolerance is None else {**given, "tolerance": self.tolerance}
+
+    @property
+    def title(self) -> str:
+        return f"first trees that answer {in_percent(self.alpha)} of rows as all do"
+
+    @property
+    def aim(self) -> str:
+        rows = "rows" if self.average == "micro" else "the rows of every class"
+        return f"give {self.what} on {in_percent(self.alpha)} of {rows}"
+
+    @property
+    def what(self) -> str:
+        """What of all trees a row must get."""
+        if self.of_labels and self.voting == "hard":
+            return "the label that most of your trees vote for"
+        if self.of_labels:
+            return "the label of all your trees"
+        return f"{self.metric} within {self.tolerance:.4g} of all your trees'"
+
+    @property
+    def axis(self) -> str:
+        rows = "" if self.average == "micro" else " (worst class)"
+        return f"rows answered unlike all trees{rows}"
+
+    def answers(self, metric: MetricLike) -> bool:
+        return False  # which asks about an unlimited forest
+
+    def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> Self:
+        if self.metric in ("probabilities", "scores") or not n_classes:
+            voting = None if self.voting == "auto" else self.voting
+            refuse_unused("it says what labels go by, and no labels are compared. Leave it out", voting=voting)
+        if self.metric != "auto":
+            return self
+        if n_classes:
+            refuse_unused(
+                "labels are equal or not. Leave it out, or give metric='probabilities'", tolerance=self.tolerance
+            )
+            return replace(self, metric="labels")
+        tolerance = tolerance_of_numbers(y) if self.tolerance is None else self.tolerance
+        return replace(self, metric="scores", tolerance=tolerance)
+
+    def answer(self, outputs: TreeOutputs) -> CertifiedAnswer:
+        """What the rows certify.
+
+        Raises
+        ------
+        ValueError
+            If the rows are training rows or too few, or the outputs refer to no model.
+        """
+        trees = TreesOnRows(_rows_to_certify_on(outputs))
+        adapter, n_classes = trees.adapter, len(outputs.classes)
+        voting = outputs.voting(self.voting) if self.of_labels else "soft"
+        if voting == "soft":
+            check_scores(adapter.averages_scores, n_classes, self.metric, self.average)
+        promise = Promise(self.alpha, self.certainty, self.average, adapter.digest, self.metric, self.tolerance or 0.0)
+        first = FirstTrees.of(trees, promise, voting)
+        classes = outputs.classes.tolist()
+        promise.check_rows(first.rows, classes or [""])
+        return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), adapter.predict_obeys)
+
+    def _limit(self, outputs: TreeOutputs, voting: str) -> Answer | None:
+        """What the same rows say of an unlimited forest; None where they cannot tell."""
+        goal: Goal = (
+            LabelGoal(alpha=self.alpha, average=self.average, voting=voting)
+            if self.of_labels
+            else DeviationGoal(self.metric, float(self.tolerance or 0.0))
+        )
+        try:
+            found = goal.answer(outputs)
+        except FewVotesError:
+            return None
+        too_few = found.votes_per_row < found.fewest_votes
+        return None if too_few or found.cannot_tell(outputs.n_trees) else found
+
+
+def _taken(given: dict[str, Any]) -> dict[str, Any]:
+    """The method, which is taken out of what was given."""
+    given.pop("threshold", None)
+    return {"method": given.pop("method", None)}
+
+
+def _rows_to_certify_on(outputs: TreeOutputs) -> Any:
+    """The forest on the rows; ``ValueError`` where nothing that they show holds on others, or no model is known."""
+    refuse_to_certify(outputs.source)
+    if any(one.category is TrainingRowsWarning for one in outputs.noted):
+        raise trained_on(outputs.n_rows)
+    if outputs.forest is None:
+        raise ValueError(
+            "target='forest' asks the first trees, and these outputs refer to no model, as counted Votes, pickled and "
+            "joined ones do: give the model, with all rows at once"
+        )
+    return outputs.forest
+
+
+def refuse_to_certify(source: str) -> None:
+    """Raise ``ValueError`` where rows come from a source on which nothing is certified."""
+    if source == "rows given":
+        return
+    why = (
+        "out of bag each row is asked of other trees, never of all"
+        if source == "oob"
+        else f"in {source} each fold has a forest of its own"
+    )
+    raise ValueError(
+        f"target='forest' compares the first trees with all trees on the same rows, and {why}: give rows that the "
+        "forest was not trained on, or leave target out"
+    )
+
+
+class CertifiedAnswer(Answer):
+    """What first trees of the forest were seen to answer otherwise, and how few of them are certified."""
+
+    goal: CertifiedGoal
+
+    fewest_votes = 0
+
+    def __init__(
+        self,
+        goal: CertifiedGoal,
+        promise: Promise,
+        first: SizesTried,
+        classes: list[Any],
+        limit: Answer | None,
+        predict_obeys: str,
+    ) -> None:
+        self._predict_obeys = predict_obeys
+        self.goal, self._promise, self._first, self._classes, self._limit = goal, promise, first, classes, limit
+        self.n_rows, self.n_dropped, self.lacks_votes = int(first.rows.sum()), 0, False
+        self.votes_per_row = float(first.available)
+        self.n_trees = first.fewest(promise)
+        self.certificate: Certificate = first.certificate(self.n_trees, promise)
+        self.largest = first.available
+        if self.n_trees == self.largest:
+            self.cautions = (Caution(NotCertifiedWarning, self._nothing_certified()),)
+
+    def _nothing_certified(self) -> str:
+        if self._first.available == 1:
+            return "a forest of 1 tree cannot be cut: give a larger one"
+        rows, trees = how_many(self.n_rows, "row"), how_many(self._first.available, "tree")
+        advice = self._with_more_rows() or f"{self.goal.easier} asks for less"
+        return f"{rows} certify no fewer than all {trees}: {advice}"
+
+    def size_at(self, level: float) -> int:
+        """The fewest first trees that are certified to answer as all trees do on another share of the rows."""
+        promise = replace(self._promise, alpha=share("alpha", level))
+        promise.check_rows(self._first.rows, self._classes or [""])
+        return self._first.fewest(promise)
+
+    def quantile(self, share_below: float) -> int:
+        return self._first.fewest(replace(self._promise, confidence=share_below))
+
+    def value(self, n_trees: int) -> float:
+        return self._first.share(n_trees, self.goal.average)
+
+    def interval(self, n_trees: int) -> tuple[float, float]:
+        """Clopper–Pearson's, of the rows or of the class that fares worst; all trees answer as they do."""
+        if n_trees >= self._first.available:
+            return 0.0, 0.0
+        differing, rows = tested(self._first.at(n_trees), self._first.rows, self.goal.average)
+        worst = int(np.argmax(differing / rows))
+        seen, of = differing[worst], rows[worst]
+        low = 1.0 - bounds(of - seen, of, 1.0 - TAIL)
+        return float(low), float(bounds(seen, of, 1.0 - TAIL))
+
+    def by_class(self, n_trees: int) -> dict[Any, float]:
+        """Share of each class's rows that so many first trees answer otherwise."""
+        differing, rows = self._first.at(n_trees), self._first.rows
+        return {self._classes[of]: float(differing[of] / rows[of]) for of in np.flatnonzero(rows) if self._classes}
+
+    def loss(self, n_trees: int) -> Loss:
+        return super().loss(n_trees)._replace(by_class=self.by_class(n_trees) if self._classes else None)
+
+    def which(self, kept: int, trees: str) -> str:
+        return f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
+
+    def said(self, n_trees: int) -> str:
+        # The bound of these very trees is not certified: they were chosen by it.
+        rows = "rows" if self.goal.average == "micro" else "each class's rows"
+        seen = f"{int(self._first.at(n_trees).sum()):,} of {self.n_rows:,} differ"
+        return f"at least {in_percent(self.goal.alpha)} of {rows} like these get {self.goal.what} ({seen})"
+
+    def in_short(self, n_trees: int) -> str:
+        return f"{in_percent(self.value(n_trees))} of rows are answered unlike all trees"
+
+    @cached_property
+    def _ahead(self) -> int:
+        """Trees that more rows like these may certify."""
+        return self._first.times(_MORE_ROWS).fewest(self._promise)
+
+    def _with_more_rows(self) -> str | None:
+        """What more rows would bring; None where it is nothing."""
+        if self._ahead >= self.n_trees:
+            return None
+        rows = how_many(_MORE_ROWS * self.n_rows, "row")
+        return f"{rows} like these would certify about {self._ahead:,} trees"
+
+    def notes(self) -> list[str]:
+        ahead = self._with_more_rows() if self.n_trees < self._first.available else None
+        notes = [*([ahead] if ahead else []), *self._of_an_unlimited_forest()]
+        if self.goal.of_labels and self.goal.voting not in ("auto", self._predict_obeys):
+            notes.append(own_predict(self.goal.voting, self._predict_obeys))
+        return notes
+
+    def _of_an_unlimited_forest(self) -> list[str]:
+        if self._limit is None or math.isinf(self._limit.n_trees):
+            return []
+        of = self._limit.goal.title
+        interval = from_to((self._limit.quantile(TAIL), self._limit.quantile(1.0 - TAIL)))
+        return [
+            f"{of} = {in_words(self._limit.n_trees)} ({interval}) answers another question: how many trees a new "
+            "forest needs to predict as an unlimited one does, on average over forests"
+        ]
+
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+        if not self.goal.of_labels or n_trees == self._first.available:
+            return []
+        rows, changing = self._first.rows, []
+        shares = dict(zip(self._classes, (rows / rows.sum()).tolist(), strict=True))
+        if self.goal.average == "micro":
+            how = f"differ from those of all trees, with {how_many(n_trees, 'tree')}"
+            changing = changing_classes(self.by_class(n_trees), shares, self.goal.level, how)
+        # What they advise is not certified.
+        return [*changing, *(f"{harm}, without target='forest'" for harm in harms(shares, n_trees, others))]
+
+    def to_dict(self) -> dict[str, Any]:
+        limit = None if self._limit is None else self._limit.n_trees
+        return {
+            "certificate": {**self.certificate.to_dict(), "bound": self.certificate.bound},
+            "limit_n_trees": None if limit is None else finite(limit),
+        }

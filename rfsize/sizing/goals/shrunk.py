@@ -1,0 +1,197 @@
+"""The forest at hand, shrunk: how few trees, chosen and refitted, answer as all of them do, certified on rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.sizes_tried import SizesTried
+from rfsize.estimation.intervals import TAIL
+from rfsize.sizing.goals.base import Answer
+from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal
+from rfsize.sizing.goals.named import any_goal
+from rfsize.sizing.metrics import Metric
+from rfsize.sizing.words import metric_in_words
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import in_percent
+
+
+@dataclass(frozen=True, eq=False)
+class ShrunkSizes(SizesTried):
+    """Rows that shrunken forests of several sizes answer unlike the whole one.
+
+    Attributes
+    ----------
+    tried : ndarray of int64, shape (n,)
+        Sizes, from many trees to few.
+    whole : int
+        Trees of the whole forest.
+    """
+
+    tried: Int64s
+    whole: int
+
+    @classmethod
+    def of(cls, rows: Int64s, differing: Sequence[Int64s], tried: Sequence[int], whole: int) -> Self:
+        """From what each size answers otherwise."""
+        return cls(rows, np.stack(differing, axis=1), np.array(tried, dtype=np.int64), whole)
+
+    @property
+    def available(self) -> int:
+        return self.whole
+
+    @property
+    def sizes(self) -> Int64s:
+        return self.tried
+
+    def at(self, n_trees: int) -> Int64s:
+        """The same; ``ValueError`` for a size that was not tried."""
+        if n_trees >= self.whole:
+            return np.zeros_like(self.rows)
+        return self.differing[:, place_of(n_trees, self.tried)]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Sizes of which it is known what differs, from few trees to all."""
+        return *self.tried[::-1].tolist(), self.whole
+
+
+def place_of(n_trees: int, tried: Int64s) -> int:
+    """The place of a size among those tried; ``ValueError`` where it is none."""
+    found = np.flatnonzero(tried == n_trees)
+    if not found.size:
+        raise ValueError(
+            f"the report knows shrunken forests of {', '.join(map(str, tried.tolist()))} trees, found {n_trees}: "
+            f"rfsize.shrink(..., n_trees={n_trees}) makes this one"
+        )
+    return int(found[0])
+
+
+@dataclass(frozen=True)
+class ShrunkGoal(CertifiedGoal):
+    """The labels, probabilities or scores of all trees at hand, of few of them that were chosen for it.
+
+    Attributes
+    ----------
+    n_trees : int or None
+        How many there are, where you say it; then ``alpha`` is what is certified of them.
+    """
+
+    n_trees: int | None = None
+
+    made_by = "rfsize.shrink(model, X)[0]"
+
+    @property
+    def title(self) -> str:
+        return f"chosen trees that answer {in_percent(self.alpha)} of rows as all do"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        of_goal = {name: value for name, value in super().options.items() if name != "target"}
+        return of_goal if self.n_trees is None else {**of_goal, "n_trees": self.n_trees}
+
+
+class ShrunkAnswer(CertifiedAnswer):
+    """What shrunken forests were seen to answer otherwise, and how few trees are certified."""
+
+    goal: ShrunkGoal
+    against = "all of your trees"
+
+    def __init__(
+        self,
+        goal: ShrunkGoal,
+        promise: Promise,
+        sizes: ShrunkSizes,
+        classes: list[Any],
+        refits_below: int,
+        labels_by: str,
+    ) -> None:
+        self._refits_below = refits_below
+        super().__init__(goal, promise, sizes, classes, None, labels_by)
+        self.tried = sizes.all
+        if goal.n_trees is not None:
+            self.n_trees = goal.n_trees
+            self.certificate = sizes.certificate(goal.n_trees, promise)
+            self.cautions = ()
+
+    def which(self, kept: int, trees: str) -> str:
+        return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen for it'},"
+
+    def notes(self) -> list[str]:
+        return [] if self.goal.n_trees is not None else super().notes()
+
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+        return super().suffering(n_trees, lambda: ())
+
+
+class Paired(NamedTuple):
+    """A metric of a forest beside that of the whole forest, on the same rows.
+
+    Attributes
+    ----------
+    lost : float
+        How much worse it is.
+    error : float
+        Standard error of that, over the choice of the rows.
+    """
+
+    lost: float
+    error: float
+
+    @classmethod
+    def of(cls, judge: Metric, predicted: Floats, by_all: Floats) -> Paired:
+        """Of predictions, by a metric that is known to first order in the rows."""
+        rows = np.arange(len(judge.truth))
+        of_few, of_all = (judge.influence(rows, found) for found in (predicted, by_all))
+        assert of_few is not None
+        assert of_all is not None
+        lost = judge.worse * (judge.value(rows, predicted) - judge.value(rows, by_all))
+        return cls(lost, float(np.sqrt(np.square(of_few - of_all).sum())))
+
+
+class PairedAnswer(Answer):
+    """What a metric loses in the shrunken forests that were tried, against the whole forest on the same rows."""
+
+    against = "all of your trees"
+    fewest_votes = 0
+
+    def __init__(self, judge: Metric, sizes: ShrunkSizes, lost: Sequence[Paired]) -> None:
+        self.goal = any_goal(judge.name)
+        self._sizes, self._lost, self._sign = sizes, lost, "−" if judge.larger_is_better else "+"
+        self.n_rows, self.n_dropped, self.lacks_votes = len(judge.truth), 0, False
+        self.n_trees, self.votes_per_row = sizes.whole, float(sizes.whole)
+        self.tried = sizes.all
+
+    def _of(self, n_trees: int) -> Paired:
+        return Paired(0.0, 0.0) if n_trees >= self._sizes.whole else self._lost[place_of(n_trees, self._sizes.tried)]
+
+    def size_at(self, level: float) -> int:
+        """The fewest trees tried that lose no more."""
+        return min(size for size in self._sizes.all if self.value(size) <= level)
+
+    def quantile(self, share_below: float) -> int:
+        return self._sizes.whole
+
+    def value(self, n_trees: int) -> float:
+        return self._of(n_trees).lost
+
+    def interval(self, n_trees: int) -> tuple[float, float]:
+        from scipy.special import ndtri
+
+        lost, error = self._of(n_trees)
+        return lost - float(ndtri(1.0 - TAIL)) * error, lost + float(ndtri(1.0 - TAIL)) * error
+
+    def said(self, n_trees: int) -> str:
+        low, high = self.interval(n_trees)
+        return f"{self.in_short(n_trees)} ({low:.2g} to {high:.2g} worse)"
+
+    def in_short(self, n_trees: int) -> str:
+        name, (lost, error) = metric_in_words(self.goal.name), self._of(n_trees)
+        if abs(lost) < 1e-12:
+            return f"{name} unchanged"
+        better = {"−": "+", "+": "−"}[self._sign]
+        return f"{name} {self._sign if lost > 0.0 else better}{abs(lost):.2g} (± {error:.1g})"

@@ -1,0 +1,40 @@
+"""Curves of disagreement, from which intervals are made."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import rfsize
+from rfsize.estimation.hard import smooth
+from rfsize.estimation.intervals import Curves
+
+SIZES = np.array([1, 3, 9])
+
+
+@given(arrays(np.float64, (4, 3), elements=st.just(0.0) | st.floats(1e-6, 0.5)), st.floats(1.0, 2.0))
+def test_wider_curves(disagreement: np.ndarray, factor: float) -> None:
+    found = Curves(SIZES, disagreement).wider(factor).disagreement
+    for column, wider in zip(disagreement.T, found.T, strict=True):
+        mean = sum(column) / len(column)
+        for before, after in zip(column, wider, strict=True):
+            if before == 0.0:
+                assert after == 0.0
+            else:
+                expected = math.log(mean) + factor * (math.log(before) - math.log(mean))
+                assert math.isclose(after, min(math.exp(expected), 1.0), rel_tol=1e-9)
+
+
+def test_intervals_are_a_quarter_wider_than_the_posterior() -> None:
+    rng = np.random.default_rng(0)
+    for_class_1 = rng.binomial(100, rng.beta(0.5, 0.5, size=2000))
+    votes = rfsize.Votes(np.stack([100 - for_class_1, for_class_1], axis=1))
+    report, posterior = rfsize.size(votes, alpha=0.99, method="smooth"), smooth(votes)
+    found = posterior.replicates(report.n_trees)
+    low, high = (found.quantile(0.99, share) for share in (0.025, 0.975))
+    lowest, highest = report.interval
+    assert 1.2 < math.log(highest / lowest) / math.log(high / low) < 1.3
