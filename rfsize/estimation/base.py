@@ -21,10 +21,11 @@ from rfsize.voting.blocks import TreeBlocks
 # not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
 _UNFOLLOWED = 0.03
 
-# How much further off estimates are than their posterior and the blocks of trees tell, as a factor: what these are made
-# of is itself taken from few rows and few blocks, and densities near a tie are not all as smooth as most. Measured on
-# twelve problems that no benchmark has, with 400 rows and with 4000.
-_FURTHER_OFF = 1.25
+# How much further off estimates of two classes are than their posterior and the blocks of trees tell, as a factor: all
+# of them rests on the density at one tie, and it is not as smooth everywhere as on most problems. Measured on twelve
+# problems that no benchmark has, with 400 rows and with 4000. Where there are several classes, estimates are no further
+# off than they tell.
+TWO_CLASSES_FURTHER_OFF = 1.25
 
 # Rows from which the size is guessed before all are looked at.
 _ROWS_TO_GUESS = 1000
@@ -60,6 +61,11 @@ class Estimate(ABC):
 
     caveat: str | None = None
     """What a report says of an estimate that is not to be trusted."""
+
+    @property
+    def further_off(self) -> float:
+        """How much further off the estimate is than the noise of rows and trees that can be seen, as a factor."""
+        return 1.0
 
     @abstractmethod
     def disagreement(self, n_trees: int) -> float:
@@ -102,7 +108,7 @@ class Estimate(ABC):
 
     def replicates_with_tree_noise(self, size: int | float, blocks: TreeBlocks | None) -> Curves:
         """`replicates` with the noise that all rows share, where blocks of the trees tell it, and what both miss."""
-        return self._with_tree_noise(self.replicates(size), size, blocks).wider(_FURTHER_OFF)
+        return self._with_tree_noise(self.replicates(size), size, blocks).wider(self.further_off)
 
     def _with_tree_noise(self, curves: Curves, size: int | float, blocks: TreeBlocks | None) -> Curves:
         """Curves with the noise that all rows share."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.estimation import deconvolution
-from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.estimation.intervals import Curves, sizes_around
 from rfsize.estimation.shared_trees import noisy_counts
@@ -95,6 +95,10 @@ class SmoothPairs(Estimate):
     def peak(self) -> float:
         """As of the density of the runners-up."""
         return self._contests[0].density.peak
+
+    @property
+    def further_off(self) -> float:
+        return TWO_CLASSES_FURTHER_OFF if len(self._contests) == 1 else 1.0
 
     def disagreement(self, n_trees: int) -> float:
         # A single tree votes for some other class than the leader, whichever it is.

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from rfsize import theory
-from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
@@ -49,6 +49,10 @@ class TwoClassFractions(Estimate):
         losing = np.minimum(cells.count, cells.asked - cells.count) / cells.asked
         fractions, cell = np.unique(losing, return_inverse=True)
         return cls(fractions, np.bincount(cell, weights=cells.rows).astype(np.float64))
+
+    @property
+    def further_off(self) -> float:
+        return TWO_CLASSES_FURTHER_OFF
 
     def disagreement(self, n_trees: int) -> float:
         return theory.mean_disagreement(n_trees, self._fractions, self._weights)

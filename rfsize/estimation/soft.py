@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from rfsize.estimation.base import Estimate, Margins
+from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import LeadChanges, weighted_sums
@@ -183,6 +183,10 @@ class SoftLeads(Estimate):
         """Classes that each row leads over."""
         return self._lead.shape[1]
 
+    @property
+    def further_off(self) -> float:
+        return TWO_CLASSES_FURTHER_OFF if self.n_rivals == 1 else 1.0
+
     def nearest(self) -> SoftLeads:
         """Those over the nearest rival alone."""
         return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows, self._cut)
@@ -287,7 +291,7 @@ class SmoothLeads(SoftLeads):
     def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
         lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
         super().__init__(lead[:, None], density.mass, cut)
-        self._density = density
+        self._density, self._further_off = density, measured.further_off
         self._added: Floats = np.ones(len(_SIZES))
         if measured.n_rivals == 1:
             return
@@ -295,6 +299,10 @@ class SmoothLeads(SoftLeads):
         every, nearest = ([one.disagreement(int(size)) for size in _SIZES] for one in (some, some.nearest()))
         # Where rows are certain there is nothing that could be a share of anything.
         self._added = np.divide(every, nearest, out=np.ones(len(_SIZES)), where=np.array(nearest) > 0.0)
+
+    @property
+    def further_off(self) -> float:
+        return self._further_off
 
     def _by_lead(self, sizes: Int64s) -> Floats:
         """Disagreement at each of the leads, shape (n_leads, n_sizes)."""

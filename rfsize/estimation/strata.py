@@ -91,6 +91,10 @@ class Strata(Estimate):
         self.name = parts[int(np.argmax(shares))].name
         self.caveat = next((part.caveat for part in parts if part.caveat is not None), None)
 
+    @property
+    def further_off(self) -> float:
+        return max(part.further_off for part in self._parts)
+
     def disagreement(self, n_trees: int) -> float:
         return float(self._shares @ [part.disagreement(n_trees) for part in self._parts])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -29,7 +30,7 @@ def test_wider_curves(disagreement: np.ndarray, factor: float) -> None:
                 assert math.isclose(after, min(math.exp(expected), 1.0), rel_tol=1e-9)
 
 
-def test_intervals_are_a_quarter_wider_than_the_posterior() -> None:
+def test_intervals_of_two_classes_are_a_quarter_wider_than_the_posterior() -> None:
     rng = np.random.default_rng(0)
     for_class_1 = rng.binomial(100, rng.beta(0.5, 0.5, size=2000))
     votes = rfsize.Votes(np.stack([100 - for_class_1, for_class_1], axis=1))
@@ -38,3 +39,16 @@ def test_intervals_are_a_quarter_wider_than_the_posterior() -> None:
     low, high = (found.quantile(0.99, share) for share in (0.025, 0.975))
     lowest, highest = report.interval
     assert 1.2 < math.log(highest / lowest) / math.log(high / low) < 1.3
+
+
+@pytest.mark.parametrize("method", ["smooth", "plugin"])
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_those_of_three_classes_are_not(average: str, method: str) -> None:
+    rng = np.random.default_rng(0)
+    counts = np.array([rng.multinomial(100, of) for of in rng.dirichlet([0.4, 0.4, 0.4], size=1000)])
+    votes = rfsize.Votes(counts)
+    report = rfsize.size(votes, alpha=0.98, method=method, average=average)
+    found = report._answer.estimate.replicates(report.n_trees)
+    low, high = (found.quantile(0.98, share) for share in (0.025, 0.975))
+    lowest, highest = report.interval
+    assert 0.9 < math.log(highest / lowest) / math.log(high / low) < 1.1

@@ -214,7 +214,7 @@ def test_the_rule() -> None:
 
 
 def test_wide_intervals_are_named() -> None:
-    few, many = (drawn(fractions(n, np.random.default_rng(9)), 60, 9) for n in (100, 20_000))
+    few, many = (drawn(fractions(n, np.random.default_rng(9)), 60, 9) for n in (60, 20_000))
     wide, narrow = rfsize.size(few), rfsize.size(many)
     low, high = wide.interval
     assert high > 6 * low
