@@ -20,9 +20,12 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_help",
     "interface",
+    "mathml",
     "refusals",
 ]
 # The gallery's pages are written from examples/*.py; these are its own lists and timings.
@@ -41,6 +44,13 @@ toc_object_entries_show_parents = "hide"
 add_function_parentheses = False
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
+
+# What a block prints has no button: there is nothing to paste.
+copybutton_selector = "div.highlight-python pre, div.highlight-sh pre, div.highlight-default pre, div.highlight-c pre"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 os.environ["TQDM_DISABLE"] = "1"
 # The examples' forests are so small that their threads mostly wait for one another: let them sleep meanwhile.
@@ -63,21 +73,27 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"rfsize {release}"
 html_static_path = ["_static"]
+html_favicon = "_static/logo.svg"
 html_css_files = ["rfsize.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "rfsize"},
+    "logo": {
+        "text": "rfsize",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+        "alt_text": "rfsize",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "show_prev_next": True,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "glossary": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
 }
 # One page each: there is nothing to list beside them.
-html_sidebars = {"index": [], "measurements": [], "references": []}
+html_sidebars = {page: [] for page in ("index", "getting_started", "install", "glossary", "changelog")}
 
 # Members that carry results between parts of rfsize, or that scikit-learn adds.
 _NOT_FOR_USERS = {"of", "built_for", "class_labels", "set_score_request", "set_fit_request"}

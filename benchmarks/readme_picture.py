@@ -1,0 +1,106 @@
+"""The README's picture, docs/enough.png: how many trees of a forest are enough, and what the smaller forest saves.
+
+    python benchmarks/readme_picture.py
+
+The forest is that of the README's example: 500 trees of LightGBM on scikit-learn's handwritten digits ("5 or more?").
+The curve is the share of rows that get the label of an unlimited forest. Below stand trees, bytes of the model's file,
+and the time of the model's own ``predict_proba`` on 50,000 rows with one thread, before and after `rfsize.truncate`;
+the least of several runs. It prints what it draws.
+"""
+
+from __future__ import annotations
+
+import time
+
+import matplotlib
+import numpy as np
+from lightgbm import LGBMClassifier
+from pictures import DOCS
+from sklearn.datasets import load_digits
+
+import rfsize
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+ALPHA = 0.99
+TREES, ROWS, RUNS = 500, 50_000, 7
+FOREST = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3, "verbose": -1}
+
+BLUE, ORANGE, INK, GREY = "#1b6ca8", "#c8500a", "#1d2733", "#5b6875"
+
+
+def bytes_of(model: LGBMClassifier) -> int:
+    """Of the file that LightGBM writes."""
+    return len(model.booster_.model_to_string().encode())
+
+
+def seconds(model: LGBMClassifier, X: np.ndarray) -> float:
+    """The least of several runs of the model's own prediction, with one thread."""
+    took = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        model.predict_proba(X, num_threads=1)
+        took.append(time.perf_counter() - start)
+    return min(took)
+
+
+def curve(axes: plt.Axes, report: rfsize.Report) -> None:
+    """The agreement with an unlimited forest over the number of trees, with T* and its interval."""
+    sizes = np.unique(np.geomspace(1, TREES, 60).astype(int) | 1)
+    agreement = [100 * (1 - report.loss_at(int(n)).value) for n in sizes]
+    low, high = report.interval
+    axes.axvspan(low, high, color=ORANGE, alpha=0.13, lw=0)
+    axes.axhline(100 * ALPHA, color=GREY, lw=1.2, ls=(0, (4, 3)))
+    axes.plot(sizes, agreement, color=BLUE, lw=3.5)
+    axes.plot([report.n_trees], [100 * ALPHA], "o", color=ORANGE, ms=13, zorder=3)
+    axes.annotate(
+        f"T* = {report.n_trees} trees are enough\n(95 % interval {low} to {high})",
+        (report.n_trees, 100 * ALPHA),
+        (report.n_trees + 75, 96.3),
+        color=ORANGE,
+        fontsize=19,
+        fontweight="bold",
+        va="center",
+        arrowprops={"arrowstyle": "-", "color": ORANGE, "lw": 2},
+    )
+    axes.set(xlim=(0, TREES), ylim=(94, 100.15), xlabel="trees", yticks=[94, 96, 98, 99, 100])
+    axes.set_yticklabels([f"{tick} %" for tick in (94, 96, 98, 99, 100)])
+    axes.set_title("rows that get the label of an unlimited forest", loc="left", fontsize=19, color=INK, pad=12)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=17, colors=INK)
+    axes.xaxis.label.set(size=18, color=INK)
+
+
+def saved(axes: plt.Axes, name: str, before: float, after: float, unit: str, digits: int) -> None:
+    """One pair of bars."""
+    for height, value, colour in ((1, before, GREY), (0, after, ORANGE)):
+        axes.barh(height, value, height=0.72, color=colour)
+        axes.text(value + before * 0.06, height, f"{value:.{digits}f}{unit}", va="center", fontsize=17, color=colour)
+    axes.set_title(name, loc="left", fontsize=18, color=INK)
+    axes.set(xlim=(0, before * 2.3), ylim=(-0.5, 1.5))
+    axes.axis("off")
+
+
+def main() -> None:
+    """Train, size, cut, and draw."""
+    X, digit = load_digits(return_X_y=True)
+    model = LGBMClassifier(n_estimators=TREES, random_state=0, **FOREST).fit(X, digit >= 5)
+    report = rfsize.size(model, X, oob=True, alpha=ALPHA)
+    small = rfsize.truncate(model, n_trees=report)
+    print(report)
+    many = X[np.random.default_rng(0).integers(0, len(X), ROWS)]
+    size, time_ = [bytes_of(each) / 1e6 for each in (model, small)], [seconds(each, many) for each in (model, small)]
+    print(f"file {size[0]:.2f} and {size[1]:.2f} MB, {ROWS:,} rows in {time_[0]:.3f} and {time_[1]:.3f} s")
+
+    figure = plt.figure(figsize=(8, 7), facecolor="white")
+    grid = figure.add_gridspec(2, 3, height_ratios=[3.2, 1], hspace=0.45, wspace=0.12)
+    curve(figure.add_subplot(grid[0, :]), report)
+    saved(figure.add_subplot(grid[1, 0]), "trees", TREES, report.n_trees, "", 0)
+    saved(figure.add_subplot(grid[1, 1]), "model file", *size, " MB", 2)
+    saved(figure.add_subplot(grid[1, 2]), "50,000 rows take", *time_, " s", 2)
+    figure.savefig(DOCS / "enough.png", dpi=100, bbox_inches="tight", pad_inches=0.25, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
