@@ -1,5 +1,5 @@
-"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``grow``, ``fraction``, ``table``, ``compile``
-and ``predict``."""
+"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``shrink``, ``grow``, ``fraction``, ``table``,
+``compile`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from rfsize.adapters.registry import integration_of
 from rfsize.cli.demo import run_demo
-from rfsize.cli.options import ASKED, KEPT, PREDICTED, SIZED_BY, TRAINED, TRAINED_ON, add_options
+from rfsize.cli.options import ASKED, KEPT, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, TRAINED_ON, add_options
 from rfsize.cli.serving import predict, write_compiled, write_table
-from rfsize.cli.sizing import print_size, write_page, write_truncated
+from rfsize.cli.sizing import print_size, write_page, write_shrunk, write_truncated
 from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import find_fraction, grow_forest
 from rfsize.cli.warned import each_warning_once
@@ -25,7 +25,7 @@ DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done, and the forest is large enough; it is not; one line says what is wrong with the input."""
 
 # Arguments that are tables of rows to read.
-_TABLES = {"data", "validation", "unseen"}
+_TABLES = {"data", "validation", "unseen", "rows"}
 
 
 class _Command(NamedTuple):
@@ -45,6 +45,11 @@ _COMMANDS = {
         (*ASKED, *SIZED_BY, "--score", "--unseen", "-o --output"),
     ),
     "truncate": _Command(write_truncated, "write the forest of the first T* trees", (*ASKED, *SIZED_BY, "-o --output")),
+    "shrink": _Command(
+        write_shrunk,
+        "write a smaller forest still, of trees that are chosen and refitted, certified on DATA",
+        ("model", *ROWS, "--labels", "--drop", "--rows", *SHRUNK_BY, "-o --output"),
+    ),
     "grow": _Command(
         grow_forest,
         "train a forest until it has T* trees, or add trees to one",

@@ -35,11 +35,11 @@ class LoadedModel(NamedTuple):
     integration: Integration
     class_names: NDArray[Any] | None
 
-    def with_class_names(self) -> Any:
+    def with_class_names(self, *, may_be_shrunk: bool = False) -> Any:
         """The model, or an adapter of it that knows its classes by their names."""
         if self.class_names is None:
             return self.model
-        adapter = adapter_for(self.model, may_be_shrunk=True)
+        adapter = adapter_for(self.model, may_be_shrunk=may_be_shrunk)
         adapter.classes = self.class_names
         return adapter
 

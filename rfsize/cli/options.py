@@ -98,6 +98,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--min-trees": _number("trees to look at first (default 100)", int),
     "--fractions": _number("fractions to compare (default: 12)", metavar="R", nargs="+"),
     "--n-trees": _number("trees of each forest (default 200)", int),
+    "--rows": _file("rows that choose trees and refit leaves, such as those of training (default: half of DATA)"),
+    "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
+    "--max-bytes": _number("bytes that the model's file may have, in place of --alpha", int),
     "--search": _word(
         "all fractions on all trees, or fewer and fewer fractions (default full)", ("full", "elimination")
     ),
@@ -119,10 +122,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--n-jobs": _number("threads (default: one per core)", int),
 }
 
-_ROWS = ("data", "--input-format")
+ROWS = ("data", "--input-format")
+"""A table of rows."""
+
 _COLUMNS = ("--labels", "--drop", "--groups")
 
-ASKED = ("model", *_ROWS, *_COLUMNS, "--oob", "--threshold", "--seed", "--subsample", "--missing")
+ASKED = ("model", *ROWS, *_COLUMNS, "--oob", "--threshold", "--seed", "--subsample", "--missing")
 """A model, rows, and how the model votes on them: see `asked`."""
 
 KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
@@ -131,13 +136,16 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
 """What a forest is to be large enough for: see `sized_by`."""
 
-TRAINED_ON = (*_ROWS, *_COLUMNS, "--framework", "--params", "--seed")
+SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
+"""What a shrunken forest is to keep, or how large it may be: see `shrunk_by`."""
+
+TRAINED_ON = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed")
 """What a forest is trained on."""
 
 TRAINED = (*TRAINED_ON, *KEPT, "--max-trees")
 """What a forest is trained on and to."""
 
-PREDICTED = ("forest", *_ROWS)
+PREDICTED = ("forest", *ROWS)
 """A forest, and rows of which it has only to know the features."""
 
 
@@ -161,12 +169,17 @@ def sized_by(options: argparse.Namespace) -> dict[str, Any]:
     return given(options, *(name.removeprefix("--") for name in SIZED_BY if hasattr(options, name.removeprefix("--"))))
 
 
-def asked(options: argparse.Namespace, loaded: LoadedModel) -> dict[str, Any]:
+def shrunk_by(options: argparse.Namespace) -> dict[str, Any]:
+    """`SHRUNK_BY` as arguments of `rfsize.shrink`."""
+    return given(options, *(name.removeprefix("--").replace("-", "_") for name in SHRUNK_BY))
+
+
+def asked(options: argparse.Namespace, loaded: LoadedModel, *, may_be_shrunk: bool = False) -> dict[str, Any]:
     """`ASKED` as arguments of `rfsize.tree_outputs`."""
     X, y, groups = table_of(options)
     found = given(options, "oob", "threshold", "seed", "subsample", "missing")
     found |= {
-        "model": loaded.with_class_names(),
+        "model": loaded.with_class_names(may_be_shrunk=may_be_shrunk),
         "X": loaded.integration.features_of(loaded.model, X),
         "groups": groups,
     }
@@ -179,6 +192,14 @@ def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     X, y = load_table(table, options.labels)
     X, groups = taken_out(without(X, options.drop, table), options.groups, table)
     return X, y, groups
+
+
+def features_of(path: Path, options: argparse.Namespace, loaded: LoadedModel) -> Any:
+    """Features of other rows than DATA, which may lack labels and the columns that are to be dropped."""
+    table = Table.of(path, options.input_format)
+    X, _ = load_table(table, options.labels, may_lack=True)
+    X = without(X, [name for name in options.drop if name in getattr(X, "columns", ())], table)
+    return loaded.integration.features_of(loaded.model, X)
 
 
 def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:

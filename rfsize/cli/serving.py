@@ -30,7 +30,7 @@ def write_table(options: argparse.Namespace) -> None:
     _check_table_options(options)
     refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
-    of_rows, read = asked(options, loaded), given(options, "threshold", "missing")
+    of_rows, read = asked(options, loaded, may_be_shrunk=options.certify), given(options, "threshold", "missing")
     model, X = of_rows["model"], of_rows["X"]
     if options.certify:
         made = StopTable.calibrate(model, X, **read, **given(options, "alpha", *_OF_CERTIFIED))
@@ -68,7 +68,7 @@ def write_compiled(options: argparse.Namespace) -> None:
     """Write a compiled forest."""
     refuse_to_overwrite(options.output, options.model, options.table)
     made = None if options.table is None else StopTable.load(options.table)
-    model = load_model(options.model).with_class_names()
+    model = load_model(options.model).with_class_names(may_be_shrunk=True)
     fast = compiled(model, made, **given(options, "voting", "threshold", "missing"))
     fast.save(options.output)
     print(fast)
@@ -106,7 +106,7 @@ def _forest(options: argparse.Namespace) -> CompiledForest:
         if of_labels and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **of_labels, **n_jobs)
     else:
-        fast = compiled(loaded.with_class_names(), **of_labels, **n_jobs)
+        fast = compiled(loaded.with_class_names(may_be_shrunk=True), **of_labels, **n_jobs)
     if not fast.classes.size and (options.proba or of_labels):
         raise ValueError(
             "the forest predicts numbers, of which there are neither probabilities nor votes: leave out --proba and "

@@ -1,4 +1,4 @@
-"""``rfsize size``, ``report`` and ``truncate``: how many trees of a forest are enough."""
+"""``rfsize size``, ``report``, ``truncate`` and ``shrink``: how many trees of a forest are enough."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 from typing import Any
 
 from rfsize.cli.models import LoadedModel, load_model, save_model
-from rfsize.cli.options import asked, given, refuse_to_overwrite, sized_by, wrote
+from rfsize.cli.options import asked, features_of, given, refuse_to_overwrite, shrunk_by, sized_by, wrote
 from rfsize.cli.tables import Table, load_table, without
 from rfsize.counting.api import tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.reporting.result import Result
+from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.oob_score import oob_score
@@ -32,11 +33,30 @@ def write_truncated(options: argparse.Namespace) -> Report:
     loaded = load_model(options.model)
     loaded.integration.check_path(options.output)
     report = size(tree_outputs(**asked(options, loaded)), **sized_by(options))
+    _write(truncate(loaded.model, n_trees=report.n_kept), loaded, report, options)
+    return report
+
+
+def write_shrunk(options: argparse.Namespace) -> Report:
+    """Write a forest of chosen and refitted trees."""
+    refuse_to_overwrite(options.output, options.model, options.data, options.rows)
+    loaded = load_model(options.model)
+    loaded.integration.check_path(options.output)
+    table = Table.of(options.data, options.input_format)
+    X, y = load_table(table, options.labels)
+    X = loaded.integration.features_of(loaded.model, without(X, options.drop, table))
+    rows = None if options.rows is None else features_of(options.rows, options, loaded)
+    small, report = shrink(loaded.with_class_names(), X, y, rows=rows, **shrunk_by(options))
+    _write(small, loaded, report, options)
+    return report
+
+
+def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Namespace) -> None:
+    """Write a smaller model beside the one that was read, and print why."""
     names = None if loaded.class_names is None else loaded.class_names.tolist()
-    save_model(truncate(loaded.model, n_trees=report.n_kept), loaded.integration, options.output, names)
+    save_model(small, loaded.integration, options.output, names)
     print(report)
     print(wrote(options.output, options.model))
-    return report
 
 
 def write_page(options: argparse.Namespace) -> Report:
@@ -64,10 +84,7 @@ def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
 def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
     """A stop table certified on rows that the forest was not trained on, where there are enough of them."""
     if options.unseen is not None:
-        table = Table.of(options.unseen, options.input_format)
-        X, _ = load_table(table, options.labels, may_lack=True)
-        X = without(X, [name for name in options.drop if name in getattr(X, "columns", ())], table)
-        return [_certified(options, loaded, loaded.integration.features_of(loaded.model, X))]
+        return [_certified(options, loaded, features_of(options.unseen, options, loaded))]
     if options.oob:
         return []
     try:

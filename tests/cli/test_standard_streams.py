@@ -100,6 +100,7 @@ def test_every_command_reads_rows_from_standard_input(
     lightgbm = [*options, "--framework", "lightgbm", "--alpha", "0.8"]
     for command in (
         ["truncate", "lgb.txt", "-", *options, "--alpha", "0.9", *small],
+        ["shrink", "lgb.txt", "rows.npy", "--rows", "-", *options[:2], "--n-trees", "9", *small],
         ["table", "lgb.txt", "-", *options, *table],
         ["grow", "-", *lightgbm, *grown],
         ["grow", name or "train.csv", *lightgbm, "--validation", "-", *grown],
