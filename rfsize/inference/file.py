@@ -60,7 +60,7 @@ def _check_sizes(sizes: dict[str, int]) -> None:
 _ARRAYS = {"classes": None, **{f"trees.{name}": types for name, types in _TREES.items()}}
 _FILE = Archive(
     form="rfsize forest",
-    version=5,
+    version=6,
     arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
     check_sizes=_check_sizes,
     error=ForestFileError,
@@ -86,6 +86,7 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str
         "threshold": forest.threshold,
         "voting": voting,
         "predict_gives": forest.predict_gives,
+        "is_shrunk": forest.is_shrunk,
         "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
@@ -125,6 +126,7 @@ def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Forest
         threshold=content["threshold"],
         digest=content["digest"],
         predict_gives=content["predict_gives"],
+        is_shrunk=content["is_shrunk"],
     )
     _check_head(forest)
     _check_votes(forest)
@@ -151,6 +153,7 @@ def _check_head(forest: Forest) -> None:
     require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
     gives = PREDICTIONS[:-1] if n_classes else PREDICTIONS[-1:]
     require(forest.predict_gives in gives, "predict gives nothing known")
+    require(type(forest.is_shrunk) is bool, "it does not say whether it is shrunk")
     _check_scores(forest)
     require((forest.classes == forest.classes).all(), "a class without a name")
     require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")

@@ -23,11 +23,6 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
                 "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
                 "or StopTable.build"
             )
-        if adapter.is_shrunk and given is not None and given.alpha < 1.0 and given.certificate is None:
-            raise ValueError(
-                "the table takes trees for independent draws, and those of a forest that rfsize.shrink made are chosen "
-                "to answer together: make a table for them by StopTable.calibrate(model, X), or with alpha=1"
-            )
         return given
     stops = WeightedStops(weights.weight, weights.against, weights.total)
     own = StopTable.of(stops.terms(len(adapter.classes)), stops)
@@ -48,6 +43,11 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
         raise ValueError(
             "the table is certified for another forest of as many trees, and a certificate holds for one forest, its "
             "trees in their order: make one for this forest, StopTable.calibrate(model, X)"
+        )
+    if forest.is_shrunk and table.alpha < 1.0 and table.certificate is None:
+        raise ValueError(
+            "the table takes trees for independent draws, and those of a forest that rfsize.shrink made are chosen to "
+            "answer together: make a table for them by StopTable.calibrate(model, X), or with alpha=1"
         )
     if n_classes and table.metric == "scores":
         raise ValueError(

@@ -37,7 +37,7 @@ class CompiledTrees(Adapter):
         self.n_trees, self.n_features = forest.n_trees, forest.n_features
         self.feature_names, self.classes = forest.feature_names, forest.classes
         self.link = Link(forest.conventions.link, forest.conventions.slope)
-        self.predict_obeys = voting
+        self.predict_obeys, self.is_shrunk = voting, forest.is_shrunk
         self.leaves = self._leaf_table()
 
     @property

@@ -295,7 +295,7 @@ class _Search:
         predictor, rows = self.tester.likeness.predictor, self.tester.rows
         by_all = predictor.predictions(rows.whole)
         for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
-            with suppress(UndefinedMetricError):
+            with suppress(UndefinedMetricError), np.errstate(invalid="ignore"):  # of log loss where it is infinite
                 judge = metric_with_truth(name, predictor, len(rows), y, None)
                 lost = [Paired.of(judge, predictor.predictions(tried.mean), by_all) for tried in self.tried]
                 if np.isfinite([one.lost for one in lost]).all():

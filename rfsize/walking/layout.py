@@ -116,6 +116,8 @@ class Forest:
         `Adapter.digest` of the model that it was compiled from; None where that is not known.
     predict_gives : {"labels", "class numbers", "probabilities", "numbers"}
         `Adapter.predict_gives` of that model.
+    is_shrunk : bool
+        Whether that model was made by `rfsize.shrink`.
     native : _core.Forest
         What rows go down.
 
@@ -135,6 +137,7 @@ class Forest:
     threshold: float = 0.5
     digest: str | None = None
     predict_gives: str = "labels"
+    is_shrunk: bool = False
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,6 +187,7 @@ class Forest:
             threshold=threshold,
             digest=adapter.digest,
             predict_gives=adapter.predict_gives,
+            is_shrunk=adapter.is_shrunk,
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotAForestError, NotCertifiedWarning
+from rfsize.inference.compiled import CompiledForest
 
 ALPHA = 0.95
 TRAIN, REST = slice(0, 1200), slice(1200, 4200)
@@ -93,24 +95,32 @@ def test_shrunken_forest_keeps_what_is_certified(case: tuple[Any, Any, Any]) -> 
     assert report.n_trees <= rfsize.size(model, X[REST], y[REST], target="forest", alpha=ALPHA).n_trees
 
 
-def test_shrunken_forest_is_compiled_calibrated_and_refused(case: tuple[Any, Any, Any]) -> None:
+def test_shrunken_forest_is_compiled_calibrated_and_refused(case: tuple[Any, Any, Any], tmp_path: Path) -> None:
     model, X, y = case
     small, _ = rfsize.shrink(model, X[REST], y[REST], n_trees=11)
     fast = rfsize.compile(small)
     np.testing.assert_array_equal(fast.predict(X[REST]), small.predict(X[REST]))
+    fast.save(tmp_path / "fast.npz")
+    again = rfsize.load(tmp_path / "fast.npz")
     if hasattr(model, "classes_"):
-        table = rfsize.StopTable.calibrate(small, X[REST], alpha=ALPHA)
-        assert table.n_trees == 11
-    for asked in (
-        lambda: rfsize.size(small, X[REST], y[REST]),
-        lambda: rfsize.tree_outputs(small, X[REST]),
-        lambda: rfsize.truncate(small, n_trees=3),
-        lambda: rfsize.oob_score(small, X[TRAIN], y[TRAIN]),
-        lambda: rfsize.oob_predict(small, X[TRAIN], y[TRAIN]),
-        lambda: rfsize.shrink(small, X[REST], y[REST]),
-    ):
-        with pytest.raises(NotAForestError, match=r"rfsize\.shrink"):
-            asked()
+        for one in (small, again):
+            table = rfsize.StopTable.calibrate(one, X[REST], alpha=ALPHA)
+            assert table.n_trees == 11
+            fast = rfsize.compile(small, table)
+            np.testing.assert_array_equal(CompiledForest(again.forest, table).predict(X), fast.predict(X))
+    asked: list[Callable[[Any], Any]] = [
+        lambda one: rfsize.size(one, X[REST], y[REST]),
+        lambda one: rfsize.size(one, X[REST], y[REST], target="forest"),
+        lambda one: rfsize.tree_outputs(one, X[REST]),
+        lambda one: rfsize.truncate(one, n_trees=3),
+        lambda one: rfsize.oob_score(one, X[TRAIN], y[TRAIN]),
+        lambda one: rfsize.oob_predict(one, X[TRAIN], y[TRAIN]),
+        lambda one: rfsize.shrink(one, X[REST], y[REST]),
+    ]
+    for one in (small, fast, again, pickle.loads(pickle.dumps(again))):
+        for question in asked:
+            with pytest.raises(NotAForestError, match=r"rfsize\.shrink"):
+                question(one)
 
 
 def test_shrunken_forest_survives_its_files(case: tuple[Any, Any, Any], tmp_path: Path) -> None:
@@ -271,8 +281,11 @@ def test_a_table_of_draws_is_refused(forest: Any) -> None:
     model, X, _ = forest
     small, _ = rfsize.shrink(model, X[REST], n_trees=11)
     prior = rfsize.tree_outputs(model, X[REST]).votes
+    table = rfsize.StopTable.build(11, alpha=0.99, prior=prior)
     with pytest.raises(ValueError, match="independent draws"):
-        rfsize.compile(small, rfsize.StopTable.build(11, alpha=0.99, prior=prior))
+        rfsize.compile(small, table)
+    with pytest.raises(ValueError, match="independent draws"):
+        CompiledForest(rfsize.compile(small).forest, table)
     lossless = rfsize.StopTable.build(11, alpha=1.0, n_classes=2)
     whole = rfsize.compile(small, voting="hard")
     np.testing.assert_array_equal(rfsize.compile(small, lossless).predict_labels(X), whole.predict_labels(X))
