@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.importance.api import oob_importance
+from rfsize.importance.importances import Importances
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.shrinking.api import shrink
@@ -29,6 +31,7 @@ __version__ = version("rfsize")
 __all__ = [
     "CompiledForest",
     "FractionSearch",
+    "Importances",
     "OobScore",
     "Report",
     "RightSizedClassifier",
@@ -41,6 +44,7 @@ __all__ = [
     "grow",
     "inbag",
     "load",
+    "oob_importance",
     "oob_predict",
     "oob_predict_proba",
     "oob_score",

@@ -21,7 +21,7 @@ LONGER = {"rfsize/stopping/table.py": 580, "rfsize/counting/tree_outputs.py": 60
 ESTIMATES = {"exceptions", "utils", "reporting", "theory", "voting", "estimation", "baselines"}
 PIPELINE = {
     *(*ESTIMATES, "adapters", "walking", "counting", "certifying", "stopping", "inference", "sizing", "shrinking"),
-    "training",
+    *("importance", "training"),
 }
 FRAMEWORKS = {"integrations.lightgbm", "integrations.xgboost", "integrations.sklearn"}
 OF_A_FRAMEWORK = {"adapters", "counting", "voting", "utils", "exceptions"}
@@ -49,6 +49,16 @@ MAY_IMPORT = {
         "adapters",
         "estimation",
         "theory",
+        "voting",
+        "reporting",
+        "utils",
+        "exceptions",
+    },
+    "importance": {
+        "sizing",
+        "counting",
+        "walking",
+        "estimation",
         "voting",
         "reporting",
         "utils",

@@ -259,6 +259,18 @@ class ForestOnRows:
         self.visit(mark, what="in-bag rows")
         return mask
 
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether each tree was trained on each row or its group, shape (n_rows, n_members, n_outputs or 1).
+
+        Of bags that were proven: the trees are not asked.
+        """
+        assert self.bags is not None
+        found = []
+        for start, stop in matrix.blocks(self.n_rows, self.adapter.leaves.offset.size, what="bags"):
+            inbag = self.bags.take(start, stop)
+            found.append(inbag if self._seen is None else self._seen.with_group(start, stop, inbag))
+        return np.concatenate(found)
+
     def __getstate__(self) -> dict[str, Any]:
         """What it was made of; the rest is found again when it is asked for."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trees import TreeTable
+from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range
@@ -50,7 +51,7 @@ def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
     if n_rows * adapter.leaves.offset.size < CELLS_WORTH_A_LAYOUT:
         return by_framework
     try:
-        walk = _CompiledWalk(adapter)
+        walk = CompiledWalk(adapter)
     except ValueError:  # of trees that are not compiled
         return by_framework
     if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
@@ -69,15 +70,23 @@ def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
     return by_either
 
 
-class _CompiledWalk:
-    """A forest laid out for compiled loops, each leaf with its index into the table of all leaves."""
+class CompiledWalk:
+    """A forest laid out for compiled loops, each leaf with its index into the table of all leaves.
+
+    Attributes
+    ----------
+    forest : Forest
+        What rows go down.
+    leaf_of_node : ndarray of int64, shape (n_nodes,)
+        Index into the table of all leaves of each node that is one, 0 elsewhere.
+    """
 
     def __init__(self, adapter: Adapter) -> None:
         table = adapter.tree_table(0.5)
         index = _index_of_nodes(table, adapter.leaves.offset.ravel())
         forest = Forest.of(adapter, replace(table, value=index[:, None].astype(np.float64)))
-        self._index = forest.trees.value[:, 0].astype(np.int64)
-        if self._index.min() < 0 or self._index.max() >= len(adapter.leaves.score):
+        self.leaf_of_node = forest.trees.value[:, 0].astype(np.int64)
+        if self.leaf_of_node.min() < 0 or self.leaf_of_node.max() >= len(adapter.leaves.score):
             raise ValueError("tree_table has leaves that the table of leaves has not")
         # The framework may refuse numbers beyond single precision, and is asked.
         self.forest = replace(forest, conventions=replace(forest.conventions, refuses_infinite=True))
@@ -89,7 +98,7 @@ class _CompiledWalk:
         leaf = np.empty((matrix.n_rows(X), self.forest.trees.tree_start.size - 1), dtype=np.int64)
 
         def walk(start: int, stop: int) -> None:
-            quantise(start, stop).reach(self._index, leaf[start:stop])
+            quantise(start, stop).reach(self.leaf_of_node, leaf[start:stop])
 
         each_range(walk, len(leaf), ROWS_PER_THREAD)
         return leaf.reshape(-1, *self._shape)
@@ -102,6 +111,24 @@ class _CompiledWalk:
         except ValueError:  # of rows that are not compiled
             return False
         return np.array_equal(reached, adapter.leaf_index(some) + adapter.leaves.offset)
+
+
+def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
+    """The walk of rows that `Adapter.check` returned, which reaches the framework's own leaves.
+
+    Raises
+    ------
+    NotAForestError
+        If it does not on rows from all over ``X``, or members are no trees.
+    """
+    walk = CompiledWalk(adapter)
+    if not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
+        raise NotAForestError(
+            f"on some rows of X the compiled trees reach other leaves than {adapter.framework} says, so that rfsize "
+            "cannot send these rows down the trees itself. Give X as a float array, and report the model if that does "
+            "not help"
+        )
+    return walk
 
 
 def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:

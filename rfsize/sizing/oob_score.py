@@ -289,7 +289,7 @@ def oob_score(
     >>> score.interval[0] < score.value < score.interval[1]
     True
     """
-    outputs = _out_of_bag(model, X, y, groups)
+    outputs = known_out_of_bag(model, X, y, groups)
     predictor = outputs.averaging_predictor
     if metric is None:
         metric = "accuracy" if len(outputs.classes) else "r2"
@@ -304,7 +304,7 @@ def oob_score(
     return found
 
 
-def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
+def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     """What trees say of training rows that they did not see, and the truth of these."""
     if isinstance(model, TreeOutputs):
         refuse_unused("tree outputs have their rows. Leave it out", X=X, groups=groups)

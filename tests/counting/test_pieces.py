@@ -148,7 +148,7 @@ def test_leaves_are_walked_to_and_compared(
     expected = rfsize.tree_outputs(lgb_booster, X).votes
     monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 0)
     assert rfsize.tree_outputs(lgb_booster, pieces).votes == expected
-    monkeypatch.setattr("rfsize.counting.leaves._CompiledWalk.leaf_index", lambda *_: np.zeros(1))
+    monkeypatch.setattr("rfsize.counting.leaves.CompiledWalk.leaf_index", lambda *_: np.zeros(1))
     assert rfsize.tree_outputs(lgb_booster, pieces).votes == expected
 
 

@@ -1,0 +1,1 @@
+"""Permutation importances out of bag, and how many trees bring their order to rest."""

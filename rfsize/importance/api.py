@@ -1,0 +1,129 @@
+"""What a forest loses out of bag where columns are permuted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from rfsize.importance.columns import ColumnSets, ColumnsLike
+from rfsize.importance.importances import Importances, columns_of
+from rfsize.importance.of_forest import lost_by_forest
+from rfsize.importance.of_trees import is_of_trees, lost_by_trees
+from rfsize.importance.permuted import PermutedRows
+from rfsize.sizing.named_metrics import MetricLike, judge_of
+from rfsize.sizing.oob_score import known_out_of_bag
+from rfsize.sizing.words import metric_in_words
+from rfsize.utils import matrix
+
+
+def oob_importance(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    metric: MetricLike | None = None,
+    groups: ArrayLike | str | None = None,
+    columns: ColumnsLike | None = None,
+) -> Importances:
+    """Permutation importances out of bag: what the forest loses where a column has the values of other rows.
+
+    No rows need to be held out, and nothing is trained again: each training row is asked of the trees that did not see
+    it. How the importances would differ with another seed is known, since trees are drawn alike.
+
+    Parameters
+    ----------
+    model
+        As in `tree_outputs`, of trees; or tree outputs of ``oob=True``, which have their rows. Weights, seeds and the
+        threshold are given there.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training, in memory.
+    y : array_like, shape (n_rows,)
+        Their labels or numbers, in the encoding of the model.
+    metric : str or scorer, optional
+        "accuracy" (the default of classes), "brier", "log_loss", of two classes also "auc" and "average_precision";
+        "r2" (the default of numbers), "mae", "rmse"; or a scorer of scikit-learn's. Accuracy, Brier score, R² and mean
+        absolute error are those of single trees, on average over the trees, where one tree has them: not in LightGBM
+        and XGBoost with more than two classes, whose classes have trees of their own. All others are those of the
+        whole forest's averaged predictions.
+    groups
+        As in `tree_outputs`. Intervals take rows of a group as one draw.
+    columns : list of str or int, or dict of str to such lists, optional
+        Which columns to permute, by name or number; all by default. A dict names sets of columns, each of which is
+        permuted as a whole: ``{"place": ["latitude", "longitude"]}``.
+
+    Returns
+    -------
+    Importances
+        For each column the loss with a 95 % interval, the rank and the ranks it may have, and whether it may be noise.
+
+    Raises
+    ------
+    FewVotesError
+        If less than ten trees were asked about a row on average, as in `oob_score`.
+    NotAForestError, InbagError
+        As by `oob_predict_proba`; or if members are no trees.
+    ValueError
+        If ``y`` is missing, ``X``, the metric or ``columns`` do not fit, or rows lie in pieces or on workers.
+
+    Notes
+    -----
+    Tree by tree it is the importance of Breiman [1]_: the mean over trees t of
+    :math:`v_{tj} = |O_t|^{-1} \\sum_{i \\in O_t} [L_t(x_i^{(j)}, y_i) - L_t(x_i, y_i)]`, where O_t are the rows out of
+    the bag of t, and row i has in :math:`x_i^{(j)}` the values of column j of another row of O_t. Each tree has a
+    permutation of its own, so that the noise of permutations falls with the number of trees. Metrics of the whole
+    forest take one permutation for all trees, since each row is then one row with other values.
+
+    The interval adds two variances: of the trees, by the scatter of :math:`v_{tj}` (of the whole forest by the
+    jackknife over 20 blocks of trees); and of the rows, by what pairs with a row in common add. It is of this forest's
+    way of training on these rows; how importances differ from one training set to another is not in it. A column whose
+    information others have too loses little by itself: permute such columns as a set.
+
+    Memory: a byte for each row and tree, and 8 for each row and column.
+
+    References
+    ----------
+    .. [1] L. Breiman (2001). "Random forests." Machine Learning 45(1), 5-32.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> importances = rfsize.oob_importance(forest, X, y)
+    >>> importances.of, len(importances.columns)
+    ('trees', 30)
+    >>> sets = {"texture": ["mean texture", "worst texture"], "area": ["mean area", "worst area"]}
+    >>> [one.name for one in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
+    ['area', 'texture']
+    """
+    outputs = known_out_of_bag(model, X, y, groups)
+    if metric is None:
+        metric = "accuracy" if len(outputs.classes) else "r2"
+    judge = judge_of(metric, outputs)
+    if judge.larger_is_better is None:
+        raise ValueError(
+            f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
+            "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
+        )
+    outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
+    forest = outputs.asked_again
+    names = forest.adapter.feature_names or matrix.names_of(forest.X)
+    sets = ColumnSets(columns, names, forest.adapter.n_features)
+    permuted = PermutedRows.of(outputs, sets)
+    of_trees = is_of_trees(judge, outputs)
+    measured = (lost_by_trees if of_trees else lost_by_forest)(permuted, judge)
+    averages = outputs.averages
+    return Importances(
+        columns=columns_of(sets.names, measured),
+        metric=judge.name,
+        of="trees" if of_trees else "forest",
+        score=measured.score,
+        available=outputs.n_trees,
+        n_rows=int(averages.is_asked.sum()),
+        votes_per_row=float(averages.asked[averages.is_asked].mean()),
+        groups=outputs.groups.by,
+        _measured=measured,
+    )

@@ -1,0 +1,91 @@
+"""Which columns are permuted together, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.utils.validation import did_you_mean
+from rfsize.utils.words import how_many
+from rfsize.walking.layout import Forest
+
+# What is permuted: all columns, each by itself; some of them; or sets of columns by the names that you give these.
+ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
+
+
+class ColumnSets:
+    """Sets of columns, each of which is permuted as a whole; no column is in two of them.
+
+    Parameters
+    ----------
+    columns : list of str or int, dict of str to such lists, or None
+        See `rfsize.oob_importance`.
+    names : list of str or None
+        Names of all columns.
+    n_columns : int
+        How many all are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the sets, in the order that they were given in.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or is in two sets, or there is nothing to permute.
+    """
+
+    def __init__(self, columns: ColumnsLike | None, names: list[str] | None, n_columns: int) -> None:
+        self._known = [f"x{column}" for column in range(n_columns)] if names is None else names
+        self._number = {name: column for column, name in enumerate(self._known)}
+        sets = self._sets(range(n_columns) if columns is None else columns)
+        if not sets:
+            raise ValueError("columns names nothing to permute: give names or numbers of columns, or leave it out")
+        self.names = tuple(sets)
+        self._set_of = np.full(n_columns, -1, dtype=np.int32)
+        for place, (name, members) in enumerate(sets.items()):
+            if not members:
+                raise ValueError(f"columns has a set {name!r} that is empty: name its columns, or leave it out")
+            for column in members:
+                if self._set_of[column] not in (-1, place):
+                    raise ValueError(
+                        f"column {self._known[column]!r} is in two sets, {self.names[self._set_of[column]]!r} and "
+                        f"{name!r}: permute it with one, and the other in a second call"
+                    )
+                self._set_of[column] = place
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of_quantised(self, forest: Forest) -> NDArray[np.int32]:
+        """The set of each column of quantised rows, -1 where it is in none, shape (forest.n_columns,)."""
+        found = np.full(forest.n_columns, -1, dtype=np.int32)
+        feature = np.repeat(forest.columns.feature, np.diff(forest.columns.start))
+        found[: len(feature)] = self._set_of[feature]
+        return found
+
+    def _sets(self, columns: Any) -> dict[str, list[int]]:
+        if isinstance(columns, Mapping):
+            return {str(name): [self._column(one) for one in _several(some)] for name, some in columns.items()}
+        numbers = [self._column(one) for one in _several(columns)]
+        twice = {self._known[one] for one in numbers if numbers.count(one) > 1} if len(numbers) < 1000 else set()
+        if twice or len(set(numbers)) < len(numbers):
+            raise ValueError(f"columns names the same column twice: {sorted(twice)}")
+        return {self._known[one]: [one] for one in numbers}
+
+    def _column(self, named: Any) -> int:
+        if isinstance(named, Integral) and not isinstance(named, bool) and 0 <= named < len(self._known):
+            return int(named)
+        if isinstance(named, str) and named in self._number:
+            return self._number[named]
+        there = f"the forest has {how_many(len(self._known), 'column')}, {self._known[0]!r} to {self._known[-1]!r}"
+        raise ValueError(f"columns has {named!r}{did_you_mean(named, self._known)}, which is no column: {there}")
+
+
+def _several(some: Any) -> list[Any]:
+    return [some] if isinstance(some, str | Integral) else list(some)

@@ -1,0 +1,250 @@
+"""Importances: what permuted columns lose, how sure that is, and which of them are more than noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+from scipy.stats import t as student
+
+from rfsize.estimation.intervals import TAIL
+from rfsize.importance.measured import Measured
+from rfsize.reporting.account import Account, Grid, Picture, Section
+from rfsize.reporting.result import Result
+from rfsize.sizing.words import decimals, metric_in_words
+from rfsize.utils.plotting import finish, ink, new_axes, shortened
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import how_many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_PRINTED, _DRAWN = 20, 40  # columns that there is room for
+_AT_ONCE = 256  # columns that are compared with all others
+
+
+class Importance(NamedTuple):
+    """What the forest loses where a column, or a set of columns, is permuted.
+
+    Attributes
+    ----------
+    name : str
+        Of the column or the set.
+    value : float
+        By how much the metric becomes worse.
+    interval : tuple of float
+        95 % interval of it, for other rows and trees of other seeds.
+    rank : int
+        1 of the most important.
+    rank_interval : tuple of int
+        Ranks that the column may have: all that are sure to be above it or below it are, with 95 % for all together.
+    is_noise : bool
+        Whether the interval holds 0, so that the column is not told apart from one that does not matter.
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    rank: int
+    rank_interval: tuple[int, int]
+    is_noise: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        return {**self._asdict(), "interval": list(self.interval), "rank_interval": list(self.rank_interval)}
+
+
+@dataclass(frozen=True, eq=False)
+class Importances(Result):
+    """The answer of `rfsize.oob_importance`.
+
+    Attributes
+    ----------
+    columns : tuple of Importance
+        From the most important on; ``pandas.DataFrame(importances.columns)`` makes a table of them.
+    metric : str
+        Its name.
+    of : {"trees", "forest"}
+        Whether it is what single trees lose on average, or what their averaged predictions lose.
+    score : float
+        The metric out of bag with all columns as they are, of that.
+    available : int
+        Trees of the forest.
+    n_rows : int
+        Rows that were used.
+    votes_per_row : float
+        Trees asked about a row, on average.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> importances = rfsize.oob_importance(forest, X, y)
+    >>> importances["worst area"].is_noise
+    False
+    >>> importances.columns[0].rank
+    1
+    """
+
+    columns: tuple[Importance, ...]
+    metric: str
+    of: str
+    score: float
+    available: int
+    n_rows: int
+    votes_per_row: float
+    groups: str
+    _measured: Measured
+
+    def __getitem__(self, name: str) -> Importance:
+        """The importance of a column, or a set, by its name; ``KeyError`` where there is none."""
+        for one in self.columns:
+            if one.name == name:
+                return one
+        raise KeyError(f"{name!r} was not permuted: see [one.name for one in importances.columns]")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        plain = {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+        return {**plain, "columns": [one.to_dict() for one in self.columns]}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the importances as bars with their intervals, faint where they are noise.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> ax = rfsize.oob_importance(forest, X, y).plot()
+        >>> ax.figure.savefig("importances.png")
+        """
+        shown = self.columns[:_DRAWN]
+        if ax is None:
+            ax = new_axes(height=1.6 + 0.22 * len(shown))
+        place, value = np.arange(len(shown)), np.array([one.value for one in shown])
+        is_noise = np.array([one.is_noise for one in shown])
+        for some, alpha, label in ((~is_noise, 0.9, "told apart from 0"), (is_noise, 0.3, "noise")):
+            if some.any():
+                ax.barh(place[some], value[some], color="C0", alpha=alpha, label=label)
+        off = np.abs(np.array([one.interval for one in shown]).T - value)
+        ax.errorbar(value, place, xerr=off, fmt="none", ecolor=ink(ax), elinewidth=1.0, label="95 % interval")
+        ax.set_yticks(place, [shortened(one.name) for one in shown], parse_math=False)
+        ax.invert_yaxis()
+        ax.set_xlabel(f"loss of {self._words} where the column is permuted")
+        ax.set_title(self._title)
+        finish(ax)
+        return ax
+
+    def _account(self) -> Account:
+        heads = ("rank", "column", f"loss of {self._words}", "95 % interval", "ranks it may have")
+        rows = tuple((str(one.rank), *self._cells(one)) for one in self.columns[:_DRAWN])
+        return Account(
+            title="Importances of columns, out of bag",
+            verdict=f"{self._title}.",
+            sections=(
+                Section("", (f"{self._measure[0].upper()}{self._measure[1:]}.",)),
+                Section("From the most important on", pictures=(Picture("importances", self.plot),)),
+                Section("In numbers", grids=(Grid(heads, rows),)),
+            ),
+            origin=(
+                ("rows", f"{how_many(self.n_rows, 'row')}, out of bag"),
+                ("trees asked of a row", f"{self.votes_per_row:,.1f} of {self.available:,} on average"),
+            ),
+        )
+
+    @property
+    def _words(self) -> str:
+        return metric_in_words(self.metric)
+
+    @property
+    def _title(self) -> str:
+        told = sum(not one.is_noise for one in self.columns)
+        return f"{told} of {how_many(len(self.columns), 'column')} {'is' if told == 1 else 'are'} told apart from 0"
+
+    @property
+    def _measure(self) -> str:
+        """What the importances are of."""
+        who = "a tree on average" if self.of == "trees" else "the whole forest"
+        return f"how much {self._words} {who} loses out of bag by a permuted column, of {self.score:.4g}"
+
+    def _cells(self, one: Importance) -> tuple[str, str, str, str]:
+        digits, (low, high), (first, last) = decimals(one.interval), one.interval, one.rank_interval
+        value = f"{one.value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+        return (shortened(one.name), *value, str(first) if first == last else f"{first} to {last}")
+
+    def __str__(self) -> str:
+        rows = [("", "", "95 % interval", "ranks"), *map(self._cells, self.columns[:_PRINTED])]
+        wide = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        marks = [" ", *("~" if one.is_noise else " " for one in self.columns)]
+        table = [
+            "  ".join((mark, cells[0].ljust(wide[0]), *(each.rjust(n) for each, n in zip(cells[1:], wide[1:])))).rstrip()
+            for mark, cells in zip(marks, rows, strict=False)
+        ]
+        more = len(self.columns) - _PRINTED
+        lines = [self._measure, *table, *([f"   and {how_many(more, 'more column')}"] if more > 0 else [])]
+        noise = "" if not any(one.is_noise for one in self.columns) else "; ~ may be noise"
+        asked = f"{how_many(self.n_rows, 'row')} (oob), {self.votes_per_row:.1f} of {how_many(self.available, 'tree')}"
+        return "\n".join([*lines, f"{self._title}{noise}", f"{asked} each"])
+
+    __repr__ = __str__
+
+
+def columns_of(names: tuple[str, ...], measured: Measured) -> tuple[Importance, ...]:
+    """The importances from the highest on, with what is sure of them."""
+    value, n_parts = measured.value, len(measured.of_parts)
+    wide = float(student.ppf(1.0 - TAIL, n_parts - 1.0))
+    off = wide * np.sqrt(measured.of_rows + measured.of_trees)
+    rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_ranks_between(measured)
+    found = [
+        Importance(
+            names[place],
+            float(value[place]),
+            (float(value[place] - off[place]), float(value[place] + off[place])),
+            int(rank[place]),
+            (int(lowest[place]), int(highest[place])),
+            bool(value[place] <= off[place]),
+        )
+        for place in np.argsort(-value, kind="stable")
+    ]
+    return tuple(found)
+
+
+def _ranks_between(measured: Measured) -> tuple[Int64s, Int64s]:
+    """The first and the last rank that each column may have.
+
+    Columns that are surely above or below it are counted, with Bonferroni's bound for all comparisons of a column: M.
+    Mogstad, J. Romano, A. Shaikh, D. Wilhelm (2024). "Inference for ranks with applications to mobility across
+    neighbourhoods and academic achievement across countries." Review of Economic Studies 91(1), 476-518.
+    """
+    value, parts = measured.value, measured.of_parts - measured.of_parts.mean(axis=0)
+    n_parts, n_columns = parts.shape
+    wide = float(student.ppf(1.0 - TAIL / max(1, n_columns - 1), n_parts - 1.0))
+    variance = measured.of_rows + measured.of_trees
+    above, below = np.zeros(n_columns, dtype=np.int64), np.zeros(n_columns, dtype=np.int64)
+    for first in range(0, n_columns, _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        together = parts[:, some].T @ parts / (n_parts * (n_parts - 1.0))
+        off = wide * np.sqrt(np.maximum(variance[some, None] + variance - 2.0 * together, 0.0))
+        lead: Floats = value - value[some, None]
+        above[some], below[some] = (lead > off).sum(axis=1), (-lead > off).sum(axis=1)
+    return above + 1, n_columns - below
