@@ -58,6 +58,7 @@ MAY_IMPORT = {
         "sizing",
         "counting",
         "walking",
+        "adapters",
         "estimation",
         "voting",
         "reporting",

@@ -37,6 +37,8 @@ GROUPS = {
         "oob_predict_proba": (),
         "oob_score": (),
         "OobScore": ("value", "at_all_trees", "interval", "curve", "plot", "to_html", "to_dict"),
+        "oob_importance": (),
+        "Importances": ("columns", "score", "of", "plot", "to_html", "to_dict"),
     },
     "Predict": {
         "compile": (),

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rfsize.adapters.base import shrinking_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
@@ -15,6 +16,7 @@ from rfsize.sizing.named_metrics import MetricLike, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils import matrix
+from rfsize.utils.warn import give
 
 
 def oob_importance(
@@ -108,8 +110,10 @@ def oob_importance(
             f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
             "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
         )
-    outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     forest = outputs.asked_again
+    labels_at = outputs.averaging_predictor.threshold if judge.name == "accuracy" else None
+    give(shrinking_of(forest.adapter, labels_at=labels_at))
+    outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     names = forest.adapter.feature_names or matrix.names_of(forest.X)
     sets = ColumnSets(columns, names, forest.adapter.n_features)
     permuted = PermutedRows.of(outputs, sets)

@@ -79,7 +79,7 @@ class ColumnSets:
         return {self._known[one]: [one] for one in numbers}
 
     def _column(self, named: Any) -> int:
-        if isinstance(named, Integral) and not isinstance(named, bool) and 0 <= named < len(self._known):
+        if isinstance(named, Integral) and not isinstance(named, bool) and 0 <= int(named) < len(self._known):
             return int(named)
         if isinstance(named, str) and named in self._number:
             return self._number[named]

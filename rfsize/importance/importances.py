@@ -193,12 +193,12 @@ class Importances(Result):
         return (shortened(one.name), *value, str(first) if first == last else f"{first} to {last}")
 
     def __str__(self) -> str:
-        rows = [("", "", "95 % interval", "ranks"), *map(self._cells, self.columns[:_PRINTED])]
+        rows = [("", "loss", "95 % interval", "ranks"), *map(self._cells, self.columns[:_PRINTED])]
         wide = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         marks = [" ", *("~" if one.is_noise else " " for one in self.columns)]
         table = [
-            "  ".join((mark, cells[0].ljust(wide[0]), *(each.rjust(n) for each, n in zip(cells[1:], wide[1:])))).rstrip()
-            for mark, cells in zip(marks, rows, strict=False)
+            f"{mark}  {name:{wide[0]}}  {value:>{wide[1]}}  {interval:>{wide[2]}}  {ranks:>{wide[3]}}"
+            for mark, (name, value, interval, ranks) in zip(marks, rows, strict=False)
         ]
         more = len(self.columns) - _PRINTED
         lines = [self._measure, *table, *([f"   and {how_many(more, 'more column')}"] if more > 0 else [])]

@@ -54,8 +54,14 @@ def noise_of_rows(of_rows: Floats, of_pairs: Floats, units: Int64s | None) -> Fl
     units : ndarray of int64, shape (n_rows,), or None
         A number for each row, the same for rows of one group.
     """
+    of_units = np.ascontiguousarray(of_rows.T)
     if units is not None:
         _, unit = np.unique(units, return_inverse=True)
-        of_rows = np.stack([np.bincount(unit, weights=one) for one in of_rows.T], axis=1)
-    n_units = max(2, len(of_rows))
-    return np.maximum((of_rows**2).sum(axis=0) * (n_units / (n_units - 1.0)) - of_pairs, 0.0)
+        of_units = np.stack([np.bincount(unit, weights=one) for one in of_units])
+    n_units = max(2, of_units.shape[1])
+    return np.maximum(sums_of_sets((of_units**2).T) * (n_units / (n_units - 1.0)) - of_pairs, 0.0)
+
+
+def sums_of_sets(numbers: Floats) -> Floats:
+    """Sums over the first axis, shape (n_sets,), to the same last bit however many sets are added up together."""
+    return np.array([one.sum() for one in np.ascontiguousarray(numbers.T)])

@@ -92,9 +92,7 @@ def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
         placed = (order, part.set_of_column, np.ascontiguousarray(shift[part.sets]))
         for tree, member, may_ask, first in _trees(permuted.seen, leaves.offset.shape[1]):
             block = member % n_blocks
-            _core.changes_of_scores(
-                part.rows, tree, *placed, may_ask, at_nodes, first, total[block], changed[block]
-            )
+            _core.changes_of_scores(part.rows, tree, *placed, may_ask, at_nodes, first, total[block], changed[block])
         sums = _Sums(total, asked)
         rows, mean = sums.without(None)
         now, by_blocks, by_rows = judged.value(rows, mean), judged.by_blocks(sums), judged.by_rows(rows, mean)

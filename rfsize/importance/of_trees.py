@@ -9,14 +9,15 @@ L. Breiman (2001). "Random forests." Machine Learning 45(1), 5-32.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError
-from rfsize.importance.measured import Measured, noise_of_rows
+from rfsize.importance.measured import Measured, noise_of_rows, sums_of_sets
 from rfsize.importance.permuted import PartOfSets, PermutedRows
 from rfsize.sizing.metrics import MeanMetric, Metric
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -55,8 +56,7 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
             f"{len(asked)} of the trees left two rows out of their bags, and it takes two trees to tell the noise of "
             "seeds: train more trees"
         )
-    variance = judge.variance(judge.truth, judge.weight)
-    loss = _Loss.of(permuted, judge, variance)
+    loss = _loss(permuted, judge)
     mass = np.zeros(permuted.n_rows)  # pairs that a row is expected in
     for _, rows, share in asked:
         mass[rows] += share * judge.weight[rows] + 1.0 / (len(asked) * len(rows))
@@ -68,7 +68,7 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
             order, shift = permuted.permutation(rows, tree)
             placed = (part.rows, tree, order, part.set_of_column, np.ascontiguousarray(shift[part.sets]))
             as_they_are += loss.add(placed, judge.weight * share, of_rows, total, squares)
-        of_rows -= of_trees.sum(axis=0) * mass[:, None]
+        of_rows -= sums_of_sets(of_trees) * mass[:, None]
         noise = noise_of_rows(of_rows, 2.0 * squares, outputs.groups.units)
         return as_they_are, of_trees, noise
 
@@ -86,41 +86,45 @@ def _asked(may_ask: Bools, weight: Floats) -> list[_Asked]:
     return [_Asked(tree, rows[tree], 1.0 / (len(known) * weight[rows[tree]].sum())) for tree in known]
 
 
-class _Loss(NamedTuple):
-    """What rows lose in leaves: of classes by a table, of numbers by how far these are off."""
+# Where a tree goes: the rows, the tree, their order, the sets of their columns, and how far each set is shifted.
+_Placed = tuple[_core.Rows, int, Int64s, NDArray[np.int32], Int64s]
+
+
+class _OfClasses(NamedTuple):
+    """What rows of each class lose at the nodes that are leaves, shape (n_nodes, n_classes)."""
 
     at_nodes: Floats
-    truth: Int64s | Floats
+    truth: Int64s
+
+    def add(self, placed: _Placed, weight: Floats, of_rows: Floats, total: Floats, squares: Floats) -> float:
+        """Add what a tree loses by each set; returns what it loses with the columns as they are."""
+        return _core.losses_of_classes(*placed, self.at_nodes, self.truth, weight, of_rows, total, squares)
+
+
+class _OfNumbers(NamedTuple):
+    """What a tree predicts at the nodes that are leaves, shape (n_nodes,), and whether it is off by the square."""
+
+    at_nodes: Floats
+    truth: Floats
     is_squared: bool
 
-    @classmethod
-    def of(cls, permuted: PermutedRows, judge: MeanMetric, variance: float) -> _Loss:
-        outputs, leaves = permuted.outputs, permuted.outputs.asked_again.adapter.leaves
-        predicted = _predicted(outputs.averaging_predictor, leaves.raw)
-        if not len(outputs.classes):
-            scale = np.sqrt(variance)  # by which the squares of "explained" are divided
-            return cls(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.name == "r2")
-        by_class = [
-            judge.by_row(predicted[None], np.full(len(predicted), index))[0] for index in range(len(outputs.classes))
-        ]
-        return cls(permuted.at_nodes(judge.worse * np.stack(by_class, axis=1)), judge.truth, False)
-
-    def add(
-        self,
-        placed: tuple[_core.Rows, int, Int64s, np.ndarray, Int64s],
-        weight: Floats,
-        of_rows: Floats,
-        total: Floats,
-        squares: Floats,
-    ) -> float:
-        """Add what a tree loses by each set; returns what it loses with the columns as they are."""
-        if self.at_nodes.ndim > 1:
-            return _core.losses_of_classes(*placed, self.at_nodes, self.truth, weight, of_rows, total, squares)
-        return _core.losses_of_numbers(
-            *placed, self.at_nodes, self.truth, self.is_squared, weight, of_rows, total, squares
-        )
+    def add(self, placed: _Placed, weight: Floats, of_rows: Floats, total: Floats, squares: Floats) -> float:
+        """The same of numbers."""
+        truth = (self.at_nodes, self.truth, self.is_squared)
+        return _core.losses_of_numbers(*placed, *truth, weight, of_rows, total, squares)
 
 
-def _predicted(predictor: Predictor, raw: np.ndarray) -> Floats:
+def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
+    outputs, leaves = permuted.outputs, permuted.outputs.asked_again.adapter.leaves
+    predicted = _predicted(outputs.averaging_predictor, leaves.raw)
+    if not len(outputs.classes):
+        scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # by which R² divides
+        return _OfNumbers(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.form == "explained")
+    classes = [np.full(len(predicted), index) for index in range(len(outputs.classes))]
+    by_class = np.stack([judge.by_row(predicted[None], truth)[0] for truth in classes], axis=1)
+    return _OfClasses(permuted.at_nodes(judge.worse * by_class), judge.truth)
+
+
+def _predicted(predictor: Predictor, raw: NDArray[Any]) -> Floats:
     """What a tree alone predicts in each leaf, shape (n_leaves, n_outputs)."""
     return predictor.predictions(raw.astype(np.float64).reshape(len(raw), -1))
