@@ -7,6 +7,7 @@ not see it, and how good the forest is on fresh rows. And five questions to a fo
 """
 
 from lightgbm import LGBMClassifier
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import rfsize
@@ -35,3 +36,10 @@ print(report.loss_at(report.n_kept, "log_loss"))
 print(rfsize.oob_score(outputs, metric="accuracy"))
 label = outputs.predict()
 small = rfsize.truncate(outputs, alpha=0.95)
+
+# %%
+# **Another setting**, on the same rows: is it worse, or is that noise? The rows are paired.
+
+flat = clone(model).set_params(num_leaves=4).fit(X, y)
+found = rfsize.compare(outputs, rfsize.tree_outputs(flat, X, y, oob=True), metric="log_loss")
+print(found)

@@ -14,6 +14,7 @@ from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
+from rfsize.sizing.comparing import Comparison, compare
 from rfsize.sizing.oob_score import OobScore, oob_score
 from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = version("rfsize")
 
 __all__ = [
+    "Comparison",
     "CompiledForest",
     "FractionSearch",
     "Importances",
@@ -40,6 +42,7 @@ __all__ = [
     "StopTable",
     "TreeOutputs",
     "Votes",
+    "compare",
     "compile",
     "grow",
     "inbag",

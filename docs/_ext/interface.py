@@ -39,6 +39,8 @@ GROUPS = {
         "OobScore": ("value", "at_all_trees", "interval", "curve", "plot", "to_html", "to_dict"),
         "oob_importance": (),
         "Importances": ("columns", "score", "of", "plot", "to_html", "to_dict"),
+        "compare": (),
+        "Comparison": ("values", "at_hand", "limit", "to_html", "to_dict"),
     },
     "Predict": {
         "compile": (),

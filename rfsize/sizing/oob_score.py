@@ -26,14 +26,14 @@ from scipy.stats import t as student
 from rfsize.adapters.base import shrinking_of
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.intervals import REPLICATES, SEED, TAIL
-from rfsize.exceptions import FewVotesError
+from rfsize.estimation.intervals import TAIL
 from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
+from rfsize.sizing.noise_of_rows import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
 from rfsize.sizing.sized import asked_by, copies_caution
@@ -47,8 +47,7 @@ from rfsize.utils.words import how_many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Rows that tell what more trees are worth, and rows that a callable is tried on again and again.
-_ROWS_DRAWN, _ROWS_TRIED = 20_000, 50_000
+_ROWS_DRAWN = 20_000  # that tell what more trees are worth
 _POINTS = 40  # of the curve
 # By how many votes, in units of the gain over votes, draws of the trees miss what shares of rows and rankings gain by
 # all of them (2d), and how uncertain that is. Measured on problems of `benchmarks/oob_score.py`.
@@ -345,7 +344,7 @@ def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
     give(cautions_of(judge, chances_in_parts(judge, averages)))
     units = outputs.groups.units
     units = rows if units is None else units[rows]
-    noise, freedom = _noise_of_rows(judge, rows, predicted, units)
+    noise, freedom = noise_of_rows(judge, rows, predicted, units)
     gain, noise_of_trees = _gain_by_all_trees(outputs, judge)
     votes_per_row = float(averages.asked[rows].mean())
     if judge.steps or judge.by_order:
@@ -364,39 +363,6 @@ def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
         n_rows=len(rows),
         n_dropped=outputs.n_rows - len(rows),
     )
-
-
-def _noise_of_rows(judge: Metric, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
-    """Standard error of the metric as the rows, or groups of them, might have been others, and its freedom."""
-    added = judge.influence(rows, predicted)
-    if added is None:
-        return _noise_by_trying(judge, rows, predicted, units)
-    _, unit = np.unique(units, return_inverse=True)
-    by_unit = np.bincount(unit, weights=added)
-    n_units, squares = len(by_unit), by_unit**2
-    if n_units < 2:
-        raise FewVotesError("all rows that a tree did not see are of one group, which tells nothing of others")
-    variance = float(squares.sum())
-    # Few rows may make most of the metric, as those of a rare class do: Satterthwaite's degrees of freedom.
-    tails = n_units * float(np.sum(squares**2)) / variance**2 if variance > 0.0 else 1.0
-    freedom = min(n_units - 1.0, max(1.0, 2.0 * n_units / max(tails - 1.0, 1e-9)))
-    return math.sqrt(variance * n_units / (n_units - 1.0)), freedom
-
-
-def _noise_by_trying(judge: Metric, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
-    """The same of a callable, by the bootstrap over groups, on some of them where rows are many."""
-    rng = np.random.default_rng(SEED)
-    names, unit, size = np.unique(units, return_inverse=True, return_counts=True)
-    first = np.append(0, np.cumsum(size))
-    order = np.argsort(unit, kind="stable")
-    some = rng.permutation(len(names))
-    some = some[: max(2, int(np.searchsorted(np.cumsum(size[some]), _ROWS_TRIED)))]
-    found = []
-    for _ in range(REPLICATES):
-        drawn = rng.choice(some, size=len(some))
-        taken = np.concatenate([order[first[one] : first[one + 1]] for one in drawn])
-        found.append(judge.value(rows[taken], predicted[taken]))
-    return float(np.std(found, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
 
 
 def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, float]:

@@ -138,6 +138,7 @@ class MetricAnswer(Answer):
     now : float
         The metric of the trees at hand; out of bag, of those that each row may ask.
     lost : MetricLoss
+    larger_is_better : bool
     """
 
     goal: MetricGoal
@@ -147,6 +148,7 @@ class MetricAnswer(Answer):
     ) -> None:
         self.goal, self.lost, self.cautions, self.lacks_votes = goal, found, cautions, lacks_votes
         self.name, self.now, self._sign = judge.name, found.value, "−" if judge.larger_is_better else "+"
+        self.larger_is_better = bool(judge.larger_is_better)
         self._words = metric_in_words(judge.name)
         self.n_rows, self.n_dropped, self.votes_per_row = found.n_rows, found.n_dropped, found.votes_per_row
         self.n_trees = self.size_at(goal.tolerance)

@@ -1,0 +1,412 @@
+"""compare: by how much one setting is better than another, on the same rows, beyond the noise of rows and trees.
+
+Both forests err on much the same rows, so that the difference of a metric scatters less with the rows than either value
+does: what each row adds to it, to first order, is paired. Forests of other seeds move each value by s/√T more, and how
+much better the values become by more trees is uncertain too (see `rfsize.sizing.loss`). The variances are added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.estimation.intervals import TAIL
+from rfsize.exceptions import FewVotesError
+from rfsize.reporting.account import Account, Figure, Grid, Section
+from rfsize.reporting.result import Result
+from rfsize.reporting.words import sentence
+from rfsize.sizing.goals.metric import MetricAnswer
+from rfsize.sizing.goals.named import any_goal
+from rfsize.sizing.metrics import Metric, value_of
+from rfsize.sizing.named_metrics import MetricLike, judge_of, predictions_for, weighs_rows
+from rfsize.sizing.noise_of_rows import noise_of_rows
+from rfsize.sizing.page import SOURCES
+from rfsize.sizing.sized_forest import answer_of
+from rfsize.sizing.words import decimals, metric_in_words
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import class_indices
+from rfsize.utils.warn import give
+from rfsize.utils.words import how_many
+
+_WIDE = float(norm.ppf(1.0 - TAIL))
+_WHICH = ("first", "second")
+
+
+class Difference(NamedTuple):
+    """The metric of the first setting less that of the second.
+
+    Attributes
+    ----------
+    value : float
+        In the metric's own direction: above 0 where the first has more of it.
+    interval : tuple of float
+        95 % interval, for other rows and other seeds of both forests.
+    better : {"first", "second"} or None
+        Which setting is better; None where the interval holds 0.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    better: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        return {**self._asdict(), "interval": list(self.interval)}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Result):
+    """The answer of `rfsize.compare`.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    values : tuple of float
+        The metric of either forest on the rows; out of bag, by the trees that did not see them.
+    n_trees : tuple of int
+        Trees of either forest.
+    at_hand : Difference
+        With as many trees as the forests have, all of which fresh rows ask.
+    limit : Difference or None
+        With infinitely many trees of either setting; None where the trees at hand do not tell, see ``why``.
+    why : str
+        Why there is no ``limit``; empty where there is.
+    source : {"oob", "rows given", "cross-validation"}
+        What the rows are.
+    n_rows, n_dropped : int
+        Rows compared on, and rows left out because no tree of one of the forests could be asked.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forests = (RandomForestClassifier(200, random_state=seed).fit(X, y) for seed in (0, 1))
+    >>> print(rfsize.compare(*(rfsize.tree_outputs(one, X, y, oob=True) for one in forests), metric="auc"))
+    the difference of AUC is within noise: the rows and trees do not tell which is better
+      with 200 trees: first less second ...
+      with unlimited trees: first less second ...
+      AUC 0.99... and 0.9... on 569 rows (oob)
+    """
+
+    metric: str
+    values: tuple[float, float]
+    n_trees: tuple[int, int]
+    at_hand: Difference
+    limit: Difference | None
+    why: str
+    source: str
+    n_rows: int
+    n_dropped: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        limit = None if self.limit is None else self.limit.to_dict()
+        tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
+        return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
+
+    def __str__(self) -> str:
+        first, second = self._in_digits(*self.values)
+        dropped = f"; {self.n_dropped:,} left out, which some forest had no tree for" if self.n_dropped else ""
+        return (
+            f"{self._verdict}\n"
+            f"  {self._with_all_trees}: {self._said(self.at_hand)}\n"
+            f"  with unlimited trees: {self.why if self.limit is None else self._said(self.limit)}\n"
+            f"  {self._words} {first} and {second} on {how_many(self.n_rows, 'row')} ({self.source}){dropped}"
+        )
+
+    __repr__ = __str__
+
+    def _account(self) -> Account:
+        values = self._in_digits(*self.values)
+        rows = [(self._with_all_trees, self.at_hand)]
+        rows += [] if self.limit is None else [("with unlimited trees", self.limit)]
+        cells = tuple((where, *self._in_digits(one.value, *one.interval)) for where, one in rows)
+        figures = zip(_WHICH, values, self.n_trees, strict=True)
+        return Account(
+            title="Two settings compared",
+            verdict=sentence(self._verdict),
+            cautions=(sentence(f"with unlimited trees: {self.why}"),) if self.why else (),
+            figures=tuple(Figure(f"{self._words}, {one}", value, how_many(n, "tree")) for one, value, n in figures),
+            sections=(Section("", grids=(Grid(("first less second", "difference", "from", "to"), cells),)),),
+            origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES.get(self.source, self.source)}"),),
+        )
+
+    @property
+    def _words(self) -> str:
+        return metric_in_words(self.metric)
+
+    @property
+    def _with_all_trees(self) -> str:
+        first, second = self.n_trees
+        return f"with {how_many(first, 'tree')}" + ("" if first == second else f" and {second:,}")
+
+    @property
+    def _verdict(self) -> str:
+        now, limit = self.at_hand.better, self.at_hand.better if self.limit is None else self.limit.better
+        if now == limit:
+            if now is None:
+                return (
+                    f"the difference of {self._words} is within noise: the rows and trees do not tell which is better"
+                )
+            return f"the {now} setting has the better {self._words}"
+        if now is None:
+            return f"the {limit} setting has the better {self._words} with unlimited trees; at hand it is within noise"
+        rest = "that is within noise" if limit is None else f"the {limit} has"
+        return f"the {now} setting has the better {self._words} at hand; with unlimited trees {rest}"
+
+    def _said(self, difference: Difference) -> str:
+        value, low, high = self._in_digits(difference.value, *difference.interval)
+        return f"first less second {value} (95 % interval {low} to {high})"
+
+    def _in_digits(self, *values: float) -> tuple[str, ...]:
+        """Values of the metric, with as many digits as the interval of the difference is worth."""
+        digits = decimals(self.at_hand.interval)
+        return tuple(f"{value:.{digits}f}".replace("-", "−") for value in values)
+
+
+def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:
+    """By how much one setting is better than another by a metric, on the same rows, and whether that is noise.
+
+    Train a forest by either setting, ask both about the same rows, and compare what the trees say. The settings may
+    differ in anything: parameters, columns, the framework, the number of trees.
+
+    Parameters
+    ----------
+    first, second : TreeOutputs
+        What the trees of either forest say of the same rows in the same order, with ``y``: both out of bag
+        (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
+    metric : str or scorer, optional
+        As in `oob_score`: "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and
+        "average_precision"; of regression forests "r2" (the default), "rmse" or "mae"; or a scorer of scikit-learn's.
+
+    Returns
+    -------
+    Comparison
+        The difference with the trees at hand and with infinitely many, each with a 95 % interval.
+
+    Raises
+    ------
+    FewVotesError
+        If less than 20 trees were asked about a row on average, or fewer than two rows are common to both.
+    NotAForestError
+        If the trees' scores are not known.
+    ValueError
+        If the rows are not the same (their number, ``y``, weights, groups, or where they come from); if one forest
+        classifies and the other does not; or if the metric does not fit them.
+
+    Warns
+    -----
+    TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
+        What is to be said of the rows and the training of either forest.
+
+    Notes
+    -----
+    Of a loss that is better when smaller, a forest of T trees has ``limit + c/(T + d)`` on average, so that ``limit``
+    takes from the difference what one setting has only because its forest is smaller, or is asked of fewer trees out of
+    bag. The interval is for forests of other seeds, trained on other rows asked; it takes the trees of both forests as
+    independent, and is a little too wide where the same seed gave both the same bags. It knows nothing of how the
+    settings do on training data of other sizes. Where you compare many settings, the best of them looks better than it
+    is.
+
+    References
+    ----------
+    T. G. Dietterich (1998). "Approximate statistical tests for comparing supervised classification learning
+    algorithms." Neural Computation 10(7), 1895-1923.
+
+    M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
+    Statistics 47(2), 1088-1112.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> deep, flat = (RandomForestClassifier(200, max_depth=depth, random_state=0).fit(X, y) for depth in (None, 1))
+    >>> found = rfsize.compare(*(rfsize.tree_outputs(one, X, y, oob=True) for one in (deep, flat)), metric="brier")
+    >>> found.at_hand.better, found.limit.better
+    ('first', 'first')
+    >>> found.at_hand.interval[0] < found.at_hand.value < found.at_hand.interval[1] < 0
+    True
+    """
+    pair = _of_the_same_rows(first, second)
+    if metric is None:
+        metric = "accuracy" if len(first.classes) else "r2"
+    if not weighs_rows(metric):
+        pair = [replace(one, sample_weight=None) for one in pair]
+    judges = [judge_of(metric, one) for one in pair]
+    answers = [_loss_of(metric, one) for one in pair]
+    for one, answer in zip(pair, answers, strict=True):
+        give((*answer.cautions, *one.noted, *one.cautions(of_labels=judges[0].name == "accuracy")))
+    paired, rows, predicted = _paired(pair, judges)
+    values = [value_of(judge, rows, part) for judge, part in paired.each(predicted)]
+    noise, freedom = noise_of_rows(paired, rows, predicted, _units(pair, rows))
+
+    def difference(trees: list[int | None]) -> Difference:
+        """That of forests of so many trees, None for infinitely many."""
+        known = [_at(*of) for of in zip(answers, values, trees, strict=True)]
+        value = known[0].value - known[1].value
+        sure = float(student.ppf(1.0 - TAIL, freedom)) * math.hypot(noise, known[0].noise, known[1].noise)
+        low, high = value - sure, value + sure
+        is_better = judges[0].worse * value < 0.0
+        better = None if low <= 0.0 <= high else _WHICH[0 if is_better else 1]
+        return Difference(value, (low, high), better)
+
+    why = next(
+        (lack for answer, one in zip(answers, pair, strict=True) if (lack := answer.cannot_tell(one.n_trees))), ""
+    )
+    return Comparison(
+        metric=judges[0].name,
+        values=(values[0], values[1]),
+        n_trees=(first.n_trees, second.n_trees),
+        at_hand=difference([first.n_trees, second.n_trees]),
+        limit=None if why else difference([None, None]),
+        why=why,
+        source=first.source,
+        n_rows=len(rows),
+        n_dropped=first.n_rows - len(rows),
+    )
+
+
+class _Known(NamedTuple):
+    """The metric of forests of some size, and its standard error for other seeds."""
+
+    value: float
+    noise: float
+
+
+def _at(answer: MetricAnswer, value: float, n_trees: int | None) -> _Known:
+    """The metric of forests of so many trees, or infinitely many, from that of the trees that were asked."""
+    lost, asked = answer.lost, max(1, round(answer.lost.asked))
+    if n_trees is not None and n_trees <= asked:
+        return _Known(value, lost.of_a_tree / math.sqrt(asked))
+    low, high = answer.interval(asked)
+    gained = answer.value(asked) if lost.is_significant else (low + high) / 2.0
+    left = 1.0 if n_trees is None else 1.0 - answer.value(n_trees) / (answer.value(asked) or 1.0)
+    sign = -1.0 if answer.larger_is_better else 1.0
+    of_trees = lost.of_a_tree / math.sqrt(asked)
+    return _Known(value - sign * left * gained, math.hypot(of_trees, left * (high - low) / (2.0 * _WIDE)))
+
+
+def _loss_of(metric: MetricLike, outputs: TreeOutputs) -> MetricAnswer:
+    """What a metric loses for want of trees."""
+    answer = answer_of(any_goal(metric), outputs)
+    assert isinstance(answer, MetricAnswer)
+    return answer
+
+
+class _Paired(NamedTuple):
+    """The metric of one forest less that of another, whose predictions stand side by side.
+
+    Attributes
+    ----------
+    judges : list of Metric
+        Of either forest.
+    n_outputs : int
+        Predictions of a row that are of the first.
+    """
+
+    judges: list[Metric]
+    n_outputs: int
+
+    def each(self, predicted: Floats) -> list[tuple[Metric, Floats]]:
+        """Either metric, with the predictions of its forest."""
+        parts = predicted[..., : self.n_outputs], predicted[..., self.n_outputs :]
+        return list(zip(self.judges, parts, strict=True))
+
+    def value(self, rows: Int64s, predicted: Floats) -> float:
+        """The difference on some rows."""
+        first, second = (judge.value(rows, part) for judge, part in self.each(predicted))
+        return first - second
+
+    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
+        """What each of the rows adds to the difference; None where only trying would tell."""
+        first, second = (judge.influence(rows, part) for judge, part in self.each(predicted))
+        return None if first is None or second is None else first - second
+
+
+def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
+    """The difference, the rows that both forests were asked about, and what these predict side by side."""
+    found, is_asked = [], []
+    for one, judge in zip(pair, judges, strict=True):
+        assert one.scores is not None
+        at = np.full(one.n_rows, -1)
+        at[np.arange(one.n_rows)[one.scored]] = np.where(one.scores.asked > 0, np.arange(len(one.scores)), -1)
+        is_asked.append(at)
+        found.append((one.scores.mean, predictions_for(one, judge)))
+    rows = np.flatnonzero((is_asked[0] >= 0) & (is_asked[1] >= 0))
+    if len(rows) < 2:
+        raise FewVotesError(
+            f"{how_many(len(rows), 'row')} of {pair[0].n_rows:,} were asked about trees of both forests, which tells "
+            "nothing of their difference: train more trees, or give rows that neither forest was trained on"
+        )
+    first, second = (predicted(mean[at[rows]]) for (mean, predicted), at in zip(found, is_asked, strict=True))
+    return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
+
+
+def _units(pair: list[TreeOutputs], rows: Int64s) -> Int64s:
+    """Numbers of the groups that the rows belong to, each its own where there are none."""
+    units = next((one.groups.units for one in pair if one.groups.units is not None), None)
+    return rows if units is None else units[rows]
+
+
+def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[TreeOutputs]:
+    """Both; ``ValueError`` where they are not outputs on the same rows, as far as these are known."""
+    pair = [first, second]
+    for name, one in zip(_WHICH, pair, strict=True):
+        if not isinstance(one, TreeOutputs):
+            raise ValueError(
+                f"the {name} is a {type(one).__name__}: give what rfsize.tree_outputs(model, X, y, oob=True) returns"
+            )
+        if one.y is None:
+            raise ValueError(
+                f"the {name} outputs have no y: a metric needs the truth of the rows, give it to tree_outputs"
+            )
+    for what, (one, other) in _told_of_rows(first, second).items():
+        if one != other:
+            raise ValueError(
+                f"the forests must be asked about the same rows in the same way, and {what} is {one} of the first and "
+                f"{other} of the second: ask both about one X and y"
+            )
+    truths = [_truth(one) for one in pair]
+    differ = np.flatnonzero(truths[0] != truths[1])
+    if len(differ):
+        row = int(differ[0])
+        found, other_found = (np.asarray(one.y)[row] for one in pair)
+        raise ValueError(
+            f"the forests must be asked about the same rows in the same order, and y differs on {len(differ):,} of "
+            f"{first.n_rows:,}: row {row} has {found} in the first and {other_found} in the second"
+        )
+    beside: dict[str, list[Any]] = {
+        "sample_weight": [one.sample_weight for one in pair],
+        "groups": [one.groups.units for one in pair],
+    }
+    for name, (weights_or_units, others) in beside.items():
+        if (weights_or_units is None) != (others is None) or not np.array_equal(weights_or_units, others):
+            raise ValueError(f"{name} of the first outputs is not that of the second: ask both forests with the same")
+    return pair
+
+
+def _told_of_rows(first: TreeOutputs, second: TreeOutputs) -> dict[str, tuple[Any, Any]]:
+    """What must be the same of both outputs."""
+    return {
+        "their source": (first.source, second.source),
+        "the number of rows": (first.n_rows, second.n_rows),
+        "the number of classes": (len(first.classes), len(second.classes)),
+    }
+
+
+def _truth(outputs: TreeOutputs) -> Any:
+    """The truth as numbers of classes, by whatever labels a model knows them, or as it is."""
+    y = outputs.y
+    assert y is not None
+    return class_indices(outputs.classes, y, outputs.n_rows) if len(outputs.classes) else y
