@@ -6,7 +6,7 @@ import math
 
 from rfsize.reporting.words import sentence
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.sizing.words import from_to, in_words
+from rfsize.sizing.words import from_to, in_words, roughly
 from rfsize.utils.words import how_many, in_percent
 
 
@@ -24,7 +24,7 @@ def lines(report: SizedForest) -> str:
         first, rest = how_many_are_enough(report), [] if is_whole(report) else [report._answer.said(report.n_kept)]
     else:
         first, rest = how_many_are_needed(report), [what_now(report)]
-    rest += [*said, *_beside(report), *remarks(report), origin(report)]
+    rest += [*said, *_beside(report, said), *remarks(report), origin(report)]
     return "\n  ".join([first, *rest])
 
 
@@ -77,13 +77,12 @@ def how_many_are_needed(report: SizedForest) -> str:
         return f"{trees} {are} not enough"
     if report.n_trees <= report.available:
         sure = f"{100.0 * float(report.goal.confidence or 0.0):g} %"
-        return f"{trees} may not be enough: it takes up to {in_words(report._wanted)} to be {sure} sure"
+        return f"{trees} may not be enough: up to {in_words(report._wanted)} are needed to be {sure} sure"
     if report._answer.is_bound:
         return f"{trees} {are} {report._likely}not enough: up to {in_words(report.n_trees)} may be needed"
-    return (
-        f"{trees} {are} {report._likely}not enough: about {in_words(report.n_trees)} are needed (95 % interval "
-        f"{from_to(report.interval)})"
-    )
+    low, high = map(roughly, report.interval)
+    needed = f"about {in_words(roughly(report.n_trees))} are needed (95 % interval {from_to((low, high))})"
+    return f"{trees} {are} {report._likely}not enough: {needed}"
 
 
 def what_now(report: SizedForest) -> str:
@@ -91,23 +90,26 @@ def what_now(report: SizedForest) -> str:
     if report._cannot_tell is not None:
         return f"{report._cannot_tell}. No tree is dropped"
     reached = report._answer.said(report.available)
-    aim = f"for {report.goal.level_in_words} train more trees, or ask for {report.goal.easier}"
+    aim = f"for {report.goal.level_in_words}, train more trees or ask for {report.goal.easier}"
     if report.goal.confidence not in (None, 0.5):
         aim += " or a lower confidence"
     if math.isinf(report.n_trees):
-        return f"{report._answer.why_infinite()}. Of {report.available:,} trees {reached}; {aim}"
+        return f"{report._answer.why_infinite()}. With {how_many(report.available, 'tree')} {reached}; {aim}"
     return f"{reached}; {aim}"
 
 
-def _beside(report: SizedForest) -> list[str]:
-    """What the forest loses of anything else."""
+def _beside(report: SizedForest, said: list[str]) -> list[str]:
+    """What the forest loses of anything else, but what a warning has just said."""
     others = [report._answer_to(name) for name in report._beside]
-    said = ", ".join(other.in_short(report.n_kept) for other in others)
-    return [f"against {others[0].against}: {said}"] if others else []
+    losses = [other.in_short(report.n_kept) for other in others]
+    unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in said))
+    return [f"against {others[0].against}: {unsaid}"] if unsaid else []
 
 
 def remarks(report: SizedForest) -> list[str]:
-    """What you should know beside T*."""
+    """What you should know beside T*; of trees that cannot tell it, nothing more."""
+    if report._cannot_tell is not None:
+        return _of_groups(report)
     return [*(f"note: {note}" for note in [*report._answer.notes(), *_of_first_trees(report)]), *_of_groups(report)]
 
 
@@ -117,21 +119,21 @@ def _of_first_trees(report: SizedForest) -> list[str]:
     if not report.enough or kept > report._fewest_alike:
         return []
     alike = f"labels of all {report.available:,} trees grown on {report.goal.level_in_words} of rows"
-    return [f"the first {kept:,} trees are kept, since fewer would not give the {alike}, by what changed in growing"]
+    return [f"the first {kept:,} trees are kept: fewer would not give the {alike}"]
 
 
 def _of_groups(report: SizedForest) -> list[str]:
     """Which rows belong together."""
     if report.groups == "given":
-        return ["by groups: no tree votes on a row of a group that it saw"]
+        return ["by groups: no tree votes on a row of a group that it was trained on"]
     if report.groups == "unknown":
-        return ["copies of rows were not looked for: the training data hold no rows that can be read"]
+        return ["copies of rows were not looked for: the training data cannot be read row by row"]
     if not report.copied:
         return []
     copied = f"{in_percent(max(report.copied, 0.0001))} of the rows have a copy"
     if report.groups == "copies":
-        return [f"{copied}: each counts once, and no tree that saw a copy votes on it"]
-    return [f"{copied}, and count as rows of their own"]
+        return [f"{copied}: copies count as one row, and no tree votes on a row whose copy it was trained on"]
+    return [f"{copied}, which counts as a row of its own"]
 
 
 def origin(report: SizedForest) -> str:
@@ -139,9 +141,9 @@ def origin(report: SizedForest) -> str:
     answer = report._answer
     rows = f"{answer.n_rows:,} {'out-of-bag ' if report.source == 'oob' else ''}row{'' if answer.n_rows == 1 else 's'}"
     if report.source != "oob":
-        rows += " given" if report.source == "rows given" else f" ({report.source})"
+        rows += " given" if report.source == "rows given" else f" in {report.source}"
     votes = "vote" if report.goal.of_votes else "tree"
     dropped = (
-        f"; {how_many(answer.n_dropped, 'row')} left out, which too few trees may judge" if answer.n_dropped else ""
+        f"; {how_many(answer.n_dropped, 'row')} left out, with too few trees to judge them" if answer.n_dropped else ""
     )
     return f"from {rows}, {how_many(round(answer.votes_per_row), votes)} each{dropped}"

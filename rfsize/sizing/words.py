@@ -44,6 +44,13 @@ def in_words(size: int | float) -> str:
     return f"{size:,}" if math.isfinite(size) else "inf"
 
 
+def roughly(size: int | float) -> int | float:
+    """A size to three digits, which is all that is known of a forest far larger than the one at hand."""
+    if not math.isfinite(size):
+        return size
+    return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
+
+
 def from_to(interval: tuple[int | float, int | float]) -> str:
     """An interval of sizes, such as "19 to 45" or "190 or more"."""
     low, high = interval

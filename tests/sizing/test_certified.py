@@ -188,7 +188,7 @@ def test_what_a_report_says(trees: RandomForestClassifier) -> None:
     assert "at least 97 % of rows like these get the label of all your trees" in text  # and not the bound seen
     assert "14,000 rows like these would certify about" in text
     expected = rfsize.size(trees, X2[REST], alpha=0.97)
-    assert f"T*(0.97) = {expected.n_trees:,}" in text
+    assert f"a new forest needs {expected.n_trees:,} trees" in text
     told = json.loads(json.dumps(report.to_dict()))
     assert told["certificate"]["bound"] == known.bound
     assert (told["target"], told["confidence"], told["limit_n_trees"]) == ("forest", 0.95, expected.n_trees)
@@ -411,7 +411,7 @@ def test_numbers_of_numpy_are_written_as_those_of_python(trees: RandomForestClas
 
 def test_votes_that_predict_does_not_go_by_are_named(trees: RandomForestClassifier) -> None:
     by_votes, own = (rfsize.size(trees, X2[REST], target="forest", alpha=0.9, **given) for given in (HARD, {}))
-    assert "these are labels by majority vote" in str(by_votes)
+    assert "labels by majority vote" in str(by_votes)
     assert "majority vote" not in str(own)
 
 
@@ -419,4 +419,4 @@ def test_what_a_ranking_suffers_names_a_call_that_is_not_refused(trees: RandomFo
     report = rfsize.size(trees, X2[REST], Y2[REST], target="forest", alpha=0.6)
     suffers = [one.text for one in report.warnings if "AUC" in one.text]
     assert suffers
-    assert suffers[0].endswith("without target='forest'")
+    assert suffers[0].endswith("target='limit'")

@@ -151,15 +151,15 @@ def test_what_it_says() -> None:
     votes = two_classes(np.repeat([5, 38, 70], [970, 10, 20]), 101, classes=["stays", "leaves"])
     report = rfsize.size(votes, average="macro", alpha=0.95, method="plugin")
     assert headline(report).startswith(f"T*(0.95, macro) = {report.n_trees} (")
-    assert "of labels of each class, averaged over the classes, equal those" in str(report)
-    assert "few rows are given these classes, and tell little of them: leaves (20)" in str(report)
+    assert "of an unlimited forest, averaged over the classes" in str(report)
+    assert "little is known of them: leaves (20)" in str(report)
     values = json.loads(json.dumps(report.to_dict()))
     assert values["average"] == "macro"
     assert values["label_shares"] == {"stays": 0.98, "leaves": 0.02}
     assert values["loss"]["by_class"] == pytest.approx(report._answer.by_class(report.n_kept))
     micro = rfsize.size(votes, alpha=0.95, method="plugin")
     assert "few rows" not in str(micro)
-    assert "size labels of rare classes by average='macro'" in str(micro)
+    assert "size them by average='macro'" in str(micro)
     few = rfsize.size(votes, average="macro", alpha=0.9999, method="plugin")
     assert "averaged over the classes, equal those of an unlimited forest; for 99.99 % train more" in finding(few)
 

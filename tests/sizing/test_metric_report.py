@@ -279,7 +279,7 @@ def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     model = train_lightgbm(X, y, 24, num_leaves=127, min_data_in_leaf=2, feature_fraction=0.1)
     report = rfsize.size(model, fresh, fresh_y, metric="auc", tolerance=0.001)
     assert report.reason is not None
-    assert "does not yet fall as 1/T" in report.reason
+    assert "gains too much from each further tree" in report.reason
     assert math.isinf(report.n_trees)
     assert math.isinf(report.size_at(0.5))
     assert math.isinf(report.upper(0.8))
@@ -435,7 +435,7 @@ def test_truncate_keeps_the_size(forests: dict[str, Any], data: Data, fresh_y: n
         report = rfsize.size(model, data.fresh, fresh_y, **of)
         small = rfsize.truncate(model, data.fresh, fresh_y, **of)
         assert adapter_for(small).n_trees == report.n_trees < 61
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="for 1e-06 train more trees"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="for 1e-06, train more trees"):
         rfsize.truncate(forests["LightGBM"], data.fresh, fresh_y, metric="auc", tolerance=1e-6)
 
 
@@ -452,7 +452,7 @@ def test_report(tmp_path: Path, lgb_booster: Any, data: Data, fresh_y: np.ndarra
         assert values["loss"]["spread"] == report.loss_at(report.n_kept).spread > 0.0
         assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
         assert report.loss_at(report.n_trees).value <= tolerance
-        assert f"log loss {report._answer.now:.4g}" in str(report) == repr(report)
+        assert f"all trees reach {report._answer.now:.4g}" in str(report) == repr(report)
         assert ("not enough" in str(report)) != report.enough
         assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
         axes = report.plot()

@@ -52,7 +52,7 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     share = report._answer.label_shares[1]
     assert changing.text.startswith(f"class 1 ({100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
     lost = report.loss_at(report.n_kept, "brier").value
-    assert probabilities.text.startswith(f"probabilities suffer: Brier score +{lost:.2g}, of ")
+    assert probabilities.text.startswith(f"probabilities suffer: Brier score +{lost:.2g} (all trees: ")
     assert ranking.text.startswith("ranking suffers: AUC −")
 
     lines = str(report).splitlines()
@@ -77,7 +77,7 @@ def test_a_ranking_of_which_no_more_than_a_bound_is_known_is_named_too() -> None
     lost, measured = report.loss_at(kept, "auc").value, float(known.loss(kept, 0.05))
     assert not known.is_significant
     assert 0.05 < measured < lost
-    said = f"ranking suffers: AUC −{measured:.2g} to −{lost:.2g} with {kept} tree"
+    said = f"ranking suffers: AUC −{measured:.2g} to −{lost:.2g}; size it by"
     assert report.warnings[2].text.startswith(said)
     with pytest.warns(rfsize.exceptions.LabelsOnlyWarning, match=said):
         rfsize.truncate(model, X, y, oob=True, alpha=0.98)
@@ -94,7 +94,7 @@ def test_a_ranking_that_may_suffer_is_said_to() -> None:
     assert not known.is_significant
     assert float(known.loss(kept, 0.05)) < 0.005
     assert lost > 0.01
-    said = f"ranking may suffer: AUC −{lost:.2g} at most with {kept} trees; size it by"
+    said = f"ranking may suffer: AUC −{lost:.2g} at most; size it by"
     assert sum(one.text.startswith(said) for one in report.warnings) == 1
 
 

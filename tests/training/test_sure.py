@@ -89,7 +89,7 @@ def test_half_sure_is_the_estimate_itself(framework: str, data: Data) -> None:
         (
             {"metric": "probabilities", "tolerance": 0.06},
             lambda report, n_trees: f"{report.loss_at(n_trees).value:.2g}",
-            "probabilities are within {told} of an unlimited forest's, on 95 % of rows",
+            "95 % of probabilities are within {told} of an unlimited forest's",
         ),
         (
             {"metric": "auc", "tolerance": 0.008},
@@ -119,7 +119,7 @@ def test_a_report_says_what_was_grown_and_what_of_it_is_enough(by: Any, of_all: 
 
 def test_what_would_be_unsure_is_warned_of(data: Data) -> None:
     """The trees allowed are T*, but fewer than it takes to be sure."""
-    unsure = r"the 100 trees grown may not be enough: it takes up to [\d,]+ to be 99 % sure"
+    unsure = r"the 100 trees grown may not be enough: up to [\d,]+ are needed to be 99 % sure"
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match=unsure):
         booster, report = rfsize.grow(LIGHTGBM, lgb.Dataset(data.X, data.y), alpha=0.97, confidence=0.99, max_trees=100)
     assert report.n_trees <= 100 < report._wanted

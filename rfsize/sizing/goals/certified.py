@@ -117,7 +117,7 @@ class CertifiedGoal(GoalOnRows):
             return "the label that most of your trees vote for"
         if self.of_labels:
             return "the label of all your trees"
-        return f"{self.metric} within {self.tolerance:.4g} of all your trees'"
+        return f"{self.metric} within {self.tolerance:.4g} of those of all your trees"
 
     @property
     def axis(self) -> str:
@@ -306,11 +306,10 @@ class CertifiedAnswer(Answer):
     def _of_an_unlimited_forest(self) -> list[str]:
         if self._limit is None or math.isinf(self._limit.n_trees):
             return []
-        of = self._limit.goal.title
         interval = from_to((self._limit.quantile(TAIL), self._limit.quantile(1.0 - TAIL)))
         return [
-            f"{of} = {in_words(self._limit.n_trees)} ({interval}) answers another question: how many trees a new "
-            "forest needs to predict as an unlimited one does, on average over forests"
+            f"a new forest needs {in_words(self._limit.n_trees)} trees ({interval}) to predict like an unlimited "
+            f"forest, on average over forests: {self._limit.goal.title}"
         ]
 
     def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
@@ -319,10 +318,10 @@ class CertifiedAnswer(Answer):
         rows, changing = self._first.rows, []
         shares = dict(zip(self._classes, (rows / rows.sum()).tolist(), strict=True))
         if self.goal.average == "micro":
-            how = f"differ from those of all trees, with {how_many(n_trees, 'tree')}"
+            how = "differ from those of all trees"
             changing = changing_classes(self.by_class(n_trees), shares, self.goal.level, how)
         # What they advise is not certified.
-        return [*changing, *(f"{harm}, without target='forest'" for harm in harms(shares, n_trees, others))]
+        return [*changing, *(f"{harm} and target='limit'" for harm in harms(shares, n_trees, others))]
 
     def to_dict(self) -> dict[str, Any]:
         limit = None if self._limit is None else self._limit.n_trees

@@ -129,7 +129,7 @@ class DeviationAnswer(Answer):
         return low, high
 
     def said(self, n_trees: int) -> str:
-        return f"{self.goal.name} are within {self.value(n_trees):.2g} of an unlimited forest's, on 95 % of rows"
+        return f"95 % of {self.goal.name} are within {self.value(n_trees):.2g} of an unlimited forest's"
 
     def in_short(self, n_trees: int) -> str:
         return f"{self.goal.name} ±{self.value(n_trees):.2g}"

@@ -89,8 +89,8 @@ class LabelGoal(GoalOnRows):
 
     @property
     def of_rows(self) -> str:
-        """What the share is a share of."""
-        return "" if self.average == "micro" else " of each class, averaged over the classes,"
+        """What the share is averaged over, where that is not the rows."""
+        return "" if self.average == "micro" else ", averaged over the classes"
 
     @property
     def aim(self) -> str:
@@ -267,27 +267,27 @@ class LabelAnswer(Answer):
 
     def said(self, n_trees: int) -> str:
         equal = in_percent(1.0 - self.value(n_trees))
-        return f"{equal} of labels{self.goal.of_rows} equal those of an unlimited forest"
+        return f"{equal} of labels equal those of an unlimited forest{self.goal.of_rows}"
 
     def in_short(self, n_trees: int) -> str:
         return f"{in_percent(self.value(n_trees))} of labels change"
 
     def why_infinite(self) -> str:
         alpha = in_percent(self.goal.alpha)
-        return f"no forest size reaches {alpha} by this estimate: {self.estimate.why_infinite(self.goal.alpha)}"
+        return f"no number of trees reaches {alpha} by this estimate: {self.estimate.why_infinite(self.goal.alpha)}"
 
     def notes(self) -> list[str]:
         notes = [] if self.estimate.caveat is None else [self.estimate.caveat]
         low, high = self.quantile(TAIL), self.quantile(1.0 - TAIL)
         if high > _WIDE * max(low, _FEW_TREES):
-            notes.append("the interval is wide: more rows, or more votes on each, narrow it")
+            notes.append("the interval is wide: more rows or more trees narrow it")
         small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
         if self.goal.average == "macro" and small:
             few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
-            notes.append(f"few rows are given these classes, and tell little of them: {few}")
+            notes.append(f"few rows get these classes, so that little is known of them: {few}")
         elif len(self.classes) == 2:
             notes += [
-                f"class {printable(of)} is given to {how_many(rows, 'row')} only: the interval may be too narrow"
+                f"class {printable(of)} has only {how_many(rows, 'row')}: the interval may be too narrow"
                 for of, rows in small.items()
             ]
         if self.predict_obeys not in (None, self.goal.voting):
@@ -301,16 +301,15 @@ class LabelAnswer(Answer):
     def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
         changing = []
         if self.goal.average == "micro":
-            by_class, how = self.by_class(n_trees), f"still change, with {how_many(n_trees, 'tree')}"
-            changing = changing_classes(by_class, self.label_shares, self.goal.level, how)
+            changing = changing_classes(self.by_class(n_trees), self.label_shares, self.goal.level, "still change")
         return [*changing, *self._unlabelled_classes(), *harms(self.label_shares, n_trees, others)]
 
     def _unlabelled_classes(self) -> list[str]:
         """Classes that get far fewer labels than their mean probability tells of; none where that is not known."""
         expected = self._probabilities or []
         return [
-            f"class {printable(name)} gets {in_percent(given)} of the labels; its mean probability is "
-            f"{in_percent(mean)}: size its probabilities by metric='probabilities', tolerance=0.01"
+            f"class {printable(name)} gets {in_percent(given)} of the labels, and its mean probability is "
+            f"{in_percent(mean)}; size its probabilities by metric='probabilities', tolerance=0.01"
             for (name, given), mean in zip(self.label_shares.items(), expected, strict=False)
             if _LABELS * given < mean
         ]
@@ -353,7 +352,7 @@ class LabelAnswer(Answer):
 
 def own_predict(voting: str, predict_obeys: str) -> str:
     """What to say of labels by another rule of voting than the model's own."""
-    return f"these are labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_obeys]}"
+    return f"this report is about labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_obeys]}"
 
 
 def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level: float, how: str) -> list[str]:
@@ -366,8 +365,8 @@ def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level:
         f"class {printable(of)} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels"
         for of in suffer[:_NAMED]
     )
-    more = "" if len(suffer) <= _NAMED else f"; so it is with {len(suffer) - _NAMED} more"
-    return [f"{named}{more} {how}; size labels of rare classes by average='macro'"]
+    more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
+    return [f"{named} {how}{more}; size them by average='macro'"]
 
 
 def harms(shares: dict[Any, float], n_trees: int, others: Callable[[], Iterable[Answer]]) -> Iterator[str]:

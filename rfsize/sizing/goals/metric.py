@@ -28,7 +28,6 @@ from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 # Rows of some kind must be known to quarters of the trees, all of them, to tell what a metric loses by fewer.
 _FEWEST_VOTES = 40
@@ -182,7 +181,7 @@ class MetricAnswer(Answer):
     def said(self, n_trees: int) -> str:
         value, (low, high), *_ = self.loss(n_trees)
         worse = f"{'' if self.lost.is_significant else 'at most '}{value:.2g} worse than an unlimited forest's"
-        return f"{self._words} {self.now:.4g}, expected to be {worse} ({low:.2g} to {high:.2g})"
+        return f"{self._words} is expected to be {worse} ({low:.2g} to {high:.2g}); all trees reach {self.now:.4g}"
 
     def in_short(self, n_trees: int) -> str:
         value = self.value(n_trees)
@@ -196,22 +195,22 @@ class MetricAnswer(Answer):
         enough = available * self.lost.enough_to_tell
         unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
         return (
-            f"the {self._words} gains so much by more trees that its loss does not yet fall as 1/T: train at "
-            f"least {int(math.ceil(enough / unit) * unit):,} trees to tell"
+            f"the {self._words} still gains too much from each further tree to say where that ends: train at least "
+            f"{int(math.ceil(enough / unit) * unit):,} trees"
         )
 
     def notes(self) -> list[str]:
         found = []
         if not self.lost.is_significant:
             found.append(
-                f"halves of the trees lose too little {self._words} to be told from nothing, so that the size is "
-                "what the largest loss that the rows allow would take (95 %): more rows may make it smaller"
+                f"half of the trees lose too little {self._words} to measure, so this size is an upper bound (95 %); "
+                "more rows may lower it"
             )
         if self.lost.few is not None:
             rows = "1 row is" if self.lost.few == 1 else f"{self.lost.few} rows are"
             found.append(
-                f"only {rows} outside the largest class: they may miss what a smaller forest gets wrong, so that it "
-                f"may lose more {self._words} than this report says. Give at least {FEW_ROWS} rows outside that class"
+                f"only {rows} outside the largest class, so a smaller forest may lose more {self._words} than this "
+                f"report says: give at least {FEW_ROWS} such rows"
             )
         return found
 
@@ -224,12 +223,11 @@ class MetricAnswer(Answer):
             return None
         surely, by_how_much = lost
         advice = f"metric='{name}', tolerance={_TOLERANCE[name]}"
-        trees, suffer = how_many(n_trees, "tree"), "suffer" if surely else "may suffer"
+        suffer = "suffer" if surely else "may suffer"
         if is_ranking:
             suffers = "suffers" if surely else suffer
-            return f"ranking {suffers}: {self._words} {by_how_much} with {trees}; size it by {advice}"
-        said = f"{self._words} {by_how_much}, of {self.now:.3g}, with {trees}"
-        return f"probabilities {suffer}: {said}; size them by {advice}"
+            return f"ranking {suffers}: {self._words} {by_how_much}; size it by {advice}"
+        return f"probabilities {suffer}: {self._words} {by_how_much} (all trees: {self.now:.3g}); size them by {advice}"
 
     def _too_much(self, n_trees: int, most: float) -> tuple[bool, str] | None:
         """Whether so few trees surely lose more than ``most``, and how much in words; None where they do not.
