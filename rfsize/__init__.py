@@ -12,6 +12,7 @@ from rfsize.importance.api import oob_importance
 from rfsize.importance.importances import Importances
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.mean import CompiledMean
 from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.comparing import Comparison, compare
@@ -32,6 +33,7 @@ __version__ = version("rfsize")
 __all__ = [
     "Comparison",
     "CompiledForest",
+    "CompiledMean",
     "FractionSearch",
     "Importances",
     "OobScore",

@@ -46,6 +46,7 @@ GROUPS = {
         "compile": (),
         "load": (),
         "CompiledForest": ("classes", "n_trees", "predict", "predict_labels", "predict_proba", "save", "to_c"),
+        "CompiledMean": ("forests", "classes", "n_trees", "predict", "predict_labels", "predict_proba", "save"),
         "StopTable": ("certificate", "build", "calibrate", "lossless", "apply", "plot", "to_html", "save", "load"),
     },
     "Dask and Spark": dict.fromkeys(

@@ -60,6 +60,9 @@ class LightGbm(Integration):
         one_sum = {"deterministic": True, "force_col_wise": True}
         return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
 
+    def several_in(self, model: Any) -> list[Any] | None:
+        return list(model.boosters) if isinstance(model, lgb.CVBooster) else None
+
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 

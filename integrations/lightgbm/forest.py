@@ -182,7 +182,9 @@ def _are_alike(trees: list[str], others: list[str]) -> bool:
 def booster_of(model: Any) -> lgb.Booster:
     """What holds the trees of a model; raises `NotAForestError` where it is none."""
     if isinstance(model, lgb.CVBooster):
-        raise NotAForestError("a CVBooster holds several forests; size each of cvbooster.boosters alone")
+        raise NotAForestError(
+            "a CVBooster holds several forests; size each of cvbooster.boosters alone. rfsize.compile takes all of them"
+        )
     if isinstance(model, lgb.Booster):
         return model
     if isinstance(model, lgb.LGBMModel):

@@ -99,6 +99,10 @@ class Integration(ABC):
         """
         return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
 
+    def several_in(self, model: Any) -> list[Any] | None:
+        """The models that one object keeps side by side, such as those of folds; None where it is a model itself."""
+        return None
+
     # Training
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:

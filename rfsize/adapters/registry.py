@@ -177,3 +177,11 @@ def weighted_adapter_for(model: Any) -> Adapter | None:
     """The adapter of an ensemble whose members have weights, which can be compiled, not sized; None for any other."""
     integration = integration_of(model)
     return None if integration is None else integration.weighted(model)
+
+
+def several_in(model: Any) -> list[Any] | None:
+    """The models of a list, or of what a framework keeps the models of several folds in; None of any other model."""
+    if isinstance(model, (list, tuple)):
+        return list(model)
+    integration = integration_of(model)
+    return None if integration is None else integration.several_in(model)

@@ -15,6 +15,7 @@ from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.mean import CompiledMean
 from rfsize.stopping.page import PROMISES
 from rfsize.stopping.table import StopTable
 from rfsize.utils.words import how_many, in_percent
@@ -103,6 +104,11 @@ def _forest(options: argparse.Namespace) -> CompiledForest:
     of_labels = {} if options.voting == "auto" else given(options, "voting")
     if loaded is None:
         fast = load(options.forest, **n_jobs)
+        if isinstance(fast, CompiledMean):
+            raise ValueError(
+                f"{options.forest} holds the mean of several forests, which is asked in Python: "
+                "rfsize.load(path).predict(X)"
+            )
         if of_labels and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **of_labels, **n_jobs)
     else:

@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from rfsize.adapters.base import Adapter, shrinking_of
-from rfsize.adapters.registry import adapter_for, weighted_adapter_for
+from rfsize.adapters.registry import adapter_for, several_in, weighted_adapter_for
 from rfsize.exceptions import ForestFileError
 from rfsize.inference.compiled import CompiledForest
-from rfsize.inference.file import load_forest
+from rfsize.inference.file import holds_several, load_forest, load_forests
+from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import checked_table
 from rfsize.stopping.table import StopTable
 from rfsize.utils.validation import choice
 from rfsize.utils.warn import give
 from rfsize.walking.layout import Forest
+
+
+@overload
+def compile(
+    model: list[Any] | tuple[Any, ...],
+    table: None = None,
+    *,
+    voting: Literal["auto"] = "auto",
+    threshold: float | None = None,
+    n_jobs: int = -1,
+    missing: float | None = None,
+) -> CompiledMean: ...
+
+
+@overload
+def compile(
+    model: Any,
+    table: StopTable | None = None,
+    *,
+    voting: Literal["auto", "soft", "hard"] = "auto",
+    threshold: float | None = None,
+    n_jobs: int = -1,
+    missing: float | None = None,
+) -> CompiledForest: ...
 
 
 def compile(
@@ -25,7 +50,7 @@ def compile(
     threshold: float | None = None,
     n_jobs: int = -1,
     missing: float | None = None,
-) -> CompiledForest:
+) -> CompiledForest | CompiledMean:
     """A forest that predicts what the model's own ``predict`` does, many times faster.
 
     Labels ask trees until those left can no longer change them; probabilities and numbers ask all trees. With a table,
@@ -37,7 +62,9 @@ def compile(
     ----------
     model : booster or estimator
         A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
-        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given.
+        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given. Or a
+        list of such models, of the same classes and as many features, or a ``lightgbm.CVBooster``: what is compiled
+        then predicts the mean of their predictions.
     table : StopTable, optional
         For as many trees and classes as the forest has: of labels, by averaged scores (`StopTable.calibrate`) or by
         votes (`StopTable.build`); of probabilities; or of a regression's scores. Printing the compiled forest says
@@ -56,8 +83,9 @@ def compile(
 
     Returns
     -------
-    CompiledForest
-        Independent of the framework; `CompiledForest.save` writes it to one file.
+    CompiledForest or CompiledMean
+        Independent of the framework; `CompiledForest.save` writes it to one file, and `CompiledMean.save` all forests
+        of a list.
 
     Raises
     ------
@@ -65,7 +93,7 @@ def compile(
         If the model is not a forest of independent trees, or cannot be compiled.
     ValueError
         If the table is for other trees, classes, labels above another threshold, or another way of voting; or an option
-        has no effect on the forest.
+        has no effect on the forest; or models of a list have no mean.
 
     Examples
     --------
@@ -97,8 +125,18 @@ def compile(
     >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
     >>> bool(asked.mean() < 20)
     True
+
+    The boosters of a cross-validation, or models of folds of your own, predict their mean:
+
+    >>> folds = lgb.cv(params, lgb.Dataset(X, y), 50, nfold=5, return_cvbooster=True)["cvbooster"]
+    >>> bool((rfsize.compile(folds).predict(X) == sum(folds.predict(X)) / 5).all())
+    True
     """
     choice("voting", voting, ("auto", "soft", "hard"))
+    several = several_in(model)
+    if several is not None:
+        _refuse_of_several(table, voting)
+        return CompiledMean([compile(one, threshold=threshold, n_jobs=n_jobs, missing=missing) for one in several])
     whole = weighted_adapter_for(model) or model
     adapter = adapter_for(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
     if adapter.holder is not None and table is None and voting == "auto" and threshold is None:
@@ -107,6 +145,20 @@ def compile(
     at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
     give(shrinking_of(adapter))
     return CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
+
+
+def _refuse_of_several(table: StopTable | None, voting: str) -> None:
+    """``ValueError`` where something is asked of a mean that only one forest can do."""
+    if table is not None:
+        raise ValueError(
+            "a stop table is for the trees of one forest, and the mean of several asks all trees of each: leave table "
+            "out, or compile one model with it"
+        )
+    if voting != "auto":
+        raise ValueError(
+            f"voting={voting!r} decides labels of one forest, and the mean of several goes by their probabilities: "
+            "leave voting out"
+        )
 
 
 def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
@@ -129,8 +181,8 @@ def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | 
     return adapter.checked_threshold(threshold)
 
 
-def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
-    """Read what `CompiledForest.save` wrote; neither LightGBM nor XGBoost need be installed.
+def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean:
+    """Read what `CompiledForest.save` or `CompiledMean.save` wrote; neither LightGBM nor XGBoost need be installed.
 
     Parameters
     ----------
@@ -141,7 +193,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
 
     Returns
     -------
-    CompiledForest
+    CompiledForest or CompiledMean
         Predicts as the one saved.
 
     Raises
@@ -162,8 +214,11 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest:
     >>> rfsize.load("forest.npz")
     CompiledForest(50 scikit-learn trees, 3 classes; predict gives labels, by averaged scores; no stop table)
     """
-    forest, table, voting = load_forest(Path(path))
+    path = Path(path)
+    several = holds_several(path)
+    saved = load_forests(path) if several else [load_forest(path)]
     try:
-        return CompiledForest(forest, table, voting=voting, n_jobs=n_jobs)
+        forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
+        return CompiledMean(forests) if several else forests[0]
     except ValueError as error:
         raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

@@ -24,7 +24,8 @@ from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
-_LABELS = ("labels", "class numbers")  # among what `predict` may give
+LABELS = ("labels", "class numbers")
+"""Among what `predict` may give."""
 
 
 class CompiledForest:
@@ -92,7 +93,7 @@ class CompiledForest:
             return f"predict gives {gives}"
         by = "averaged scores" if self.voting == "soft" else "majority vote"
         above = "" if self.forest.threshold == 0.5 else f" above {self.forest.threshold:g}"
-        labels = "" if gives in _LABELS else "predict_labels "
+        labels = "" if gives in LABELS else "predict_labels "
         return f"predict gives {gives}, {labels}by {by}{above}"
 
     @property
@@ -102,7 +103,7 @@ class CompiledForest:
             return "no stop table"
         of_labels = self.table.metric == "labels"
         own = "predict_labels" if of_labels else "predict_proba"
-        acts = ["predict"] if (self.forest.predict_gives in _LABELS) == of_labels else []
+        acts = ["predict"] if (self.forest.predict_gives in LABELS) == of_labels else []
         return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"
 
     @overload
@@ -153,7 +154,7 @@ class CompiledForest:
         True
         """
         forest = self.forest
-        if forest.predict_gives in _LABELS:
+        if forest.predict_gives in LABELS:
             index, asked = self._answers.labels(X)
             found = self.classes[index] if forest.predict_gives == "labels" else index.astype(forest.precision)
         else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest, Nodes
 
 _ROUNDING = 1e-9  # of shares that sum to 1
+MOST_FORESTS = 10_000  # of one file
 _SUMS = 4.0  # sums of scores, and what a link multiplies them by, stay so many times below the largest number
 
 _TREES: dict[str, tuple[Any, ...]] = {
@@ -68,8 +70,17 @@ _FILE = Archive(
 )
 
 
+Saved = tuple[Forest, StopTable | None, str]
+"""A forest, its table, and what labels go by."""
+
+
 def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
     """Write the file whole, or not at all."""
+    _FILE.write(path, *_written(forest, table, voting))
+
+
+def _written(forest: Forest, table: StopTable | None, voting: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The text and the arrays of a file."""
     classes = forest.classes
     if classes.dtype.kind == "O" and all(isinstance(label, str) and not label.endswith("\0") for label in classes):
         classes = classes.astype(np.str_)
@@ -92,11 +103,55 @@ def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str
     }
     arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
     arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
-    _FILE.write(path, content, {"classes": classes, **arrays})
+    return content, {"classes": classes, **arrays}
 
 
-def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
+# The files of several forests, one after another.
+_FILES = Archive(
+    form="rfsize mean of forests",
+    version=1,
+    arrays={"sizes": (np.int64,), "forests": (np.uint8,)},
+    check_sizes=lambda sizes: require(sizes["sizes"] <= MOST_FORESTS, f"{sizes['sizes']:,} forests, more than any has"),
+    error=ForestFileError,
+    refusal=_FILE.refusal,
+    deflated=False,
+)
+
+
+def save_forests(path: Path, forests: list[Saved]) -> None:
+    """Write one file of several forests whole, or not at all."""
+    if len(forests) > MOST_FORESTS:
+        raise ValueError(f"{len(forests):,} forests are more than a file holds, which is {MOST_FORESTS:,}: pickle them")
+    parts = []
+    for one in forests:
+        file = BytesIO()
+        _FILE.write_to(file, *_written(*one))
+        parts.append(file.getbuffer())
+    sizes = np.array([len(part) for part in parts], dtype=np.int64)
+    _FILES.write(
+        path, {}, {"sizes": sizes, "forests": np.concatenate([np.frombuffer(part, np.uint8) for part in parts])}
+    )
+
+
+def holds_several(path: Path) -> bool:
+    """Whether a file is what `save_forests` writes, as far as the names of its arrays tell."""
+    return _FILES.is_like(path)
+
+
+def load_forests(path: Path) -> list[Saved]:
+    """Read and check what `save_forests` wrote; raises as `load_forest`."""
+    with _FILES.read(path) as (_, arrays):
+        sizes, content = arrays["sizes"], arrays["forests"]
+        require((sizes > 0).all() and (sizes <= content.size).all(), "a forest of no size")
+        require(int(sizes.sum()) == content.size, "forests of other sizes than their file")
+        ends = np.cumsum(sizes)
+    return [load_forest(path, content[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)]
+
+
+def load_forest(path: Path, part: bytes | None = None) -> Saved:
     """Read and check what `save_forest` wrote: the forest, its table, and what labels go by.
+
+    Of a file that is a ``part`` of the one at ``path``, these are the bytes.
 
     Raises
     ------
@@ -105,7 +160,7 @@ def load_forest(path: Path) -> tuple[Forest, StopTable | None, str]:
     OSError
         If it cannot be read.
     """
-    with _FILE.read(path) as (content, arrays):
+    with _FILE.read(path, part) as (content, arrays):
         forest, voting, table = _checked(content, arrays), content["voting"], content["table"]
         require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
     return forest, None if table is None else StopTable.from_dict(table), voting

@@ -12,9 +12,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +76,28 @@ class Archive(NamedTuple):
 
     def write(self, path: Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Write a file whole, or not at all."""
+        with written_whole(path) as partial, partial.open("wb") as file:
+            self.write_to(file, content, arrays)
+
+    def write_to(self, file: BinaryIO, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """The same into an open file."""
         text = json.dumps({"format": self.form, "version": self.version, **content}).encode()
         members: dict[str, Any] = {_TEXT: np.frombuffer(text, dtype=np.uint8), **arrays}
-        with written_whole(path) as partial, partial.open("wb") as file:
-            (np.savez_compressed if self.deflated else np.savez)(file, **members)
+        (np.savez_compressed if self.deflated else np.savez)(file, **members)
+
+    def is_like(self, path: Path) -> bool:
+        """Whether a file holds arrays of these names, whatever they are; `read` checks that."""
+        if not path.is_file():
+            return False
+        with suppress(*_DAMAGED), zipfile.ZipFile(path) as archive:
+            return self._has_all(archive)
+        return False
 
     @contextmanager
-    def read(self, path: Path) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
+    def read(self, path: Path, part: bytes | None = None) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
         """The text of a file and its arrays in native byte order, to be taken apart in a block.
+
+        Of a file that is a ``part`` of the one at ``path``, these are the bytes.
 
         Raises
         ------
@@ -93,7 +108,7 @@ class Archive(NamedTuple):
         """
         if path.exists() and not path.is_file():
             raise self._refusal(path, "it is no regular file")
-        with path.open("rb") as file:
+        with path.open("rb") if part is None else BytesIO(part) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
                     arrays = self._arrays(archive)
@@ -109,13 +124,16 @@ class Archive(NamedTuple):
 
     def _arrays(self, archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
         kinds = {**self.arrays, _TEXT: (np.uint8,)}
-        require(sorted(archive.namelist()) == sorted(f"{name}.npy" for name in kinds), "it has other arrays")
+        require(self._has_all(archive), "it has other arrays")
         headers = {name: _header(archive, name, known) for name, known in kinds.items()}
         self.check_sizes({name: header.size for name, header in headers.items()})
         require(headers[_TEXT].size <= _LARGEST_TEXT, "its text is too long")
         unpacked = sum(header.n_bytes for header in headers.values())
         require(unpacked <= _UNPACKED * size_of(archive) + _LITTLE, f"it unpacks to {unpacked:,} bytes")
         return {name: _array(archive, name, header) for name, header in headers.items()}
+
+    def _has_all(self, archive: zipfile.ZipFile) -> bool:
+        return sorted(archive.namelist()) == sorted(f"{name}.npy" for name in (*self.arrays, _TEXT))
 
 
 class _Header(NamedTuple):
