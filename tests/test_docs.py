@@ -17,9 +17,7 @@ BUILT = ("_build/", "auto_examples/", "generated/")
 
 MARKDOWN = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [page for page in MARKDOWN if not any(folder in page.relative_to(ROOT).as_posix() for folder in BUILT)]
-WITH_CODE = [
-    page for page in PAGES if "```text\n" in page.read_text("utf-8") and "```python\n" in page.read_text("utf-8")
-]
+WITH_CODE = [page for page in PAGES if "```python\n" in page.read_text("utf-8")]
 
 WORDS_IN_ALL, WORDS_OF_MEASUREMENTS = 52_000, 12_000
 
@@ -71,7 +69,7 @@ def test_nothing_refers_to_what_a_build_writes(page: Path) -> None:
 
 
 def test_pages_are_found() -> None:
-    assert len(WITH_CODE) >= 2
+    assert len(WITH_CODE) >= 20
     assert len(PAGES) > 25
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rfsize.cli import main
 
-COMMANDS = ("demo", "size", "report", "truncate", "grow", "fraction", "table", "compile", "predict")
+COMMANDS = ("demo", "size", "report", "truncate", "shrink", "grow", "fraction", "table", "compile", "predict")
 
 
 def write(app):
