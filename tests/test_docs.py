@@ -46,7 +46,9 @@ def test_blocks_run_as_pasted_and_print_what_stands_below(page: Path, monkeypatc
         warnings.simplefilter("default")
         ran = blocks(page)
     for block in ran:
-        assert without_numbers(block.printed) == without_numbers(block.shown), block.code
+        assert without_numbers(block.printed) == without_numbers(block.shown), (
+            f"{block.code}\nprints something else: python docs/_ext/printed.py {name(page)} writes it below"
+        )
     assert any(block.shown for block in ran)
 
 
