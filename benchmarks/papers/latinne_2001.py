@@ -17,7 +17,7 @@ import rfsize
 from benchmarks.papers.comparing import printed
 from benchmarks.papers.grown import bagged, framework_forest, majority
 from benchmarks.papers.problems import Rows, drawn
-from rfsize import McNemarSize
+from rfsize.baselines import McNemarSize
 
 TREES = 200
 RINGNORM_ROWS = 7400

@@ -18,6 +18,8 @@ matplotlib.use("Agg")
 
 Records = list[Record]
 
+ROWS_ON_A_PAGE = 12
+
 
 class Finding(NamedTuple):
     """What a paper found, and what we found of it with each framework."""
@@ -73,10 +75,21 @@ def draw(figure: Figure, folder: Path, name: str) -> str:
 
 
 def write_page(folder: Path, name: str, **parts: str) -> None:
-    """A page: the text beside this file, with its parts filled in."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = Template((HERE / f"{name}.md").read_text("utf-8")).substitute(parts)
+    """A page: the text beside this file, with its parts filled in, and long tables in files beside it."""
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
+    filled = {part: _beside(folder, f"{name}_{part}", text) for part, text in parts.items()}
+    text = Template((HERE / f"{name}.md").read_text("utf-8")).substitute(filled)
     (folder / f"{name}.md").write_text(text, "utf-8")
+
+
+def _beside(folder: Path, name: str, text: str) -> str:
+    """A link to the table, where it has more rows than a reader takes in."""
+    rows = text.count("\n") - 1 if text.startswith("| problem") else 0
+    if rows <= ROWS_ON_A_PAGE:
+        return text
+    path = folder / "tables" / f"{name}.txt"
+    path.write_text(f"{text}\n", "utf-8")
+    return f"[The table of {rows} lines](tables/{path.name})"
 
 
 def quartiles(values: Sequence[float]) -> str:
