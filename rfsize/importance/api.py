@@ -129,5 +129,6 @@ def oob_importance(
         n_rows=int(averages.is_asked.sum()),
         votes_per_row=float(averages.asked[averages.is_asked].mean()),
         groups=outputs.groups.by,
+        copied=outputs.groups.copied,
         _measured=measured,
     )

@@ -10,12 +10,15 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from rfsize.estimation.intervals import TAIL
+from rfsize.importance.goal import ImportanceGoal
 from rfsize.importance.measured import Measured
 from rfsize.reporting.account import Account, Grid, Picture, Section
 from rfsize.reporting.result import Result
+from rfsize.sizing.report import Report
 from rfsize.sizing.words import decimals, metric_in_words
 from rfsize.utils.plotting import finish, ink, new_axes, shortened
 from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import whole
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -78,6 +81,8 @@ class Importances(Result):
         Trees asked about a row, on average.
     groups : {"rows", "copies", "given", "unknown"}
         Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+    copied : float or None
+        Share of the training rows that have a copy; None where copies were not looked for.
 
     Examples
     --------
@@ -101,6 +106,7 @@ class Importances(Result):
     n_rows: int
     votes_per_row: float
     groups: str
+    copied: float | None
     _measured: Measured
 
     def __getitem__(self, name: str) -> Importance:
@@ -109,6 +115,51 @@ class Importances(Result):
             if one.name == name:
                 return one
         raise KeyError(f"{name!r} was not permuted: see [one.name for one in importances.columns]")
+
+    def size(self, *, top: int | None = None, alpha: float = 0.95) -> Report:
+        """How many trees it takes until importances are the same with another seed.
+
+        Nothing is trained again: trees are drawn alike, so that what single trees of this forest lose tells how far
+        importances of two forests of any size scatter.
+
+        Parameters
+        ----------
+        top : int, optional
+            Compare the first so many columns, in whatever order. By default the order of all columns is compared.
+        alpha : float, default 0.95
+            How alike two forests of other seeds shall be on average: the rank correlation (Spearman's) of their
+            importances; with ``top`` the share of the first columns that they have in common.
+
+        Returns
+        -------
+        Report
+            As that of `rfsize.size`: T* with a 95 % interval over the trees at hand, whether these are enough, and how
+            alike forests of any size are (``report.loss_at(n).value`` is 1 less that).
+
+        Raises
+        ------
+        ValueError
+            If ``top`` is not between 1 and the columns but one, ``alpha`` is no share, or there is one column.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> importances = rfsize.oob_importance(forest, X, y)
+        >>> report = importances.size(top=10, alpha=0.8)
+        >>> report.loss_at(10).value > report.loss_at(1000).value
+        True
+        """
+        if len(self.columns) < 2:
+            raise ValueError("one column has no order: permute two columns or sets at least")
+        if top is not None:
+            top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
+        goal = ImportanceGoal(of=self, alpha=alpha, top=top)
+        answer = goal.answered()
+        return Report(goal, self.available, "oob", self.copied, self.groups, (), answer, None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
@@ -143,12 +194,13 @@ class Importances(Result):
             ax = new_axes(height=1.6 + 0.22 * len(shown))
         place, value = np.arange(len(shown)), np.array([one.value for one in shown])
         is_noise = np.array([one.is_noise for one in shown])
-        for some, alpha, label in ((~is_noise, 0.9, "told apart from 0"), (is_noise, 0.3, "noise")):
+        for some, alpha, label in ((~is_noise, 0.9, "told apart from 0"), (is_noise, 0.3, "may be noise")):
             if some.any():
                 ax.barh(place[some], value[some], color="C0", alpha=alpha, label=label)
         off = np.abs(np.array([one.interval for one in shown]).T - value)
         ax.errorbar(value, place, xerr=off, fmt="none", ecolor=ink(ax), elinewidth=1.0, label="95 % interval")
         ax.set_yticks(place, [shortened(one.name) for one in shown], parse_math=False)
+        ax.margins(y=0.02)
         ax.invert_yaxis()
         ax.set_xlabel(f"loss of {self._words} where the column is permuted")
         ax.set_title(self._title)

@@ -128,6 +128,8 @@ def _pictures(report: SizedForest) -> tuple[Picture, ...]:
 
 def _code(report: SizedForest) -> str:
     goal = report.goal
+    if not goal.is_of_predictions:
+        return ""
     # A forest that was grown has been cut when its training ended.
     if report.enough and report.n_kept < report.available and goal.confidence is None:
         return (

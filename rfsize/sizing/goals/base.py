@@ -72,6 +72,9 @@ class Goal(ABC):
     of_votes = False
     """Whether it goes by votes, so that it needs trees that cast them, and no more."""
 
+    is_of_predictions = True
+    """Whether it is what a forest predicts that must stay the same."""
+
     made_by = "rfsize.truncate(model, n_trees=report)"
     """What makes the smaller forest of a report."""
 
