@@ -249,6 +249,44 @@ def forest(data: Data) -> RandomForestClassifier:
     return RandomForestClassifier(40, random_state=0).fit(data.X[:300], data.y[:300])
 
 
+class TestNoiseOfRows:
+    def test_tree_by_tree(self, data: Data) -> None:
+        X, y = data.X[:200], data.y[:200]
+        forest = RandomForestClassifier(31, max_depth=4, random_state=0).fit(X, y)
+        found = rfsize.oob_importance(forest, X, y, columns=["x3", "x0"])
+        for place, column in enumerate((3, 0)):
+            pairs = []
+            for tree, seen in enumerate(bags_of(forest, X)):
+                rows = np.flatnonzero(~seen)
+                predict_one = forest.estimators_[tree].predict
+                after = predict_one(naive.permuted(X, rows, [column], tree, 2, place)) != y[rows]
+                added = (after.astype(float) - (predict_one(X[rows]) != y[rows])) / (31 * len(rows))
+                pairs.append(list(zip(rows, naive.donors(rows, tree, 2, place), added, strict=True)))
+            own = sum(added**2 for tree in pairs for _, _, added in tree)
+            expected = max(naive.noise_of_pairs(pairs, 200) - own, 0.0)
+            assert found._measured.of_rows[place] == pytest.approx(expected)
+
+    def test_of_the_whole_forest(self, data: Data) -> None:
+        X, y = data.X[:300], data.X[:300, 0] + data.y[:300]
+        forest = RandomForestRegressor(60, min_samples_leaf=4, random_state=0).fit(X, y)
+        weightless = make_scorer(root_mean_squared_error, greater_is_better=False)
+        scores = {}
+        for name, metric in (("rmse", "rmse"), ("scorer", weightless)):
+            scores[name] = np.sqrt(rfsize.oob_importance(forest, X, y, metric=metric, columns=["x0"])._measured.of_rows)
+        every = np.arange(300)
+        asked = ~rfsize.tree_outputs(forest, X, oob=True).asked_again.seen()[:, :, 0]
+
+        def mean(rows: np.ndarray) -> np.ndarray:
+            return (tree_scores(forest, rows)[:, :, 0] * asked).sum(axis=1) / asked.sum(axis=1)
+
+        before, after = ((mean(rows) - y) ** 2 for rows in (X, naive.permuted(X, every, [0], 0, 1, 0)))
+        added = [(one - one.mean()) / (2.0 * np.sqrt(one.mean()) * 300) for one in (before, after)]
+        pairs = [list(zip(every, naive.donors(every, 0, 1, 0), added[1] - added[0], strict=True))]
+        assert scores["rmse"][0] == pytest.approx(np.sqrt(naive.noise_of_pairs(pairs, 300)))
+        # A scorer is tried without parts of the rows, which tells nothing of the donors.
+        assert 0.3 < scores["scorer"][0] / scores["rmse"][0] < 2.0
+
+
 class TestResult:
     def test_names_and_order(self, found: Importances) -> None:
         assert sorted(one.name for one in found.columns) == list("abcdefgh")

@@ -9,13 +9,18 @@ import numpy as np
 from rfsize.estimation.intervals import SEED
 
 
-def permuted(X: np.ndarray, rows: np.ndarray, columns: Sequence[int], number: int, n_sets: int, place: int) -> object:
-    """Some rows of ``X``, array or frame, in which columns come from other rows of them, as rfsize draws these."""
+def donors(rows: np.ndarray, number: int, n_sets: int, place: int) -> list[int]:
+    """The row that each of the rows takes the columns of a set from, as rfsize draws it."""
     generator = np.random.default_rng([SEED, number])
     order = generator.permutation(rows)
     shift = int(generator.integers(1, len(rows), size=n_sets)[place])
     donor = {int(row): int(order[(at + shift) % len(rows)]) for at, row in enumerate(order)}
-    from_row = [donor[int(row)] for row in rows]
+    return [donor[int(row)] for row in rows]
+
+
+def permuted(X: np.ndarray, rows: np.ndarray, columns: Sequence[int], number: int, n_sets: int, place: int) -> object:
+    """Some rows of ``X``, array or frame, in which columns come from their donors."""
+    from_row = donors(rows, number, n_sets, place)
     if hasattr(X, "iloc"):
         found = X.iloc[rows].reset_index(drop=True)
         for column in columns:
@@ -80,3 +85,18 @@ def of_forest(
     return np.array(
         [value(permuted(X, every, columns, 0, len(sets), place)) - now for place, columns in enumerate(sets)]
     )
+
+
+def noise_of_pairs(pairs: list[list[tuple[int, int, float]]], n_rows: int) -> float:
+    """Variance over the rows of a mean over trees, by what pairs of a row and its donor add in each of them.
+
+    Pairs vary together where they have a row in common, and by themselves.
+    """
+    value = sum(added for tree in pairs for _, _, added in tree)
+    by_row = np.zeros(n_rows)
+    for tree in pairs:
+        for row, donor, added in tree:
+            by_row[row] += added - value / (len(pairs) * len(tree))
+            by_row[donor] += added - value / (len(pairs) * len(tree))
+    own = sum(added**2 for tree in pairs for _, _, added in tree)
+    return float(max(0.0, np.sum(by_row**2) * n_rows / (n_rows - 1)) - own)

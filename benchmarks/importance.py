@@ -1,0 +1,158 @@
+"""Importances out of bag: seconds and memory, how alike those of other seeds really are, and whether intervals hold.
+
+    python benchmarks/importance.py [--parts speed seeds intervals] [--rows 100000] [--columns 100] [--trees 200]
+        [--leaves 255] [--seeds 8]
+
+speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and of the whole forest (AUC).
+seeds: forests of several sizes are trained again with other seeds. How alike their importances are, pair by pair, is
+compared with what the first 100 trees of one forest foretell; the latter is the mean over four such forests.
+intervals: the importance of a column is measured on 5,000 fresh rows by 300 trees of another seed, and it is counted
+how often the 95 % interval of a forest of 100 trees holds it, and how often a column that means nothing is called so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from forests import train_lightgbm
+from problems import few_of_many, first_wave
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import rfsize
+from rfsize.importance.stability import rank_correlation, share_in_common
+
+Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
+FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
+DATA_SETS, FRESH, MANY, OWN = 40, 5000, 300, 100
+
+
+def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
+    """Print seconds and the peak of memory beyond what rows, forest and tree outputs take."""
+    rng = np.random.default_rng(0)
+    X, slopes = rng.normal(size=(rows, columns)), rng.exponential(size=columns) ** 2
+    y = ((X @ slopes) / np.linalg.norm(slopes) + X[:, 0] * X[:, 1] + rng.normal(size=rows) > 0.0).astype(np.int64)
+    model = train_lightgbm(X, y, trees, leaves)
+    started = time.perf_counter()
+    outputs = rfsize.tree_outputs(model, X, y, oob=True)
+    print(f"{rows:,} rows × {columns} columns × {trees} trees of {leaves} leaves", flush=True)
+    print(f"tree outputs with the proof of the bags: {time.perf_counter() - started:.1f} s", flush=True)
+    for metric in ("accuracy", "auc"):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        started = time.perf_counter()
+        found = rfsize.oob_importance(outputs, metric=metric)
+        seconds = time.perf_counter() - started
+        peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6
+        print(f"{metric}, of the {found.of}: {seconds:.1f} s, {peak:.2f} GB more", flush=True)
+
+
+def of_sklearn(kind: Any, **params: Any) -> Train:
+    """What trains forests of scikit-learn, of so many trees and a seed."""
+    return lambda X, y, trees, seed: kind(trees, random_state=seed, **params).fit(X, y)
+
+
+def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
+    """A LightGBM forest of so many trees and a seed."""
+    import lightgbm as lgb
+
+    params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "verbose": -1}
+    return lgb.train({**params, "feature_fraction": 0.5, "seed": seed}, lgb.Dataset(X, y), trees)
+
+
+def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
+    """An XGBoost forest of so many trees and a seed."""
+    from xgboost import XGBClassifier
+
+    params = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.4}
+    return XGBClassifier(**params, num_parallel_tree=trees, random_state=seed).fit(X, y)
+
+
+def measure_seeds(n_seeds: int) -> None:
+    """Print how alike importances of retrained forests are, and what was foretold."""
+    cancer, wave = load_breast_cancer(return_X_y=True), first_wave(300, np.random.default_rng(1))
+    few, wine = few_of_many(500, np.random.default_rng(2)), load_wine(return_X_y=True)
+    problems: dict[str, tuple[Train, tuple[np.ndarray, np.ndarray]]] = {
+        "breast cancer, scikit-learn": (of_sklearn(RandomForestClassifier), cancer),
+        "breast cancer, LightGBM": (of_lightgbm, cancer),
+        "wine, scikit-learn": (of_sklearn(RandomForestClassifier), wine),
+        "diabetes, scikit-learn": (of_sklearn(RandomForestRegressor), load_diabetes(return_X_y=True)),
+        "waveform, XGBoost": (of_xgboost, wave),
+        "three of thirty, scikit-learn": (of_sklearn(RandomForestClassifier), few),
+        "three of thirty, LightGBM": (of_lightgbm, few),
+    }
+    print(f"| | trees | rank correlation | foretold | of the first {FIRST} in common | foretold |")
+    print("|---|---|---|---|---|---|")
+    for name, (train, (X, y)) in problems.items():
+        told = [rfsize.oob_importance(train(X, y, 100, 1000 + seed), X, y) for seed in range(FORETELLING)]
+        for trees in TREES:
+            found = [rfsize.oob_importance(train(X, y, trees, seed), X, y) for seed in range(n_seeds)]
+            value = np.array([[one[f"x{column}"].value for column in range(X.shape[1])] for one in found])
+            first, second = np.array(list(itertools.combinations(range(n_seeds), 2))).T
+            cells = []
+            for likeness, top in ((rank_correlation, None), (share_in_common(FIRST), FIRST)):
+                foretold = [1.0 - one.size(top=top).loss_at(trees).value for one in told]
+                cells += [f"{likeness(value[first], value[second]).mean():.2f}", f"{np.mean(foretold):.2f}"]
+            print(f"| {name} | {trees} | {' | '.join(cells)} |", flush=True)
+
+
+def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """What trees lose on average on fresh rows by each column, as a share of the variance of y."""
+    now = np.array([np.mean((tree.predict(X) - y) ** 2) for tree in forest.estimators_])
+    lost = []
+    for column in range(X.shape[1]):
+        other = X.copy()
+        other[:, column] = X[rng.permutation(len(X)), column]
+        lost.append(np.mean([np.mean((tree.predict(other) - y) ** 2) for tree in forest.estimators_]) - now.mean())
+    return np.array(lost) / y.var()
+
+
+def measure_intervals() -> None:
+    """Print how often intervals hold what trees of other seeds lose on fresh rows."""
+    slopes = np.array([2.0, 1.0, 0.5, 0.25, 0.12, 0.0, 0.0, 0.0])
+    held, noise, wide = [], [], []
+    for seed in range(DATA_SETS):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400 + FRESH, len(slopes)))
+        y = X @ slopes + X[:, 0] * X[:, 1] + rng.normal(size=len(X))
+        train = of_sklearn(RandomForestRegressor, min_samples_leaf=5, max_features=0.5)
+        truth = on_fresh_rows(train(X[:400], y[:400], MANY, 1000 + seed), X[400:], y[400:], rng)
+        found = rfsize.oob_importance(train(X[:400], y[:400], OWN, seed), X[:400], y[:400])
+        each = [found[f"x{column}"] for column in range(len(slopes))]
+        held.append([one.interval[0] <= value <= one.interval[1] for one, value in zip(each, truth, strict=True)])
+        noise.append([one.is_noise for one in each])
+        wide.append([one.rank_interval[0] <= rank <= one.rank_interval[1] for rank, one in enumerate(each[:4], 1)])
+    print("| slope | " + " | ".join(f"{slope:g}" for slope in slopes) + " |")
+    print("|---|" + "---|" * len(slopes))
+    print("| interval holds the loss on fresh rows | " + " | ".join(f"{s:.0%}" for s in np.mean(held, axis=0)) + " |")
+    print("| called noise | " + " | ".join(f"{share:.0%}" for share in np.mean(noise, axis=0)) + " |")
+    print(f"ranks of the first four within their intervals: {np.mean(wide):.0%}")
+
+
+def main() -> None:
+    """Measure the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--parts", nargs="+", choices=["speed", "seeds", "intervals"], default=["speed", "seeds", "intervals"]
+    )
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=100)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--leaves", type=int, default=255)
+    parser.add_argument("--seeds", type=int, default=8)
+    options = parser.parse_args()
+    if "speed" in options.parts:
+        measure_speed(options.rows, options.columns, options.trees, options.leaves)
+    if "seeds" in options.parts:
+        measure_seeds(options.seeds)
+    if "intervals" in options.parts:
+        measure_intervals()
+
+
+if __name__ == "__main__":
+    main()
