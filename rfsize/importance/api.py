@@ -119,15 +119,14 @@ def oob_importance(
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)
     measured = (lost_by_trees if of_trees else lost_by_forest)(permuted, judge)
-    averages = outputs.averages
     return Importances(
         columns=columns_of(sets.names, measured),
         metric=judge.name,
         of="trees" if of_trees else "forest",
         score=measured.score,
         available=outputs.n_trees,
-        n_rows=int(averages.is_asked.sum()),
-        votes_per_row=float(averages.asked[averages.is_asked].mean()),
+        n_rows=measured.n_rows,
+        votes_per_row=measured.votes_per_row,
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         _measured=measured,

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL, between, crossing
+from rfsize.importance.measured import Measured
 from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share
 from rfsize.utils.words import in_percent
-
-if TYPE_CHECKING:
-    from rfsize.importance.importances import Importances
 
 _LEAST = 1e-12  # so that forests that are all alike have a logarithm
 
@@ -30,15 +28,15 @@ class ImportanceGoal(Goal):
 
     Attributes
     ----------
-    of : Importances
-        Of the forest at hand.
+    of : Measured
+        What single trees of the forest at hand lose.
     alpha : float
         The rank correlation of two forests; with ``top`` the share of the first columns that both have.
     top : int or None
         How many first columns.
     """
 
-    of: Importances
+    of: Measured
     alpha: float = 0.95
     top: int | None = None
 
@@ -99,7 +97,7 @@ class ImportanceGoal(Goal):
     def answered(self) -> ImportanceAnswer:
         """The same."""
         likeness = rank_correlation if self.top is None else share_in_common(self.top)
-        return ImportanceAnswer(self, Unlikeness.of(self.of._measured, likeness))
+        return ImportanceAnswer(self, Unlikeness.of(self.of, likeness))
 
 
 class ImportanceAnswer(Answer):
@@ -156,12 +154,12 @@ class ImportanceAnswer(Answer):
         return f"more than {SIZES[-1]:,} trees would be needed, since some columns matter equally"
 
     def notes(self) -> list[str]:
-        columns = self.goal.of.columns
-        told = sum(not one.is_noise for one in columns)
-        if self.goal.top is not None or told == len(columns) or not told:
+        is_noise = self.goal.of.is_noise
+        told = int(np.count_nonzero(~is_noise))
+        if self.goal.top is not None or told in (0, len(is_noise)):
             return []
         return [
-            f"{len(columns) - told} of {len(columns)} columns may be noise, whose order takes most trees: "
+            f"{len(is_noise) - told} of {len(is_noise)} columns may be noise, whose order takes most trees: "
             f"size(top={told}) asks for the others alone"
         ]
 

@@ -157,7 +157,7 @@ class Importances(Result):
             raise ValueError("one column has no order: permute two columns or sets at least")
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
-        goal = ImportanceGoal(of=self, alpha=alpha, top=top)
+        goal = ImportanceGoal(of=self._measured, alpha=alpha, top=top)
         answer = goal.answered()
         return Report(goal, self.available, "oob", self.copied, self.groups, (), answer, None)
 
@@ -263,9 +263,7 @@ class Importances(Result):
 
 def columns_of(names: tuple[str, ...], measured: Measured) -> tuple[Importance, ...]:
     """The importances from the highest on, with what is sure of them."""
-    value, n_parts = measured.value, len(measured.of_parts)
-    wide = float(student.ppf(1.0 - TAIL, n_parts - 1.0))
-    off = wide * np.sqrt(measured.of_rows + measured.of_trees)
+    value, off, is_noise = measured.value, measured.off, measured.is_noise
     rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_ranks_between(measured)
     found = [
         Importance(
@@ -274,7 +272,7 @@ def columns_of(names: tuple[str, ...], measured: Measured) -> tuple[Importance, 
             (float(value[place] - off[place]), float(value[place] + off[place])),
             int(rank[place]),
             (int(lowest[place]), int(highest[place])),
-            bool(value[place] <= off[place]),
+            bool(is_noise[place]),
         )
         for place in np.argsort(-value, kind="stable")
     ]

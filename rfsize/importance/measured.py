@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t as student
 
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.estimation.intervals import TAIL
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,10 @@ class Measured:
         Independent draws, one for each part of the forest, whose mean is the value: what single trees lose, or blocks
         of trees.
     trees_per_part : float
+    n_rows : int
+        Rows that were used.
+    votes_per_row : float
+        Trees asked about a row, on average.
     """
 
     score: float
@@ -32,11 +38,24 @@ class Measured:
     of_rows: Floats
     of_parts: Floats
     trees_per_part: float
+    n_rows: int
+    votes_per_row: float
 
     @property
     def of_trees(self) -> Floats:
         """Variance of the value as the trees might have been of other seeds, shape (n_sets,)."""
         return np.asarray(self.of_parts.var(axis=0, ddof=1) / len(self.of_parts))
+
+    @property
+    def off(self) -> Floats:
+        """Half the length of 95 % intervals of the value, shape (n_sets,)."""
+        wide = float(student.ppf(1.0 - TAIL, len(self.of_parts) - 1.0))
+        return np.asarray(wide * np.sqrt(self.of_rows + self.of_trees))
+
+    @property
+    def is_noise(self) -> Bools:
+        """Which sets are not told apart from those that lose nothing, shape (n_sets,)."""
+        return np.asarray(self.value <= self.off)
 
 
 def noise_of_rows(of_rows: Floats, of_pairs: Floats, units: Int64s | None) -> Floats:

@@ -111,7 +111,7 @@ def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
     value, noise = judge.worse * np.array([one[0] for one in found]), np.array([one[2] for one in found])
     without = judge.worse * np.stack([one[1] for one in found], axis=1)
     of_blocks = value + (n_blocks - 1) * (without.mean(axis=0) - without)  # pseudo-values of the jackknife
-    return Measured(parts[0][0], value, noise, of_blocks, outputs.n_trees / n_blocks)
+    return Measured(parts[0][0], value, noise, of_blocks, outputs.n_trees / n_blocks, *permuted.used)
 
 
 def _asked_by_block(permuted: PermutedRows) -> Floats:

@@ -75,7 +75,7 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
     parts = permuted.each_part(work, permuted.n_rows)
     of_trees, of_rows = np.concatenate([one for _, one, _ in parts], axis=1), np.concatenate([one[2] for one in parts])
     score = judge.worse * parts[0][0] if judge.form == "mean" else 1.0 - parts[0][0]
-    return Measured(score, of_trees.sum(axis=0), of_rows, of_trees * len(asked), 1.0)
+    return Measured(score, of_trees.sum(axis=0), of_rows, of_trees * len(asked), 1.0, *permuted.used)
 
 
 def _asked(may_ask: Bools, weight: Floats) -> list[_Asked]:

@@ -63,6 +63,12 @@ class PermutedRows:
         """Rows."""
         return self.outputs.n_rows
 
+    @property
+    def used(self) -> tuple[int, float]:
+        """Rows that a tree may be asked about, and how many may on average."""
+        averages = self.outputs.averages
+        return int(averages.is_asked.sum()), float(averages.asked[averages.is_asked].mean())
+
     def at_nodes(self, of_leaves: Floats) -> Floats:
         """What leaves have, by their numbers, at the nodes that rows come to."""
         return np.ascontiguousarray(of_leaves[self._walk.leaf_of_node])

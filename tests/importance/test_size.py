@@ -24,7 +24,7 @@ from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, sha
 def drawn(mean: np.ndarray, noise: np.ndarray, n_trees: int, seed: int) -> Measured:
     """What so many trees lose that are drawn from a normal distribution, as a forest would be measured."""
     of_trees = mean + noise * np.random.default_rng(seed).standard_normal((n_trees, len(mean)))
-    return Measured(0.0, of_trees.mean(axis=0), np.zeros(len(mean)), of_trees, 1.0)
+    return Measured(0.0, of_trees.mean(axis=0), np.zeros(len(mean)), of_trees, 1.0, 400, 20.0)
 
 
 def test_rank_correlation_is_spearmans() -> None:
