@@ -26,6 +26,7 @@ from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.shrunk import Paired, PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
 from rfsize.sizing.named_metrics import metric_with_truth
 from rfsize.sizing.report import Report
+from rfsize.sizing.within_bytes import bytes_of, most_trees_within
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import one_per_row, refuse_unused, whole
 from rfsize.utils.warn import give
@@ -255,24 +256,20 @@ class _Search:
 
     def within(self, max_bytes: int) -> _Search:
         """With the largest forest tried whose file has no more bytes; ``ValueError`` where none has, or all have."""
-        low, high = 0, self.adapter.n_trees
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._bytes(middle) <= max_bytes else (low, middle)
-        if self._bytes(self.adapter.n_trees) <= max_bytes:
+        if bytes_of(self.of_first(self.adapter.n_trees)) <= max_bytes:
             raise ValueError(f"max_bytes={max_bytes:,}, and the whole forest has no more: it need not be shrunk")
+        low = most_trees_within(max_bytes, self.of_first, self.adapter.n_trees)
         # Refitted scores may have more digits than those that were trained.
         while low > 0:
             found = self.of_size(low)
-            if _n_bytes(found.model(low)) <= max_bytes:
+            if bytes_of(found.model(low)) <= max_bytes:
                 return found
             low -= 1 + low // 100
-        raise ValueError(
-            f"max_bytes={max_bytes:,}, and a file of one tree has {self._bytes(1):,} bytes: allow for more"
-        )
+        raise ValueError(f"max_bytes={max_bytes:,}, and one tree with refitted leaves has more: allow for more")
 
-    def _bytes(self, n_trees: int) -> int:
-        return _n_bytes(self.adapter.of_members(self.candidates.order[:n_trees], None))
+    def of_first(self, n_trees: int) -> Any:
+        """The trees that are chosen first, as they were trained."""
+        return self.adapter.of_members(self.candidates.order[:n_trees], None)
 
     def model(self, n_trees: int) -> Any:
         """The shrunken model of a size that was tried, or the whole forest again."""
@@ -304,7 +301,3 @@ class _Search:
     def _sizes(self, tried: tuple[Tested, ...]) -> ShrunkSizes:
         differing = [one.differing for one in tried]
         return ShrunkSizes.of(self.tester.in_class, differing, [one.n_trees for one in tried], self.adapter.n_trees)
-
-
-def _n_bytes(model: Any) -> int:
-    return adapter_for(model, casts_votes=False, may_be_shrunk=True).n_bytes

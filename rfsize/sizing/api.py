@@ -19,6 +19,7 @@ from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
 from rfsize.sizing.sized import sized
+from rfsize.sizing.within_bytes import first_trees_within, lost_by
 from rfsize.utils.validation import refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
@@ -233,6 +234,7 @@ def truncate(
     y: ArrayLike | None = None,
     *,
     n_trees: int | Report | None = None,
+    max_bytes: int | None = None,
     oob: bool = False,
     groups: ArrayLike | str | None = None,
     metric: MetricLike = "auto",
@@ -250,10 +252,14 @@ def truncate(
     model
         A forest or tree outputs, as in `size`; it is not changed.
     X, y
-        As in `size`; not needed with ``n_trees``.
+        As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
         Trees to keep, in place of T*; or the report of `size` on this forest, which says how many, and whose warnings
         are then given.
+    max_bytes : int, optional
+        The most bytes that the model's file may have, in place of T*: LightGBM's text, XGBoost's UBJSON, the pickle of
+        a scikit-learn forest. The largest forest within it is kept. With ``X`` the forest is sized as well, and a
+        warning says what fewer trees than are enough lose.
     oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
@@ -266,12 +272,13 @@ def truncate(
     Raises
     ------
     ValueError
-        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest, or the report of another one.
+        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest, or the report of another one; or
+        if one tree has more than ``max_bytes``.
 
     Warns
     -----
     NotConvergedWarning
-        If the forest has fewer than T* trees; it says how many it would take.
+        If the forest has fewer than T* trees, and it says how many it would take; or if ``max_bytes`` leave fewer.
     NotCertifiedWarning
         If the rows certify no fewer trees than the forest has.
     LabelsOnlyWarning
@@ -294,6 +301,9 @@ def truncate(
     True
     >>> len(rfsize.truncate(forest, n_trees=25).estimators_)
     25
+    >>> import pickle
+    >>> len(pickle.dumps(rfsize.truncate(forest, max_bytes=100_000))) <= 100_000
+    True
 
     The fewest first trees that are certified to give the labels of all trees on 98 % of rows like those given:
 
@@ -308,8 +318,13 @@ def truncate(
     if isinstance(given, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    if n_trees is not None and max_bytes is not None:
+        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
+    if max_bytes is not None:
+        whole("max_bytes", max_bytes, at_least=1)
+    has_rows = isinstance(given, TreeOutputs) or X is not None
     goal = None
-    if n_trees is None:
+    if n_trees is None and (max_bytes is None or has_rows):
         goal = goal_of(metric, tolerance, **of_labels, target=target, confidence=_confidence(target, confidence))
     if isinstance(given, TreeOutputs):
         adapter = given.asked_again.adapter
@@ -317,10 +332,19 @@ def truncate(
         given = adapter = adapter_for(model, casts_votes=goal is not None and goal.of_votes)
     if goal is not None:
         report = _report(given, X, y, goal, oob=oob, groups=groups)
-        return cast(_Model, cut_to(report, adapter))
+        if max_bytes is None:
+            return cast(_Model, cut_to(report, adapter))
+        kept = first_trees_within(max_bytes, adapter)
+        give((*report._noted, *lost_by(kept, report, max_bytes)))
+        return cast(_Model, adapter.model_of_first(kept))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     beside |= {"target": None if target == "limit" else target, "confidence": confidence}
+    if max_bytes is not None:
+        refuse_unused(
+            "max_bytes says what to keep, and without X the forest is not sized. Give X, or leave it out", **beside
+        )
+        return cast(_Model, adapter.model_of_first(first_trees_within(max_bytes, adapter)))
     refuse_unused("n_trees says what to keep, without sizing the forest. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pytest
+import xgboost as xgb
+from sklearn.ensemble import RandomForestClassifier
 
 import reference.counting
 import rfsize
-from helpers.forests import TREES, Data, predict, raw_trees
+from helpers.forests import TREES, Data, predict, raw_trees, train_lightgbm, train_xgboost
+from rfsize.adapters.registry import adapter_for
+from rfsize.exceptions import NotConvergedWarning
+from rfsize.utils.words import in_percent
 
 
 def test_truncated_forest_is_the_mean_of_its_first_trees(booster: Any, data: Data) -> None:
@@ -68,3 +76,54 @@ def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
 def test_refusals(call: Any, message: str, booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match=message):
         call(booster, data)
+
+
+def n_bytes(model: Any) -> int:
+    if isinstance(model, lgb.Booster):
+        return len(model.model_to_string().encode())
+    return len(model.save_raw("ubj")) if isinstance(model, xgb.Booster) else len(pickle.dumps(model))
+
+
+@pytest.fixture(params=["lightgbm", "xgboost", "sklearn"], scope="module")
+def forest(request: pytest.FixtureRequest, data: Data) -> Any:
+    train = {"lightgbm": train_lightgbm, "xgboost": train_xgboost}.get(request.param)
+    if train is not None:
+        return train(data.X, data.y, 40)
+    return RandomForestClassifier(40, min_samples_leaf=20, random_state=0).fit(data.X, data.y)
+
+
+class TestMaxBytes:
+    def test_the_largest_forest_within_is_kept(self, forest: Any) -> None:
+        for n_trees in (1, 2, 13, 39):
+            most = n_bytes(rfsize.truncate(forest, n_trees=n_trees))
+            for budget, kept in ((most, n_trees), (most - 1, n_trees - 1)):
+                if kept == 0:
+                    with pytest.raises(ValueError, match=f"a file of one tree has {most:,} bytes"):
+                        rfsize.truncate(forest, max_bytes=budget)
+                else:
+                    small = rfsize.truncate(forest, max_bytes=budget)
+                    assert (type(small), adapter_for(small).n_trees) == (type(forest), kept)
+        whole = n_bytes(rfsize.truncate(forest, n_trees=40))  # XGBoost's remembers its bags
+        assert adapter_for(rfsize.truncate(forest, max_bytes=whole)).n_trees == 40
+
+    def test_what_fewer_trees_lose_is_said(self, forest: Any, data: Data) -> None:
+        report = rfsize.size(forest, data.fresh, alpha=0.95)
+        assert report.enough
+        budget = n_bytes(rfsize.truncate(forest, n_trees=3))
+        with pytest.warns(NotConvergedWarning, match=f"keeps 3 trees, fewer than the {report.n_kept}") as warned:
+            small = rfsize.truncate(forest, data.fresh, alpha=0.95, max_bytes=budget)
+        assert adapter_for(small).n_trees == 3
+        assert f": {in_percent(report.loss_at(3).value)} of labels change" in str(warned[-1].message)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NotConvergedWarning)
+            rfsize.truncate(forest, data.fresh, alpha=0.95, max_bytes=n_bytes(forest))
+        with pytest.warns(NotConvergedWarning, match="are not known to be enough"):
+            rfsize.truncate(forest, data.fresh, alpha=0.9999, max_bytes=budget)
+
+    def test_refusals(self, forest: Any, data: Data) -> None:
+        with pytest.raises(ValueError, match="give one of them"):
+            rfsize.truncate(forest, n_trees=3, max_bytes=10_000)
+        with pytest.raises(ValueError, match="max_bytes must be"):
+            rfsize.truncate(forest, max_bytes=0)
+        with pytest.raises(ValueError, match="without X the forest is not sized"):
+            rfsize.truncate(forest, max_bytes=10_000, alpha=0.9)

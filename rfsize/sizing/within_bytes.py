@@ -1,0 +1,62 @@
+"""The largest forest whose file has no more bytes than it may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.registry import adapter_for
+from rfsize.exceptions import NotConvergedWarning
+from rfsize.sizing.report import Report
+from rfsize.utils.warn import Caution
+from rfsize.utils.words import how_many
+
+
+def bytes_of(model: Any) -> int:
+    """Bytes of a model as its framework saves it."""
+    return adapter_for(model, casts_votes=False, may_be_shrunk=True).n_bytes
+
+
+def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) -> int:
+    """The most trees, up to ``n_trees``, of which the model that is ``made`` has no more bytes.
+
+    Raises
+    ------
+    ValueError
+        If one tree has more.
+    """
+    if bytes_of(made(n_trees)) <= max_bytes:
+        return n_trees
+    low, high = 0, n_trees
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if bytes_of(made(middle)) <= max_bytes else (low, middle)
+    if low == 0:
+        raise ValueError(
+            f"max_bytes={max_bytes:,}, and a file of one tree has {bytes_of(made(1)):,} bytes: allow for more"
+        )
+    return low
+
+
+def first_trees_within(max_bytes: int, adapter: Adapter) -> int:
+    """The most first trees of a forest whose file has no more bytes; ``ValueError`` where none has."""
+    return most_trees_within(max_bytes, adapter.truncated, adapter.n_trees)
+
+
+def lost_by(kept: int, report: Report, max_bytes: int) -> tuple[Caution, ...]:
+    """What to say where ``max_bytes`` leave fewer trees than the report calls enough."""
+    if kept >= report.n_kept and report.enough:
+        return ()
+    lost = report._answer.in_short(kept)
+    trees = how_many(kept, "tree")
+    if report.enough:
+        rest = f"fewer than the {report.n_kept:,} that are enough"
+    else:
+        rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
+    return (
+        Caution(
+            NotConvergedWarning,
+            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow for more bytes, or train smaller trees",
+        ),
+    )
