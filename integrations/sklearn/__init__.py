@@ -25,6 +25,7 @@ from rfsize.integrations.sklearn.adaboost import BoostedTrees
 from rfsize.integrations.sklearn.bagging import SklearnBagging
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.integrations.sklearn.model_files import read_model, write_model
+from rfsize.integrations.sklearn.threshold import DECIDERS, deciding
 from rfsize.integrations.sklearn.warm_start import SklearnTrainer, fraction_of, with_fraction
 from rfsize.utils.tags import is_regression
 
@@ -41,6 +42,8 @@ class ScikitLearn(Integration):
     default_n_jobs = 1
 
     def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
+        if isinstance(model, DECIDERS):
+            return deciding(model, casts_votes=casts_votes)
         is_regressor = not casts_votes and isinstance(model, _REGRESSORS)
         if not (is_regressor or isinstance(model, _CLASSIFIERS)):
             raise NotAForestError(_why_not(model))

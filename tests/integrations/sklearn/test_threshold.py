@@ -1,0 +1,100 @@
+"""Forests inside scikit-learn's models of a threshold, beside what these predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from xgboost import XGBClassifier
+
+import rfsize
+from helpers.compiled_forests import LIGHTGBM, XGBOOST
+from helpers.forests import Data
+from rfsize.exceptions import NotAForestError
+
+FORESTS = {
+    "lightgbm": LGBMClassifier(**LIGHTGBM),
+    "xgboost": XGBClassifier(**XGBOOST),
+    "sklearn": RandomForestClassifier(20, random_state=0),  # of full trees, whose means are often at the threshold
+}
+
+
+@pytest.fixture(params=FORESTS)
+def forest(request: pytest.FixtureRequest) -> Any:
+    return clone(FORESTS[request.param])
+
+
+@pytest.fixture
+def rows(data: Data) -> tuple[np.ndarray, np.ndarray]:
+    return data.X, data.y.astype(int)
+
+
+def around(forest: Any, threshold: Any = 0.25, **options: Any) -> FixedThresholdClassifier:
+    return FixedThresholdClassifier(forest, threshold=threshold, **options)
+
+
+@pytest.mark.parametrize("threshold", [0.25, 0.5, "auto"])
+def test_labels_are_the_models(forest: Any, threshold: Any, rows: Any, data: Data) -> None:
+    model = around(forest, threshold).fit(*rows)
+    assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
+    outputs = rfsize.tree_outputs(model, data.fresh)
+    assert outputs.predict().tolist() == model.predict(data.fresh).tolist()
+
+
+def test_sizes_are_at_the_threshold(forest: Any, rows: Any, data: Data) -> None:
+    model = around(forest).fit(*rows)
+    at = rfsize.tree_outputs(model.estimator_, data.fresh, threshold=0.25)
+    assert rfsize.size(model, data.fresh, alpha=0.9).n_trees == rfsize.size(at, alpha=0.9).n_trees
+    counts = rfsize.tree_outputs(model, data.X, oob=True).votes.counts
+    assert (
+        counts.tolist() == rfsize.tree_outputs(model.estimator_, data.X, oob=True, threshold=0.25).votes.counts.tolist()
+    )
+
+
+def test_what_is_cut_is_the_same_kind_of_model(forest: Any, rows: Any, data: Data) -> None:
+    for model in (
+        around(forest).fit(*rows),
+        TunedThresholdClassifierCV(forest, scoring="f1", cv=3, random_state=0).fit(*rows),
+        around(FrozenEstimator(clone(forest).fit(*rows))).fit(*rows),
+    ):
+        before = model.predict(data.fresh)
+        small = rfsize.truncate(model, n_trees=5)
+        assert type(small) is type(model)
+        assert rfsize.compile(small).n_trees == 5
+        assert rfsize.compile(small).predict(data.fresh).tolist() == small.predict(data.fresh).tolist()
+        assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
+        assert model.predict(data.fresh).tolist() == before.tolist()
+
+
+def test_tables_are_for_the_threshold(rows: Any, data: Data) -> None:
+    model = around(RandomForestClassifier(101, min_samples_leaf=5, random_state=0)).fit(*rows)
+    table = rfsize.StopTable.calibrate(model, data.fresh, alpha=0.9)
+    assert table.threshold == pytest.approx(0.25)
+    assert np.mean(rfsize.compile(model, table).predict(data.fresh) == model.predict(data.fresh)) > 0.9
+
+
+def test_a_right_sized_forest_inside(rows: Any, data: Data) -> None:
+    right_sized = rfsize.RightSizedClassifier(RandomForestClassifier(random_state=0), alpha=0.9, min_trees=20)
+    model = around(right_sized).fit(*rows)
+    assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
+    small = rfsize.truncate(model, n_trees=5)
+    assert small.predict(data.fresh).tolist() == rfsize.compile(small).predict(data.fresh).tolist()
+
+
+def test_refusals(rows: Any) -> None:
+    forest = RandomForestClassifier(5, random_state=0)
+    for model, found in (
+        (around(forest, pos_label=0), "has the threshold of class 0"),
+        (TunedThresholdClassifierCV(forest, scoring=make_scorer(f1_score, pos_label=0), cv=2), "threshold of class 0"),
+        (around(forest, 1.5), "decides at 1.5, where every row, or none"),
+        (around(forest, 0.0), "decides at 0, where"),
+    ):
+        with pytest.raises(NotAForestError, match=found):
+            rfsize.compile(model.fit(*rows))
