@@ -62,6 +62,9 @@ sphinx_gallery_conf = {
     # Elsewhere the page of Spark is shown without its output.
     "filename_pattern": r"\.py$" if _RUNS_SPARK else r"(?<!_spark)\.py$",
     "within_subsection_order": "reading_order.ByUse",
+    # Each page of the API shows the examples that use the name.
+    "doc_module": ("rfsize",),
+    "backreferences_dir": "reference/generated/backreferences",
     "capture_repr": (),
     "abort_on_example_error": True,
     "download_all_examples": False,

@@ -5,6 +5,8 @@ A forest in C
 A device that runs no Python gets the forest, its stop table and all that reads a row as one file of C.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/forest_in_c.svg'
+
 import os
 import tempfile
 from pathlib import Path

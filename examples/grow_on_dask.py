@@ -6,6 +6,8 @@ Trees of a random forest need nothing of each other, so workers train them side 
 trains blocks of trees until the forest has its size.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/grow_on_dask.svg'
+
 from distributed import Client
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

@@ -5,6 +5,8 @@ Predictions on Spark
 A forest is broadcast once, and predicts where Spark keeps the rows.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/predict_on_spark.svg'
+
 from pyspark.sql import SparkSession
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier

@@ -5,6 +5,8 @@ Rows in files
 More rows than memory holds: a folder of Parquet files is sized by, predicted, and trained on, a piece at a time.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_in_files.svg'
+
 import tempfile
 from pathlib import Path
 

@@ -5,6 +5,8 @@ Rows on Dask's workers
 A forest is sized and predicts where the rows lie: on one machine here, on a cluster alike.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_on_dask.svg'
+
 import dask.array as da
 import xgboost as xgb
 from distributed import Client

@@ -2,8 +2,11 @@
 Send a report
 =============
 
-What was found on one page of HTML, for a colleague who has a browser and nothing else.
+What you found on one page of HTML, for a colleague who has a browser and nothing else.
 """
+
+# sphinx_gallery_thumbnail_path = 'report.png'
+# sphinx_gallery_capture_repr = ('_repr_html_',)
 
 import tempfile
 from pathlib import Path
@@ -31,6 +34,11 @@ table = rfsize.StopTable.calibrate(model, X_val, alpha=0.98)
 report.to_html(folder / "report.html", score, table)
 
 # %%
-# It is one file that loads nothing else. A notebook shows the same of each result.
+# It is one file that loads nothing else.
 
 print(f"{(folder / 'report.html').stat().st_size / 1000:.0f} kB")
+
+# %%
+# A notebook shows each result in the same way.
+
+report  # noqa: B018

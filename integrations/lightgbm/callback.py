@@ -108,6 +108,11 @@ class SizeCallback:
     SeedDependenceWarning
         If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
 
+    See Also
+    --------
+    grow : Train a forest to its size.
+    size : See how many trees are enough.
+
     Notes
     -----
     A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out

@@ -108,6 +108,11 @@ def tree_outputs(
     SharedBagsWarning, SeedDependenceWarning
         If trees are no independent draws.
 
+    See Also
+    --------
+    size : See how many trees are enough.
+    oob_score : Score a forest without held-out rows.
+
     Examples
     --------
     >>> import rfsize
@@ -294,6 +299,11 @@ def oob_predict_proba(
         If there are rows that no tree may be asked about, or rows of a class have so few votes that a score of the
         predictions would mislead.
 
+    See Also
+    --------
+    oob_predict : Predict the training rows out of bag.
+    oob_score : Score a forest without held-out rows.
+
     Notes
     -----
     XGBoost trains the trees of each class on bags of their own: the score of a class is then the mean over those of its
@@ -358,6 +368,11 @@ def oob_predict(
     -----
     NoVotesWarning
         As by `oob_predict_proba`.
+
+    See Also
+    --------
+    oob_predict_proba : Their probabilities.
+    oob_score : Score a forest without held-out rows.
 
     Examples
     --------

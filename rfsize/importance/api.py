@@ -68,6 +68,10 @@ def oob_importance(
     ValueError
         If ``y`` is missing, ``X``, the metric or ``columns`` do not fit, or rows lie in pieces or on workers.
 
+    See Also
+    --------
+    oob_score : Score a forest without held-out rows.
+
     Notes
     -----
     Tree by tree it is the importance of Breiman [1]_: the mean over trees t of

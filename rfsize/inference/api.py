@@ -95,6 +95,12 @@ def compile(
         If the table is for other trees, classes, labels above another threshold, or another way of voting; or an option
         has no effect on the forest; or models of a list have no mean.
 
+    See Also
+    --------
+    load : Read a compiled forest from a file.
+    StopTable : Ask each row only as many trees as settle it.
+    truncate : Cut a forest down.
+
     Examples
     --------
     >>> import rfsize
@@ -202,6 +208,10 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
         If the file is damaged, or was not written by rfsize.
     OSError
         If it cannot be read.
+
+    See Also
+    --------
+    compile : Predict faster, and without the framework.
 
     Examples
     --------

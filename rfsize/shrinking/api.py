@@ -104,6 +104,11 @@ def shrink(
     LabelsOnlyWarning
         If labels of a rare class change far more often than those of all rows.
 
+    See Also
+    --------
+    truncate : Cut a forest down.
+    compile : Predict faster, and without the framework.
+
     Notes
     -----
     With the leaves Z that the rows reach in K trees (ones and zeros), the mean score f of all trees and the mean p of

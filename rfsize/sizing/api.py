@@ -146,6 +146,12 @@ def size(
     SeedDependenceWarning
         If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
 
+    See Also
+    --------
+    truncate : Cut a forest down.
+    grow : Train a forest to its size.
+    tree_outputs : Ask the trees once, for several questions.
+
     References
     ----------
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
@@ -285,6 +291,12 @@ def truncate(
         If labels take so few trees that what they are made from would suffer.
     CopiesWarning
         As in `size`.
+
+    See Also
+    --------
+    size : See how many trees are enough.
+    shrink : Keep fewer trees still, chosen and refitted.
+    compile : Predict faster, and without the framework.
 
     Examples
     --------

@@ -208,6 +208,11 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
         What is to be said of the rows and the training of either forest.
 
+    See Also
+    --------
+    oob_score : Score a forest without held-out rows.
+    size : See how many trees are enough.
+
     Notes
     -----
     Of a loss that is better when smaller, a forest of T trees has ``limit + c/(T + d)`` on average, so that ``limit``

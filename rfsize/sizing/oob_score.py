@@ -261,6 +261,12 @@ def oob_score(
     CopiesWarning
         If rows have copies, it is not clear whether by nature or by repetition, and the score depends on it.
 
+    See Also
+    --------
+    oob_predict_proba : Their probabilities.
+    oob_importance : Measure which columns matter.
+    compare : Compare two settings on the same rows.
+
     Notes
     -----
     The interval is for the metric of *this* forest on fresh rows from where the training rows came. ``value`` is of

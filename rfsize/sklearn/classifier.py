@@ -126,6 +126,11 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns; only where it was fitted on a table with names that are text.
 
+    See Also
+    --------
+    RightSizedRegressor : Train regressions to size inside scikit-learn's pipelines.
+    grow : Train a forest to its size.
+
     Notes
     -----
     The estimators themselves predict from averaged scores or probabilities, and stop tables of votes by the majority

@@ -70,6 +70,11 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns; only where it was fitted on a table with names that are text.
 
+    See Also
+    --------
+    RightSizedClassifier : Train to size inside scikit-learn's pipelines.
+    grow : Train a forest to its size.
+
     Examples
     --------
     >>> from rfsize import RightSizedRegressor

@@ -75,6 +75,10 @@ class StopTable(Terms, Result):
     certificate : Certificate or None
         What is certified for one forest; without it disagreement is only expected.
 
+    See Also
+    --------
+    compile : Predict faster, and without the framework.
+
     Examples
     --------
     Of 101 trees a row asks 26.5 in the mean, where all final tallies are equally likely:

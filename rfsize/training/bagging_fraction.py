@@ -120,6 +120,11 @@ def select_bagging_fraction(
     ValueError
         If an option or the data do not fit, or the file was written for others.
 
+    See Also
+    --------
+    grow : Train a forest to its size.
+    compare : Compare two settings on the same rows.
+
     References
     ----------
     G. Martínez-Muñoz, A. Suárez (2010). "Out-of-bag estimation of the optimal sample size in bagging." Pattern

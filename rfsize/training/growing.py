@@ -126,6 +126,12 @@ def grow(
     CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `size`.
 
+    See Also
+    --------
+    SizeCallback : Stop LightGBM's training in time.
+    RightSizedClassifier : Train to size inside scikit-learn's pipelines.
+    size : See how many trees are enough.
+
     References
     ----------
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
