@@ -39,7 +39,6 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
 numpydoc_show_class_members = False
-python_maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 add_function_parentheses = False
 
@@ -88,7 +87,7 @@ html_theme_options = {
         "alt_text": "rfsize",
     },
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "glossary": []},
     "footer_start": ["copyright"],

@@ -36,7 +36,7 @@ def without_numbers(text: str) -> str:
 
 
 def words(page: Path) -> int:
-    return len(re.findall(r"\S*\w\S*", page.read_text("utf-8")))
+    return len(re.findall(r"\S*\w\S*", without_code(page.read_text("utf-8"))))
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)

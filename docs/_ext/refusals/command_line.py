@@ -57,7 +57,7 @@ def out_of_place(at: AtHand) -> None:
     "a table of an unknown kind",
     ValueError,
     "is not a known kind of table",
-    why="kinds are told by the ending",
+    why="the ending names the kind",
     instead="`.csv`, `.parquet`, `.npy`, `.npz`",
 )
 def unknown_table(at: AtHand) -> None:
@@ -189,7 +189,7 @@ def writing_among_the_rows(at: AtHand) -> None:
     "predictions in another kind of file",
     ValueError,
     "predictions are written to a .csv or .parquet file",
-    why="kinds are told by the ending",
+    why="the ending names the kind",
     instead="`-o predictions.csv`",
 )
 def predictions(at: AtHand) -> None:

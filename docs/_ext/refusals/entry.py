@@ -39,9 +39,10 @@ class Refusal:
     needs: tuple[str, ...] = ()
 
     def row(self, ending: str) -> str:
-        """The row of a Markdown table; ``ending`` stands for the class where users see none."""
+        """The row of a Markdown table; a plain `ValueError`, and what has an ``ending`` in its place, is not named."""
         message = self.says.replace("<", "\\<")
-        cells = (self.what, f"{ending or f'`{self.error.__name__}`'}: {message}", self.why, self.instead)
+        named = "" if ending or self.error is ValueError else f"`{self.error.__name__}`: "
+        cells = (self.what, f"{named}{message}", self.why, self.instead)
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

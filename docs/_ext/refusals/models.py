@@ -26,7 +26,7 @@ GROUP = Group(
     "The model",
     "T*(α) is about trees that are drawn independently of one another and vote alike.",
 )
-_CORRECTS = "each tree corrects the ones before it, so that more of them are another model, not a better known one"
+_CORRECTS = "each tree corrects the ones before it: more trees are another model"
 
 
 @GROUP.refuses(
