@@ -118,7 +118,8 @@ def oob_importance(
     labels_at = outputs.averaging_predictor.threshold if judge.name == "accuracy" else None
     give(shrinking_of(forest.adapter, labels_at=labels_at))
     outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
-    names = forest.adapter.feature_names or matrix.names_of(forest.X)
+    # By the names that you gave, which a framework may have changed.
+    names = matrix.names_of(forest.X) or forest.adapter.feature_names
     sets = ColumnSets(columns, names, forest.adapter.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)

@@ -295,6 +295,14 @@ class TestResult:
         with pytest.raises(KeyError, match="'z' was not permuted"):
             found["z"]
 
+    def test_names_are_those_of_the_rows(self, data: Data) -> None:
+        X = pd.DataFrame(data.X[:500], columns=[f"column {number}" for number in range(8)])
+        model = train_lightgbm(X, data.y[:500])
+        found = rfsize.oob_importance(model, X[X.columns[::-1]], data.y[:500], columns=["column 0", "column 5"])
+        assert sorted(one.name for one in found.columns) == ["column 0", "column 5"]
+        as_array = rfsize.oob_importance(model, data.X[:500], data.y[:500], columns=[0, 5])
+        assert found["column 0"].value == as_array["column_0"].value
+
     def test_it_prints(self, found: Importances) -> None:
         first, _, *rows = str(found).splitlines()
         assert first.startswith("how much accuracy a tree on average loses out of bag by a permuted column, of 0.")

@@ -7,7 +7,18 @@ build of the documentation. tests/test_refusals.py runs every attempt, and compa
 
 from pathlib import Path
 
-from refusals import command_line, estimators, files, models, out_of_bag, predictions, questions, rows, tables
+from refusals import (
+    command_line,
+    estimators,
+    files,
+    importances,
+    models,
+    out_of_bag,
+    predictions,
+    questions,
+    rows,
+    tables,
+)
 from refusals.entry import Group
 
 GROUPS: tuple[Group, ...] = (
@@ -15,6 +26,7 @@ GROUPS: tuple[Group, ...] = (
     rows.GROUP,
     out_of_bag.GROUP,
     predictions.GROUP,
+    importances.GROUP,
     questions.GROUP,
     tables.GROUP,
     estimators.GROUP,

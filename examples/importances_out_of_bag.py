@@ -1,0 +1,37 @@
+"""
+Rank columns out of bag
+=======================
+
+Which columns does a forest need, how sure is that, and would a forest of another seed say the same? Permutation
+importances of each training row by the trees that did not see it, for LightGBM and XGBoost as for scikit-learn.
+"""
+
+from lightgbm import LGBMClassifier
+from sklearn.datasets import load_breast_cancer
+
+import rfsize
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+forest = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3, "verbose": -1}
+model = LGBMClassifier(n_estimators=200, random_state=0, **forest).fit(X, y)
+
+# %%
+# **What is lost where a column is permuted**, with intervals over rows and seeds.
+
+importances = rfsize.oob_importance(model, X, y)
+print(importances)
+importances.plot()
+
+# %%
+# **Would another seed give the same first ten?** Nothing is trained again to answer that.
+
+report = importances.size(top=10, alpha=0.9)
+print(report)
+report.plot()
+
+# %%
+# **Columns that tell the same** stand in for each other. Permute them together to see what they are worth.
+
+sizes = [name for name in X.columns if name.split()[1] in ("radius", "perimeter", "area")]
+texture = [name for name in X.columns if name.split()[1] == "texture"]
+print(rfsize.oob_importance(model, X, y, metric="auc", columns={"size": sizes, "texture": texture}))
