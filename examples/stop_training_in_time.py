@@ -36,7 +36,6 @@ print(f"lgb.train returned a forest of {booster.num_trees()} trees")
 print(callback.report_)
 
 # %%
-# On the left, how near to a tie the rows are; those at the right edge are the ones that more trees still change. On the
-# right, the share of rows that forests of any size label otherwise than the infinite forest.
+# The share of rows to which a forest of each size gives the label of an unlimited forest.
 
 callback.report_.plot()

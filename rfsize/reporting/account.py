@@ -41,6 +41,20 @@ class Grid(NamedTuple):
     title: str = ""
 
 
+class Remark(NamedTuple):
+    """Something that is lost, or wrong.
+
+    Attributes
+    ----------
+    text : str
+    call : str
+        Python that mends it; empty where no single call does.
+    """
+
+    text: str
+    call: str = ""
+
+
 class Picture(NamedTuple):
     """What is drawn on one pair of axes.
 
@@ -87,8 +101,8 @@ class Account:
     is_good : bool or None
         Whether the answer is the one hoped for, with nothing to be said against it; None where none is, or it is only
         probable.
-    cautions : tuple of str
-        What is to be said against it.
+    cautions : tuple of Remark
+        What is to be said against it, and what mends it.
     figures : tuple of Figure
     sections : tuple of Section
     code : str
@@ -100,7 +114,7 @@ class Account:
     title: str
     verdict: str
     is_good: bool | None = None
-    cautions: tuple[str, ...] = ()
+    cautions: tuple[Remark, ...] = ()
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     code: str = ""

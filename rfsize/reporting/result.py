@@ -16,7 +16,7 @@ class Result:
         raise NotImplementedError
 
     def to_html(self, path: str | PathLike[str], *others: Result) -> None:
-        """Write a page that can be sent: one file, which loads nothing else and runs no script.
+        """Write a page that can be sent: one file, which loads nothing else; its only script copies calls.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ from scipy.stats import t as student
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError
-from rfsize.reporting.account import Account, Figure, Grid, Section
+from rfsize.reporting.account import Account, Figure, Grid, Remark, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.metric import MetricAnswer
@@ -134,7 +134,7 @@ class Comparison(Result):
         return Account(
             title="Two settings compared",
             verdict=sentence(self._verdict),
-            cautions=(sentence(f"with unlimited trees: {self.why}"),) if self.why else (),
+            cautions=(Remark(sentence(f"with unlimited trees: {self.why}")),) if self.why else (),
             figures=tuple(Figure(f"{self._words}, {one}", value, how_many(n, "tree")) for one, value, n in figures),
             sections=(Section("", grids=(Grid(("first less second", "difference", "from", "to"), cells),)),),
             origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES.get(self.source, self.source)}"),),

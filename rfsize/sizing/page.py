@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
 from rfsize.reporting.words import sentence
+from rfsize.sizing.described import described
 from rfsize.sizing.goals.base import Answer, Goal, Loss
-from rfsize.sizing.plots import plot_report
+from rfsize.sizing.plots import draw_size
 from rfsize.sizing.sentences import how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to, in_words, metric_in_words
@@ -36,22 +39,36 @@ def report_account(report: SizedForest) -> Account:
         figures=_figures(report, loss),
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
-            Section("What a forest loses", (_LOST if report.certificate is None else _DIFFERS,), grids=grids),
-            Section("How the forest converges", pictures=_pictures(report)),
+            Section(f"What {how_many(kept, 'tree')} lose", (_lost(report),), grids=grids),
+            Section("How many trees to ask for", (_UNLIMITED,), _pictures(report), _levels(report)),
         ),
         code=_code(report),
         origin=_origin(report),
     )
 
 
-_LOST = "How far forests of so many trees are from an unlimited forest, on average over such forests."
-
-
-_DIFFERS = (
-    "How many rows the smaller forest answers unlike all trees of yours; and how far forests of as many trees are from "
-    "an unlimited forest, or a shrunken one from yours."
+_UNLIMITED = (
+    "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the seed."
 )
 
+
+def _lost(report: SizedForest) -> str:
+    """What the table of losses compares."""
+    if report.certificate is None:
+        return "Against an unlimited forest, expected of a forest of each size."
+    return f"Rows that the smaller forest answers unlike all of your trees; the rest against {_rest(report)}."
+
+
+def _rest(report: SizedForest) -> str:
+    others = [report._answer_to(name).against for name in report._beside]
+    return others[0] if others else report._answer.against
+
+
+# The end of a warning, such as "; size it by metric='auc', tolerance=0.001".
+_ADVICE = re.compile(r"; size [\w ]+ by (\w+='.*)$")
+
+# Other levels that a report lists: shares of rows, and of a tolerance.
+_ALPHAS, _TOLERANCES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999), (4.0, 2.0, 1.0, 0.5, 0.25)
 
 _SIZES = 10  # of shrunken forests, about as many as a table has
 
@@ -68,27 +85,80 @@ def _verdict(report: SizedForest) -> str:
     return sentence(how_many_are_needed(report))
 
 
-def _cautions(report: SizedForest) -> tuple[str, ...]:
+def _cautions(report: SizedForest) -> tuple[Remark, ...]:
     """The warnings; of a forest that is too small what to do, since the verdict says the rest."""
     texts = [one.text for one in report._cautions]
-    return tuple(map(sentence, texts if report.enough else [*texts, what_now(report)]))
+    return tuple(_remark(report, text) for text in (texts if report.enough else [*texts, what_now(report)]))
+
+
+def _remark(report: SizedForest, text: str) -> Remark:
+    """A warning, whose advice to size by other options becomes the call that does so."""
+    advice = _ADVICE.search(text)
+    if advice is None:
+        return Remark(sentence(text))
+    rows = {"oob": "model, X, y, oob=True", "rows given": "model, X, y"}.get(report.source, "outputs")
+    options = advice[1].replace(" and ", ", ")
+    return Remark(sentence(text[: advice.start()]), f"report = rfsize.size({rows}, {options})")
 
 
 def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
-    answer = report._answer
+    n_trees = ("at most " if report._answer.is_bound else "") + _size(report.n_trees)
     return (
-        Figure(
-            report.goal.title,
-            ("at most " if answer.is_bound else "") + _size(report.n_trees),
-            _how_sure(report),
-        ),
-        Figure(
-            "trees of your forest" if report.goal.confidence is None else "trees grown",
-            f"{report.available:,}",
-            report._likely + ("enough" if report.enough else "not enough"),
-        ),
+        *_before_and_after(report),
+        Figure(_what(report), n_trees, _how_sure(report)),
         Figure(report.goal.axis, _loss(report.goal, loss), f"with {how_many(report.n_kept, 'tree')}"),
     )
+
+
+def _what(report: SizedForest) -> str:
+    return report.goal.title if report.certificate is None else "fewest first trees that are certified"
+
+
+def _before_and_after(report: SizedForest) -> tuple[Figure, ...]:
+    """What the forest at hand costs, and the smaller one."""
+    kept, available = report.n_kept, report.available
+    whose = "trees of your forest" if report.goal.confidence is None else "trees grown"
+    enough = report._likely + ("enough" if report.enough else "not enough")
+    if kept >= available:
+        return (Figure(whose, f"{available:,}", enough),)
+    trees = Figure(f"{whose}, kept", f"{available:,} → {kept:,}", enough)
+    saved = report._savings
+    if saved is None:
+        return (trees,)
+    (bytes_before, before), (bytes_after, after) = saved.before, saved.after
+    batch = f"by its own predict, {how_many(saved.n_rows, 'row')} at once, on this machine"
+    return (
+        trees,
+        Figure("file of the model", _bytes(bytes_before, bytes_after), "as its framework saves it"),
+        Figure("time of a row", f"{_in_two_digits(1e6 * before)} → {_in_two_digits(1e6 * after)} µs", batch),
+    )
+
+
+def _bytes(before: int, after: int) -> str:
+    """Two sizes of files, in the unit of the larger one."""
+    unit, size = ("MB", 1e6) if before >= 1e6 else ("kB", 1e3)
+    return f"{_in_two_digits(before / size)} → {_in_two_digits(after / size)} {unit}"
+
+
+def _in_two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):g}"
+
+
+def _levels(report: SizedForest) -> tuple[Grid, ...]:
+    """How many trees other levels take."""
+    goal = report.goal
+    own = 1.0 - goal.level if goal.is_share else goal.level
+    levels = _ALPHAS if goal.is_share else tuple(factor * goal.level for factor in _TOLERANCES)
+    known = {round(level, 12): f"{level:.6g}" for level in (*levels, own)}
+    sizes = {}
+    for level in sorted(known, reverse=not goal.is_share):
+        with suppress(ValueError):  # which so few rows cannot certify
+            sizes[level] = report.size_at(level)
+    if report._cannot_tell is not None or not sizes:
+        return ()
+    rows = tuple((known[level], _size(size)) for level, size in sizes.items())
+    marked = list(sizes).index(round(own, 12)) if round(own, 12) in sizes else None
+    return (Grid(("alpha" if goal.is_share else "tolerance", "trees"), rows, marked, "Trees that other levels take"),)
 
 
 def _how_sure(report: SizedForest) -> str:
@@ -123,7 +193,7 @@ def _head(answer: Answer) -> str:
 
 def _pictures(report: SizedForest) -> tuple[Picture, ...]:
     says = f"{report.goal.axis} over the number of trees".capitalize()
-    return Picture(says, partial(plot_report, report)), *report._answer.pictures()
+    return Picture(says, partial(draw_size, report)), *report._answer.pictures()
 
 
 def _code(report: SizedForest) -> str:
@@ -151,6 +221,7 @@ def _origin(report: SizedForest) -> tuple[tuple[str, str], ...]:
     answer = report._answer
     dropped = f"; {answer.n_dropped:,} more could not be asked about" if answer.n_dropped else ""
     return (
+        *described(report._outputs),
         ("rows", f"{how_many(answer.n_rows, 'row')}, {SOURCES.get(report.source, report.source)}{dropped}"),
         ("trees asked of a row", f"{answer.votes_per_row:,.1f} of {report.available:,} on average"),
         ("rows that belong together", _GROUPS[report.groups]),

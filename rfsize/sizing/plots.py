@@ -12,7 +12,8 @@ from rfsize.estimation.intervals import between, odd_sizes
 from rfsize.reporting.words import sentence
 from rfsize.sizing.sentences import how_many_are_enough
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, percent
+from rfsize.sizing.words import from_to
+from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, new_axes
 from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
@@ -23,20 +24,21 @@ _SIZES, _INTERVALS = 60, 9  # at which losses are drawn, and their intervals
 
 
 def plot_report(report: SizedForest, ax: Axes | None = None) -> Axes:
-    """Draw the loss over the number of trees, and in a new figure what else tells of it; see `Report.plot`."""
-    if ax is None:
-        import matplotlib.pyplot as plt
+    """Draw the agreement, or the loss, over the number of trees, below the warnings; see `Report.plot`."""
+    ax = new_axes(height=4.8) if ax is None else ax
+    draw_size(report, ax)
+    lines = [line for one in report._cautions for line in wrap(f"! {one.text}", _LINE)]
+    drawn = ax.set_title("\n".join([*lines, _title(report)]), parse_math=False)
+    if lines:
+        drawn.set_fontsize("medium")
+    return ax
 
-        beside = report._answer.pictures()
-        figure = plt.figure(figsize=(7.0 + 4.0 * len(beside), 4.8), layout="constrained")
-        *others, ax = np.atleast_1d(figure.subplots(1, len(beside) + 1, width_ratios=(*(2 for _ in beside), 3)))
-        for picture, other in zip(beside, others, strict=True):
-            picture.draw(other)
-    assert ax is not None
+
+def draw_size(report: SizedForest, ax: Axes) -> None:
+    """The same without a word above."""
     _draw_loss(report, ax)
     _mark_size(report, ax)
     _finish(report, ax)
-    return ax
 
 
 def _draw_loss(report: SizedForest, ax: Axes) -> None:
@@ -48,7 +50,7 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
     if answer.tried is not None:
         sizes = np.array([size for size in answer.tried if size <= largest])
     losses = np.array([answer.value(int(size)) for size in sizes])
-    seen = "expected loss" if report.certificate is None else "rows that differ"
+    seen = _curve(report)
     ax.plot(sizes, losses, color="C0", label=seen + ("" if losses.any() else ": 0"))
     some = sizes if answer.largest is not None else odd_sizes(np.geomspace(1.0, largest, _INTERVALS))
     found = [answer.loss(int(size)) for size in some]
@@ -67,14 +69,28 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
         ax.plot(some, spread, **faint(ax, "--"), label="from seed to seed (standard deviation)")
     if answer.measured:
         ax.plot(*np.array(answer.measured).T, "o", color="C2", label="quarters and halves of the trees", zorder=4)
-    level = in_percent(goal.level) if goal.is_share else f"{goal.level:g}"
+    level = in_percent(1.0 - goal.level) if goal.is_share else f"{goal.level:g}"
     ax.axhline(goal.level, **faint(ax, ":"), label=f"asked for: {level}")
-    ax.set_ylabel(goal.axis)
+    ax.set_ylabel(goal.agreement_axis)
     if losses.any():
         ax.set_yscale("log")
         lowest = min(losses[losses > 0.0].min(), goal.level)
         ax.set_ylim(0.5 * lowest, 2.0 * max(losses.max(), goal.level))
-        label_sparsely(ax.yaxis, percent if goal.is_share else lambda off: f"{off:g}")
+        label_sparsely(ax.yaxis, _agreement if goal.is_share else lambda off: f"{off:g}")
+    if goal.is_share:
+        ax.invert_yaxis()  # more rows agree higher up
+
+
+def _curve(report: SizedForest) -> str:
+    """What the legend calls the curve."""
+    if report.certificate is not None:
+        return "rows that agree, seen"
+    return "expected agreement" if report.goal.is_share else "expected loss"
+
+
+def _agreement(loss: float) -> str:
+    """A share that is lost as the tick of the share that stays."""
+    return in_percent(1.0 - loss)
 
 
 def _largest(report: SizedForest) -> float:
@@ -99,7 +115,25 @@ def _mark_size(report: SizedForest, ax: Axes) -> None:
             zorder=4,
             clip_on=False,
         )
+        _write_size(report, ax)
     mark_forest(ax, report.available, "your forest" if report.goal.confidence is None else "grown")
+
+
+def _write_size(report: SizedForest, ax: Axes) -> None:
+    """T* and its interval beside the mark, on the side of the curve where nothing else is drawn."""
+    above = "over" if report.goal.is_share else "under"
+    text = f"{_of_size(report)} {report.n_trees:,}\n({from_to(report.interval)})"
+    is_far = math.log(max(report.n_trees, 1)) > 0.5 * math.log(max(2.0, _largest(report)))
+    is_up = is_far == (above == "over")
+    ax.annotate(
+        text,
+        (float(report.n_trees), report.goal.level),
+        (-7.0 if is_far else 7.0, 9.0 if is_up else -9.0),
+        textcoords="offset points",
+        ha="right" if is_far else "left",
+        va="bottom" if is_up else "top",
+        zorder=5,
+    )
 
 
 def _title(report: SizedForest) -> str:
@@ -122,14 +156,9 @@ def mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
 
 
 def _finish(report: SizedForest, ax: Axes) -> None:
-    """Title, logarithmic axis of trees, grid and legend."""
+    """Logarithmic axis of trees, grid and legend."""
     ax.set_xscale("log")
     ax.set_xlim(1.0, max(2.0, _largest(report)))
     ax.set_xlabel("trees in the forest")
-    title = _title(report)
-    lines = [line for one in report._cautions for line in wrap(f"! {one.text}", _LINE)]
-    drawn = ax.set_title("\n".join([*lines, title]), parse_math=False)
-    if lines:
-        drawn.set_fontsize("medium")
     label_counts(ax.xaxis)
     finish(ax)

@@ -95,17 +95,17 @@ class Report(SizedForest, Result):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the loss over the number of trees, with its 95 % interval, T*, and the forest at hand.
+        """Draw how labels agree, or what is lost, over the number of trees, with its 95 % interval, T* and your forest.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw the loss alone. By default a new figure has, for labels, also how near to a tie the rows are.
+            Where to draw; a new figure by default.
 
         Returns
         -------
         matplotlib Axes
-            The axes of the loss.
+            The axes. Where it is about a share of rows, they hold what is lost, and its ticks name what stays.
         """
         return plot_report(self, ax)
 

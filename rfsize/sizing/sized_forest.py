@@ -14,6 +14,7 @@ from rfsize.counting.representative import by_nature_advice, few_votes, too_many
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
+from rfsize.sizing.described import Savings, savings
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
@@ -168,6 +169,11 @@ class SizedForest:
         if self._cannot_tell is not None or not low <= self.available < high:
             return ""
         return "perhaps " if self._answer.is_bound else "probably "
+
+    @cached_property
+    def _savings(self) -> Savings | None:
+        """What the smaller forest saves; None where that is not known, or its trees are not the first ones."""
+        return savings(self._outputs, self.n_kept) if self._answer.tried is None else None
 
     @cached_property
     def _suffering(self) -> tuple[Caution, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
 from rfsize.theory.sampling_ratio import ratio_with_replacement
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _LINE = 70  # characters of a title
+_SE = 1.96  # standard errors on either side of a 95 % interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,15 +178,27 @@ class FractionSearch(Result):
         return Account(
             title="Bagging fraction",
             verdict=sentence(self._choice),
-            cautions=tuple(map(sentence, self._at_an_end)),
+            cautions=tuple(Remark(sentence(text)) for text in self._at_an_end),
             figures=(
                 Figure("bagging fraction", f"{self.best:.3f}", f"worth {self._ratio} with replacement"),
                 Figure(f"out-of-bag {self.metric}", error, f"± {off}"),
+                *self._next_best,
             ),
             sections=(Section("", pictures=(picture,), grids=(grid,)),),
             code="forest, report = rfsize.grow(search.params, data)  # of that fraction, and as many trees as it takes",
             origin=(("rows", f"{self.n_rows:,}, {self._judged}"), ("trees grown to compare", f"{self.trees_grown:,}")),
         )
+
+    @property
+    def _next_best(self) -> tuple[Figure, ...]:
+        """How much better the best fraction is than the next best, with the 95 % interval; none of a single one."""
+        others = self.curve[(self.curve["dropped"] == 0) & (self.curve["fraction"] != self._least)]
+        if not len(others):
+            return ()
+        other = others[others["difference"].argmin()]
+        low, high = (self._number(other["difference"] + side * _SE * other["difference_se"]) for side in (-1.0, 1.0))
+        what = f"{self._least:.3f} is better than {other['fraction']:.3f} by"
+        return (Figure(what, self._number(other["difference"]), f"95 %: {low} to {high}".replace("-", "−")),)
 
     def __str__(self) -> str:
         columns = (self.metric, "standard_error", "difference", "difference_se")

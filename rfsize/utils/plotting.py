@@ -74,12 +74,20 @@ def label_counts(axis: Axis) -> None:
 
     if axis.get_scale() == "linear":
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda trees, _: f"{trees:,.0f}"))
+
+    def label(trees: float, _: Any) -> str:
+        low, high = axis.get_view_interval()
+        is_crowded = axis.get_scale() == "log" and high > 10.0**_MANY_POWERS * low
+        return "" if is_crowded and round(np.log10(max(trees, 1.0))) % 2 else f"{trees:,.0f}"
+
+    axis.set_major_formatter(FuncFormatter(label))
     axis.set_minor_formatter(NullFormatter())
 
 
 # On a logarithmic axis of more powers of ten there is no room for labels between them.
 _POWERS = 4
+# Of still more there is room for every other one of large numbers.
+_MANY_POWERS = 5
 
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:

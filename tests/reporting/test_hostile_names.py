@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 import warnings
 from pathlib import Path
@@ -46,7 +45,7 @@ def test_reports_tables_and_warnings(rows: Any, tmp_path: Path) -> None:
         assert is_plain((tmp_path / "page.html").read_text("utf-8"))
     assert all(is_plain(str(one.message)) for one in given)
     assert r"\u202etxt" in str(of_classes)
-    assert not re.search("<script>", (tmp_path / "page.html").read_text("utf-8"))
+    assert (tmp_path / "page.html").read_text("utf-8").count("<script>") == 1  # which is ours
 
 
 def test_the_command_line(rows: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from rfsize import theory
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
 from rfsize.sizing.sentences import finding, headline
+from rfsize.sizing.words import from_to
 from rfsize.utils.words import in_percent
 from rfsize.voting.scores import Scores
 
@@ -175,16 +176,20 @@ def test_plot(alpha: float, kind: str, tmp_path: Path) -> None:
     assert plt.imread(tmp_path / "report.png").std() > 0.05
     assert ("large enough" in axes.get_title()) == report.enough
     drawn = {line.get_label(): line.get_data() for line in axes.get_lines()}
-    sizes, differ = next(line for name, line in drawn.items() if name.startswith("expected loss"))
+    sizes, differ = next(line for name, line in drawn.items() if name.startswith("expected agreement"))
     assert differ == pytest.approx([report.loss_at(int(size)).value for size in sizes])
     assert set(drawn["your forest: 101 trees"][0]) == {101}
-    assert axes.get_ylim()[0] < 1.0 - alpha < axes.get_ylim()[1]
+    assert axes.get_ylim()[1] < 1.0 - alpha < axes.get_ylim()[0]
     if math.isfinite(report.n_trees):
         marked = next(bar for bar in axes.containers if bar.get_label() == f"T* = {report.n_trees:,}, 95 % interval")
         assert marked.lines[0].get_xydata().tolist() == [[report.n_trees, pytest.approx(1.0 - alpha)]]
         ends = marked.lines[2][0].get_segments()[0][:, 0]
         assert ends == pytest.approx(np.minimum(report.interval, axes.get_xlim()[1]))
-    left = axes.figure.axes[0]
+    assert len(axes.figure.axes) == 1
+    written = [text.get_text() for text in axes.texts]
+    assert written == ([f"T* = {report.n_trees:,}\n({from_to(report.interval)})"] if axes.containers else [])
+    _, left = plt.subplots()
+    report._answer.pictures()[0].draw(left)
     heights = left.patches[0].get_data().values
     assert heights.sum() == pytest.approx(1.0)
     margins = report._answer.estimate.margins()

@@ -151,6 +151,11 @@ class Goal(ABC):
         """What a picture calls the loss."""
 
     @property
+    def agreement_axis(self) -> str:
+        """What a picture calls the share of rows that stays; of anything else, the loss."""
+        return self.axis
+
+    @property
     def of_labels(self) -> bool:
         """Whether it goes by nothing but labels."""
         return False

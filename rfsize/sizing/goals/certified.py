@@ -124,6 +124,10 @@ class CertifiedGoal(GoalOnRows):
         rows = "" if self.average == "micro" else " (worst class)"
         return f"rows answered unlike all trees{rows}"
 
+    @property
+    def agreement_axis(self) -> str:
+        return "rows answered as by all trees" + ("" if self.average == "micro" else " (worst class)")
+
     def answers(self, metric: MetricLike) -> bool:
         return False  # which asks about an unlimited forest
 

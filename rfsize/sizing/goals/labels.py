@@ -101,6 +101,10 @@ class LabelGoal(GoalOnRows):
     def axis(self) -> str:
         return "labels that still change" + ("" if self.average == "micro" else " (mean of the classes)")
 
+    @property
+    def agreement_axis(self) -> str:
+        return "labels as of an unlimited forest" + ("" if self.average == "micro" else " (mean of the classes)")
+
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> LabelGoal:
         if not n_classes:
             raise NotAForestError(

@@ -1,0 +1,98 @@
+"""What a forest is, and what a smaller one saves: facts of the model at hand, for the page of a report."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from rfsize.adapters.base import Adapter
+from rfsize.adapters.registry import adapter_for, integration_for, integration_of
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.utils import matrix
+from rfsize.utils.words import how_many
+
+# Rows that are timed together, and how often: the fastest time is the one that nothing disturbed.
+_TIMED, _TIMES = 1000, 3
+
+
+class Weight(NamedTuple):
+    """What a forest costs.
+
+    Attributes
+    ----------
+    n_bytes : int
+        Of the model as its framework saves it.
+    seconds : float
+        That its own ``predict`` takes for one row, in a batch.
+    """
+
+    n_bytes: int
+    seconds: float
+
+
+class Savings(NamedTuple):
+    """What the forest at hand costs, and the smaller one.
+
+    Attributes
+    ----------
+    before, after : Weight
+    n_rows : int
+        Rows of the batch that was timed.
+    """
+
+    before: Weight
+    after: Weight
+    n_rows: int
+
+
+def savings(outputs: TreeOutputs | None, n_trees: int) -> Savings | None:
+    """What a cut to the first trees saves; None where the model or its rows are not at hand in memory."""
+    forest = None if outputs is None else outputs.forest
+    if type(forest) is not ForestOnRows or n_trees >= forest.adapter.n_trees:
+        return None
+    rows = matrix.take(forest.X, 0, min(forest.n_rows, _TIMED))
+    small = adapter_for(forest.adapter.truncated(n_trees), casts_votes=False)
+    return Savings(_weight(forest.adapter, rows), _weight(small, rows), matrix.n_rows(rows))
+
+
+def _weight(adapter: Adapter, rows: Any) -> Weight:
+    integration = integration_for(adapter.booster)
+    times = []
+    for _ in range(_TIMES):
+        start = perf_counter()
+        integration.predictions(adapter.booster, rows)
+        times.append(perf_counter() - start)
+    return Weight(adapter.n_bytes, min(times) / matrix.n_rows(rows))
+
+
+def described(outputs: TreeOutputs | None) -> tuple[tuple[str, str], ...]:
+    """The model, its trees and its parameters; nothing where the model is not at hand."""
+    forest = None if outputs is None else outputs.forest
+    if type(forest) is not ForestOnRows:
+        return ()
+    adapter = forest.adapter
+    kind = type(adapter.booster).__name__ if adapter.holder is None else adapter.holder.kind
+    n_classes = len(adapter.classes)
+    of = f"{n_classes} classes" if n_classes else "regression"
+    leaves = len(adapter.leaves.score) / adapter.leaves.offset.size
+    known = ", ".join(f"{name}={value}" for name, value in _parameters(adapter.booster).items())
+    return (
+        ("model", f"{kind} ({adapter.framework}), {of}, {how_many(adapter.n_features, 'column')}"),
+        ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average"),
+        *((("parameters", known),) if known else ()),
+    )
+
+
+def _parameters(booster: Any) -> dict[str, Any]:
+    """Those that it was trained with, as far as it remembers; of an estimator those that are not its defaults."""
+    if hasattr(booster, "get_params"):
+        usual = inspect.signature(type(booster)).parameters
+        given = booster.get_params(deep=False).items()
+        return {name: value for name, value in given if name not in usual or usual[name].default is not value}
+    integration = integration_of(booster)
+    with suppress(ValueError):
+        return {} if integration is None else integration.parameters_of(booster)
+    return {}
