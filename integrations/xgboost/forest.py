@@ -50,6 +50,7 @@ from rfsize.integrations.xgboost.first_round import (
 from rfsize.integrations.xgboost.independent import check_forest, in_one_round
 from rfsize.integrations.xgboost.learning_rate import are_alike, learning_rate, shrinking, was_sampled
 from rfsize.integrations.xgboost.model_json import (
+    ADAPTIVE,
     CONSTANT_HESSIAN,
     LINKS,
     VOTING,
@@ -125,7 +126,9 @@ class XgboostForest(Adapter):
         self.leaves = _leaf_table(learner, self.tree_of, self._margins)
         self.is_shrunk = self.booster.attr(SHRUNK) is not None
         self._start, nodes = start_of(learner, self._margins), Nodes.of(learner)
-        self._gradient = None if self.is_shrunk else gradients(nodes)  # which leaves that were refitted have none of
+        # Leaves that were refitted, by rfsize or as quantiles, tell no gradients.
+        has_gradients = not self.is_shrunk and self._objective not in ADAPTIVE
+        self._gradient = gradients(nodes) if has_gradients else None
         if self._start is not None and not self.is_shrunk:
             refuse_other_starts(self._start, nodes, self._gradient)
         self._children = [

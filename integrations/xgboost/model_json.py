@@ -46,7 +46,8 @@ LINKS = {
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 VOTING = {"binary:logistic", "multi:softprob", "multi:softmax"}
-CONSTANT_HESSIAN = VOTING | {"reg:squarederror", "reg:logistic", "count:poisson"}
+ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # whose leaves hold quantiles of residuals
+CONSTANT_HESSIAN = VOTING | ADAPTIVE | {"reg:squarederror", "reg:logistic", "count:poisson"}
 
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 

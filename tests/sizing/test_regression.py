@@ -53,15 +53,15 @@ LIGHTGBM = {
     ),
 }
 PROVABLE = {
-    **{name: of_xgboost(name) for name in ("reg:squarederror", "reg:logistic", "count:poisson")},
+    **{name: of_xgboost(name) for name in ("reg:squarederror", "reg:logistic", "count:poisson", "reg:absoluteerror")},
+    "reg:quantileerror": of_xgboost("reg:quantileerror", quantile_alpha=0.3),
     "base_score": of_xgboost("reg:squarederror", base_score=2.5),
     "XGBRegressor": of_sklearn(
         XGBRegressor(n_estimators=1, num_parallel_tree=60, subsample=0.6, learning_rate=1.0, random_state=1)
     ),
 }
 UNPROVABLE = {
-    name: of_xgboost(name)
-    for name in ("reg:squaredlogerror", "reg:absoluteerror", "reg:pseudohubererror", "reg:gamma", "reg:tweedie")
+    name: of_xgboost(name) for name in ("reg:squaredlogerror", "reg:pseudohubererror", "reg:gamma", "reg:tweedie")
 }
 SKLEARN = {
     "random forest": of_sklearn(RandomForestRegressor(60, random_state=1, max_depth=7)),

@@ -15,6 +15,9 @@ import reference.scores
 import rfsize
 from helpers.forests import TREES, Data, only_tree, predict, train_xgboost
 from helpers.xgboost_forests import class_margins
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.exceptions import InbagError
 
 
 @pytest.mark.parametrize(
@@ -205,3 +208,26 @@ def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -
     loaded.set_attr(rfsize_bags=json.dumps({"subsample": 1e-30, "seeds": list(range(1, TREES + 1))}))
     with pytest.raises(rfsize.exceptions.InbagError):
         rfsize.inbag(loaded, data.fresh)
+
+
+@pytest.mark.parametrize(("objective", "level"), [("reg:absoluteerror", 0.5), ("reg:quantileerror", 0.3)])
+def test_leaves_of_quantiles_know_their_bags_alone(objective: str, level: float, data: Data) -> None:
+    """XGBoost sets these leaves anew after a tree is grown, from the rows of its bag."""
+    y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
+    quantile = {"quantile_alpha": level} if "quantile" in objective else {}
+    model = train_xgboost(data.X, y, 15, objective=objective, **quantile)
+    expected = reference.bagging.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
+    adapter = adapter_for(model, casts_votes=False)
+    assert np.array_equal(ForestOnRows.of(adapter, data.X, y, oob=True, groups="rows").inbag(), expected)
+    rows, stored = xgb.DMatrix(data.X), json.loads(model.save_raw("json"))["learner"]
+    base = float(np.ravel(json.loads(stored["learner_model_param"]["base_score"]))[0])
+    for tree, leaf in enumerate(model.predict(rows, pred_leaf=True).T.astype(int)):
+        kept = stored["gradient_booster"]["model"]["trees"][tree]
+        for one in np.unique(leaf[expected[tree]]):
+            in_bag = y[expected[tree] & (leaf == one)] - base
+            # How quantiles between two rows are taken differs from version to version.
+            found = [np.quantile(in_bag, level, method=method) for method in ("linear", "weibull", "inverted_cdf")]
+            value = 15 * kept["split_conditions"][one]
+            assert np.abs(np.array(found) - value).min() < 1e-3 * max(1.0, abs(value))
+    with pytest.raises(InbagError, match="could not be proven"):
+        ForestOnRows.of(adapter, data.X[::-1].copy(), None, oob=True, groups="rows").inbag()
