@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shutil
 import sys
 from importlib.metadata import version as installed_version
@@ -70,6 +71,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
+    "remove_config_comments": True,
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -110,7 +112,13 @@ def _leave_out_fields(app, what, name, obj, options, signature, return_annotatio
     return ("", None) if what == "class" and dataclasses.is_dataclass(obj) else None
 
 
+def _open_gallery(app, docname, source):
+    """Examples are scripts where nothing is built, and pages of the gallery here."""
+    source[0] = re.sub(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)", r"](/auto_examples/\1.rst)", source[0])
+
+
 def setup(app):
-    """Register the two hooks on docstrings."""
+    """Register the hooks on docstrings and on links to examples."""
+    app.connect("source-read", _open_gallery)
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-signature", _leave_out_fields)

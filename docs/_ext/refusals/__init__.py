@@ -39,19 +39,20 @@ _HEAD = """<!-- Written by docs/_ext/refusals, where each row is a function that
 
 # What is refused, and why
 
-A number that nobody can trust is worse than none. So rfsize refuses whatever breaks the theory, with an error that says what was
-found, why it matters and what to do instead. Search this page for the words of your message; messages are shortened here. Where no class is
-named, the error is a `ValueError`; all others are [subclasses of it](exceptions.rst). A test runs every row.
+A number that nobody can trust is worse than none. So rfsize refuses whatever breaks the theory, with an error that
+says what was found, why it matters and what to do instead. Search this page for the words of your message; messages are
+shortened here. Where no class is named, the error is a `ValueError`; all others are [subclasses of it](exceptions.rst).
+A test runs every row.
 """
 
 _FOOT = """
 ## What only warns
 
-Votes that are not quite independent still size a forest, though less well: `SharedBagsWarning` where several trees share
-a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few features.
-XGBoost's default learning rate squeezes what a forest predicts: `ShrunkenScoresWarning`. A forest with fewer than T*(α) trees is never
-called large enough: `NotConvergedWarning` says how many it would take, and all trees are kept. [Errors and warnings](exceptions.rst)
-describes them all.
+Votes that are not quite independent still size a forest, though less well: `SharedBagsWarning` where several trees
+share a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few
+features. XGBoost's default learning rate squeezes what a forest predicts: `ShrunkenScoresWarning`. A forest with fewer
+than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and all trees are kept.
+[Errors and warnings](exceptions.rst) describes them all.
 """
 
 
