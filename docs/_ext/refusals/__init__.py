@@ -51,7 +51,7 @@ _FOOT = """
 Votes that are not quite independent still size a forest, though less well: `SharedBagsWarning` where several trees
 share a bag (`bagging_freq` above 1, `tree_method="approx"`), `SeedDependenceWarning` where LightGBM samples few
 features. XGBoost's default learning rate squeezes what a forest predicts: `ShrunkenScoresWarning`. A forest with fewer
-than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and all trees are kept.
+than T*(α) trees is never called large enough: `NotConvergedWarning` says how many it would take, and keeps all trees.
 [Errors and warnings](exceptions.rst) describes them all.
 """
 
