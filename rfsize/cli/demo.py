@@ -26,20 +26,35 @@ _CERTIFIED, _ALPHA = 0.98, 0.99
 _REPEATED = 10_000  # rows to time, the held-out ones over and over
 
 
+class _Row(NamedTuple):
+    """One line of the table: a forest, and what it costs.
+
+    Attributes
+    ----------
+    what : str
+    trees : float
+        That a row asks, on average.
+    megabytes : float or None
+        None of forests that are compiled in memory.
+    accuracy, differ : float
+        Share of held-out rows that it labels rightly, and otherwise than the forest as trained.
+    seconds : float
+    """
+
+    what: str
+    trees: float
+    megabytes: float | None
+    accuracy: float
+    differ: float
+    seconds: float
+
+
 class _Outcome(NamedTuple):
-    """One forest before and after, and compiled with a stop table."""
+    """One forest as trained, cut, and compiled; and what its report says of a new forest."""
 
     cut: Report
     new: Report
-    megabytes_before: float
-    megabytes_after: float
-    accuracy_before: float
-    accuracy_after: float
-    asked: float
-    differ: float
-    seconds_framework: float
-    seconds_all: float
-    seconds_table: float
+    rows: tuple[_Row, ...]
 
 
 def run_demo(_: argparse.Namespace) -> None:
@@ -63,8 +78,8 @@ def run_demo(_: argparse.Namespace) -> None:
             print(f"{each.framework:9}", end="", flush=True)
             found[each.framework] = _outcome(forest, *split)
             print(flush=True)
-    _print_sizes(found)
-    _print_speeds(found)
+    _print_table(found)
+    _print_promises(found)
 
 
 @contextmanager
@@ -86,68 +101,58 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
         cut = size(model, X_test, alpha=_CERTIFIED, target="forest")
     with _step(f"cut to {cut.n_kept}"):
         small = truncate(model, n_trees=cut.n_kept)
-        before, after = (forest.predict(X_test) for forest in (model, small))
     with _step("compile"):
         table = StopTable.build(_TREES, alpha=_ALPHA, prior=outputs, rule="optimal")
         whole, settled = compiled(model), compiled(model, table)
         labels, asked = settled.predict(X_test, return_trees=True)
     repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))
-    ways = (model.predict, whole.predict, settled.predict)
+    ways = (model, small, whole, settled)
     with _step("predict once, to warm up"):
-        for predict in ways:
-            predict(repeated)
+        for way in ways:
+            way.predict(repeated)
     with _step("predict again"):
-        seconds = [_seconds(predict, repeated) for predict in ways]
-    return _Outcome(
-        cut=cut,
-        new=new,
-        megabytes_before=_megabytes(model),
-        megabytes_after=_megabytes(small),
-        accuracy_before=float(np.mean(before == y_test)),
-        accuracy_after=float(np.mean(after == y_test)),
-        asked=float(asked.mean()),
-        differ=float(np.mean(labels != whole.predict(X_test))),
-        seconds_framework=seconds[0],
-        seconds_all=seconds[1],
-        seconds_table=seconds[2],
+        seconds = [_seconds(way.predict, repeated) for way in ways]
+    before, predicted = model.predict(X_test), (*(way.predict(X_test) for way in (model, small, whole)), labels)
+    rows = zip(
+        ("as trained", "cut", "compiled", "with a stop table"),
+        (_TREES, cut.n_kept, _TREES, float(asked.mean())),
+        (_megabytes(model), _megabytes(small), None, None),
+        (float(np.mean(one == y_test)) for one in predicted),
+        (float(np.mean(one != before)) for one in predicted),
+        seconds,
+        strict=True,
     )
+    return _Outcome(cut, new, tuple(_Row(*row) for row in rows))
 
 
-def _print_sizes(found: dict[str, _Outcome]) -> None:
-    print()
+def _print_table(found: dict[str, _Outcome]) -> None:
+    rows = f"{_REPEATED:,} rows"
+    print(f"\n{'':28} {'trees a row':>11} {'file':>9} {'accuracy':>9} {'other labels':>13} {rows:>12}")
+    for name, one in found.items():
+        for place, row in enumerate(one.rows):
+            file = "" if row.megabytes is None else f"{row.megabytes:.1f} MB"
+            trees = f"{row.trees:,.0f}" if row.trees >= 100.0 else f"{row.trees:.1f}"
+            other = "" if place == 0 else f"{row.differ:.1%}"
+            print(
+                f"{name if place == 0 else '':10}{row.what:18} {trees:>11} {file:>9} {row.accuracy:>9.1%} {other:>13} "
+                f"{row.seconds:>10.3f} s"
+            )
+
+
+def _print_promises(found: dict[str, _Outcome]) -> None:
+    print("\nWhat is promised:")
     for name, one in found.items():
         known = one.cut.certificate
         assert known is not None
         print(
-            f"{name}: the first {one.cut.n_kept:,} of {_TREES:,} trees give the same label on {_CERTIFIED:.0%} of rows"
+            f"  {name}: the first {one.cut.n_kept:,} trees keep the label of all {_TREES:,} "
+            f"on {_CERTIFIED:.0%} of rows like "
+            f"these\n    (certified, {known.confidence:.0%} sure: {known.disagreements} of "
+            f"{known.rows:,} held-out rows "
+            f"differ); a new forest\n    needs {one.new.n_trees:,} trees to agree with an "
+            f"unlimited forest on {_ALPHA:.0%}"
         )
-        print(
-            f"  (certified, {known.confidence:.0%} sure: {known.disagreements} of {known.rows:,} held-out rows differ)"
-        )
-    print(f"\n{'':10} {'trees':>16} {'file size':>20} {'accuracy':>16}")
-    for name, one in found.items():
-        print(
-            f"{name:10} {_TREES:>7,} -> {one.cut.n_kept:>6,} {one.megabytes_before:>8.1f} -> "
-            f"{one.megabytes_after:>5.1f} MB {one.accuracy_before:>7.1%} -> {one.accuracy_after:.1%}"
-        )
-    sizes = ", ".join(f"{one.new.n_trees:,} with {name}" for name, one in found.items())
-    print(
-        f"\nA new forest gives the labels of an unlimited forest on {_ALPHA:.0%} of rows with T*({_ALPHA:g}) trees, on "
-        f"average:\n{sizes}, read from out-of-bag votes."
-    )
-
-
-def _print_speeds(found: dict[str, _Outcome]) -> None:
-    print(
-        f"\nAll {_TREES:,} trees compiled, with a stop table (alpha = {_ALPHA:g}, optimal rule, prior from out-of-bag "
-        f"votes); seconds for\n{_REPEATED:,} rows, of the second call:\n"
-    )
-    print(f"{'':10} {'trees asked':>12} {'other label':>12} {'own predict':>16} {'compiled':>10} {'with table':>11}")
-    for name, one in found.items():
-        print(
-            f"{name:10} {one.asked:>12.1f} {one.differ:>12.1%} {one.seconds_framework:>14.3f} s "
-            f"{one.seconds_all:>8.3f} s {one.seconds_table:>9.3f} s"
-        )
+    print("  other labels: held-out rows that the forest as trained labels otherwise; seconds are of the second call")
 
 
 def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> float:

@@ -29,50 +29,68 @@ _TABLES = {"data", "validation", "unseen", "rows"}
 
 
 class _Command(NamedTuple):
-    """What a command does, which may find a size, what its help says, and its options."""
+    """What a command does, which may find a size, what its help says, an example, and its options."""
 
     run: Callable[[argparse.Namespace], Report | None]
     says: str
+    example: str
     options: tuple[str, ...] = ()
 
 
 _COMMANDS = {
-    "demo": _Command(run_demo, "size, truncate and compile a forest of each framework on real data"),
-    "size": _Command(print_size, "print how many trees are enough", (*ASKED, *SIZED_BY, "--json")),
+    "demo": _Command(run_demo, "size, cut and compile a forest of each framework on real data", "rfsize demo"),
+    "size": _Command(
+        print_size,
+        "print how many trees are enough",
+        "rfsize size model.txt train.csv --labels y --oob",
+        (*ASKED, *SIZED_BY, "--json"),
+    ),
     "report": _Command(
         write_page,
-        "write a page of HTML that tells how many trees are enough, and why",
+        "write a page of HTML that shows how many trees are enough, and why",
+        "rfsize report model.txt train.csv --labels y --oob -o report.html",
         (*ASKED, *SIZED_BY, "--score", "--unseen", "-o --output"),
     ),
-    "truncate": _Command(write_truncated, "write the forest of the first T* trees", (*ASKED, *SIZED_BY, "-o --output")),
+    "truncate": _Command(
+        write_truncated,
+        "write a forest of as many of the first trees as are enough",
+        "rfsize truncate model.txt train.csv --labels y --oob --alpha 0.98 -o small.txt",
+        (*ASKED, *SIZED_BY, "-o --output"),
+    ),
     "shrink": _Command(
         write_shrunk,
-        "write a smaller forest still, of trees that are chosen and refitted, certified on DATA",
+        "write a still smaller forest of chosen and refitted trees, certified on DATA",
+        "rfsize shrink model.txt unseen.csv --labels y --rows train.csv -o small.txt",
         ("model", *ROWS, "--labels", "--drop", "--rows", *SHRUNK_BY, "-o --output"),
     ),
     "grow": _Command(
         grow_forest,
-        "train a forest until it has T* trees, or add trees to one",
+        "train a forest until it has enough trees, or add trees to one",
+        "rfsize grow train.csv --labels y --framework lightgbm -o model.txt",
         (*TRAINED, "--model", "--validation", "--threshold", "--confidence", "--min-trees", "-o --output", "--json"),
     ),
     "fraction": _Command(
         find_fraction,
-        "find the bagging fraction of least out-of-bag error",
+        "find the bagging fraction of the least out-of-bag error",
+        "rfsize fraction train.csv --labels y --framework xgboost --n-trees 200",
         (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
     ),
     "table": _Command(
         write_table,
         "write the table by which rows stop asking trees, from DATA",
+        "rfsize table model.txt unseen.csv --labels y --certify --alpha 0.99 -o table.json",
         (*ASKED, *KEPT, "--rule", "--target", "--certify", "--confidence", "-o --output"),
     ),
     "compile": _Command(
         write_compiled,
         "write a forest that predicts many times faster",
+        "rfsize compile model.txt --table table.json -o fast.rfsize",
         ("model", "--table", "--voting", "--threshold", "--missing", "-o --output"),
     ),
     "predict": _Command(
         predict,
         "predict the rows of a table, piece by piece",
+        "rfsize predict fast.rfsize rows.csv -o predictions.csv",
         (*PREDICTED, "--voting", "--proba", "--n-jobs", "-o --output", "--output-format"),
     ),
 }
@@ -111,12 +129,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="rfsize", description="How many trees a LightGBM or XGBoost random forest needs."
+        prog="rfsize",
+        description="How many trees does a random forest of LightGBM, XGBoost or scikit-learn need?",
+        epilog="Begin with: rfsize demo. Then: rfsize size model.txt train.csv --labels y --oob. "
+        "The exit status is 1 where a forest is too small, and 2 where the input is wrong.",
     )
     parser.add_argument("--version", action="version", version=f"rfsize {version('rfsize')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        add_options(commands.add_parser(name, help=command.says), name, command.options)
+        says = f"{command.says[0].upper()}{command.says[1:]}."
+        made = commands.add_parser(name, help=command.says, description=says, epilog=f"Example: {command.example}")
+        add_options(made, name, command.options)
     return parser
 
 

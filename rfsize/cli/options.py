@@ -48,7 +48,7 @@ def _flag(says: str) -> dict[str, Any]:
     return {"help": says, "action": "store_true"}
 
 
-_LABELS = "column of DATA that holds the labels, which is no feature"
+_LABELS = "column of DATA that holds the labels"
 
 # By their names, or by a command and a name where a command has its own.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -59,64 +59,89 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--labels": _text(_LABELS, "COLUMN"),
     "grow --labels": _text(_LABELS, "COLUMN", required=True),
     "fraction --labels": _text(_LABELS, "COLUMN", required=True),
-    "--drop": _text("columns of DATA that are no features", "COLUMN", nargs="+", default=[]),
+    "--drop": _text(
+        "columns of DATA that the forest was not trained on, such as an id", "COLUMN", nargs="+", default=[]
+    ),
     "--groups": _text(
-        "column of DATA that names training rows that belong together, or the word copies or rows", "COLUMN"
+        "column of DATA that names rows that belong together, such as those of one patient; or the word copies (copies "
+        "of a row belong together) or rows (none do)",
+        "COLUMN",
     ),
-    "--oob": _flag("DATA are the training rows, in the order of training"),
-    "--threshold": _number(
-        "probability of class 1 above which labels and votes are class 1 (default 0.5, or a table's)"
+    "--oob": _flag(
+        "DATA are the training rows, in the order of training; leave it out for rows that the forest has not seen"
     ),
-    "--seed": _number("seed of the forest; with --oob of an XGBoost forest, whose file does not keep it", int),
-    "--subsample": _number("subsample of an XGBoost forest, whose file does not keep it; for --oob"),
-    "--missing": _number("value that an XGBoost forest took for missing, besides NaN"),
+    "--threshold": _number("probability above which class 1 is predicted, where you cut elsewhere than at 0.5"),
+    "--seed": _number("seed of the forest; needed with --oob of an XGBoost forest, whose file does not keep it", int),
+    "--subsample": _number(
+        "subsample of the forest; needed with --oob of an XGBoost forest, whose file does not keep it"
+    ),
+    "--missing": _number("value that an XGBoost forest read as missing, besides NaN"),
     "--metric": _text(
-        "what must stay the same (default labels, of a regressor scores)",
+        "what must stay the same (default labels; scores of a regressor); take auc or log_loss where you rank or use "
+        "probabilities",
         f"{{{','.join(NAMES)}}}",
         type=_metric,
     ),
-    "--alpha": _number("share of labels to agree on (default 0.99)"),
-    "--tolerance": _number("how far off probabilities or scores may be, or how much worse a metric"),
+    "--alpha": _number("share of rows that must keep their label (default 0.99); lower it for fewer trees"),
+    "--tolerance": _number(
+        "in place of --alpha: how far off probabilities or scores may be, or how much worse a metric"
+    ),
     "--voting": _word(
-        "labels by averaged scores (soft), by the majority of the votes (hard), or as predict has them (default auto)",
+        "how labels come from trees: averaged scores (soft), majority of the votes "
+        "(hard), or as predict does it (default "
+        "auto)",
         VOTINGS,
     ),
-    "--average": _word("agreement on all rows together (micro), or on each class (macro)", AVERAGES),
-    "--method": _word("how agreement is estimated", list(ESTIMATORS)),
-    "--json": _flag("print what is found as JSON"),
+    "--average": _word(
+        "alpha of all rows together (default micro), or of each class (macro): take macro where one class is rare",
+        AVERAGES,
+    ),
+    "--method": _word("how agreement is estimated; leave it at auto but to compare methods", list(ESTIMATORS)),
+    "--json": _flag("print the result as JSON, for a script"),
     "-o --output": _file("file to write", "OUT", required=True),
     "--score": _text(
-        "metric of the out-of-bag score, with --oob and --labels (default: the metric, accuracy or r2)", "NAME"
+        "metric of the out-of-bag score on the page; needs --oob and --labels (default: --metric, accuracy or r2)",
+        "NAME",
     ),
     "--unseen": _file("rows that the forest was not trained on, which certify a stop table"),
     "--framework": _text("lightgbm or xgboost", "NAME", required=True),
     "--params": _text("training parameters, or a file of them", "JSON"),
-    "--max-trees": _number("trees to stop at (default 5000)", int),
-    "--model": _file("finished forest of DATA to add trees to", "MODEL"),
-    "--validation": _file("rows to count votes on, not those of training, or -"),
-    "grow --confidence": _number("how sure it must be that T* is reached (default 0.8)"),
-    "--min-trees": _number("trees to look at first (default 100)", int),
-    "--fractions": _number("fractions to compare (default: 12)", metavar="R", nargs="+"),
+    "--max-trees": _number("the most trees to train (default 5000)", int),
+    "--model": _file("forest that was trained on DATA, to add trees to", "MODEL"),
+    "--validation": _file("rows to count votes on, in place of out-of-bag votes; or - for standard input"),
+    "grow --confidence": _number("how sure it must be that the trees are enough (default 0.8); raise it to train more"),
+    "--min-trees": _number("trees to train before the first look (default 100)", int),
+    "--fractions": _number("fractions to compare (default: 12 of them)", metavar="R", nargs="+"),
     "--n-trees": _number("trees of each forest (default 200)", int),
-    "--rows": _file("rows that choose trees and refit leaves, such as those of training (default: half of DATA)"),
+    "--rows": _file("rows that choose trees and refit leaves, such as the training rows (default: half of DATA)"),
     "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
     "--max-bytes": _number("bytes that the model's file may have, in place of --alpha", int),
     "--search": _word(
-        "all fractions on all trees, or fewer and fewer fractions (default full)", ("full", "elimination")
+        "compare all fractions with all trees (default full), or drop the worst ones "
+        "early (elimination), which is faster",
+        ("full", "elimination"),
     ),
     "fraction --rule": _word(
-        "your own fraction unless another is better by more than noise (default), the one of least error, or the "
-        "smallest within its error",
+        "which fraction to take: your own unless another is better by more than noise (default keep), the one of least "
+        "error (best), or the smallest within one standard error of it (one-se)",
         ("keep", "best", "one-se"),
     ),
     "fraction --metric": _text("metric or scikit-learn scorer to go by (default: the error)", "NAME"),
-    "--resume": _file("file to keep what is done in, and to go on from"),
-    "table --rule": _word("default threshold", ("threshold", "optimal", "robust")),
-    "--target": _word("predict as an unlimited forest (default), or, certified, as all trees of this one", TARGETS),
-    "table --target": _word("agree with all trees of this forest (default), or of an infinite one", TARGETS),
-    "--certify": _flag("certify it for this forest; DATA were not trained on"),
-    "--confidence": _number("how sure the certificate is (default 0.95)"),
-    "--table": _file("what 'rfsize table' wrote"),
+    "--resume": _file("file that keeps finished work: a second run goes on from it"),
+    "table --rule": _word(
+        "how rows stop: simply (default threshold), at the fewest trees (optimal), or whatever the rows (robust)",
+        ("threshold", "optimal", "robust"),
+    ),
+    "--target": _word(
+        "predict like an unlimited forest (default limit), or, certified on DATA, like all trees of this one (forest)",
+        TARGETS,
+    ),
+    "table --target": _word(
+        "agree with all trees of this forest (default forest), or with an unlimited forest (limit)", TARGETS
+    ),
+    "--certify": _flag("certify the table for this forest, on DATA that it was not trained on"),
+    "--confidence": _number("how sure a certificate is (default 0.95)"),
+    "--table": _file("stop table that 'rfsize table' wrote, with which rows ask fewer trees"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
     "--n-jobs": _number("threads (default: one per core)", int),
@@ -149,10 +174,23 @@ PREDICTED = ("forest", *ROWS)
 """A forest, and rows of which it has only to know the features."""
 
 
+# What options are about, in the order of a help text; all others are about what is done and written.
+_GROUPS = {
+    "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--unseen", "--validation"},
+    "the forest": {"model", "forest", "--framework", "--params", "--model", "--seed", "--subsample", "--missing"},
+    "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence", "--certify"},
+}
+_OTHERS = "what is done and written"
+
+
 def add_options(parser: argparse.ArgumentParser, command: str, names: Collection[str]) -> None:
-    """The options that a command takes."""
+    """The options that a command takes, in groups."""
+    groups: dict[str, Any] = {}
     for name in names:
-        parser.add_argument(*name.split(), **_OPTIONS.get(f"{command} {name}", _OPTIONS.get(name, {})))
+        title = next((title for title, options in _GROUPS.items() if name in options), _OTHERS)
+        group = groups.setdefault(title, None) or parser.add_argument_group(title)
+        groups[title] = group
+        group.add_argument(*name.split(), **_OPTIONS.get(f"{command} {name}", _OPTIONS.get(name, {})))
 
 
 def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[str, Any]:

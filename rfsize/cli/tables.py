@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -110,7 +111,13 @@ def _target_in(names: Collection[str], table: Table, target: str | None, may_lac
         return target
     if may_lack:
         return None
-    raise ValueError(f"{table} has no {what} '{target}'; it has {list(names)}")
+    raise ValueError(f"{table} has no {what} '{target}'{meant(target, names)}; it has {list(names)}")
+
+
+def meant(name: str, names: Collection[Any]) -> str:
+    """The name that was probably meant, as the middle of a sentence; empty where none is near."""
+    near = get_close_matches(name.lower(), [str(each).lower() for each in names], 1)
+    return f" (did you mean '{next(each for each in names if str(each).lower() == near[0])}'?)" if near else ""
 
 
 def without(X: Any, names: Sequence[str], table: Table) -> Any:
@@ -118,7 +125,9 @@ def without(X: Any, names: Sequence[str], table: Table) -> Any:
     columns = getattr(X, "columns", ())
     unknown = [name for name in names if name not in columns]
     if unknown:
-        raise ValueError(f"{table} has no columns {unknown} to drop; it has {list(columns)}")
+        raise ValueError(
+            f"{table} has no columns {unknown} to drop{meant(str(unknown[0]), columns)}; it has {list(columns)}"
+        )
     return X.drop(columns=list(names)) if names else X
 
 
@@ -135,7 +144,8 @@ def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
         return X, groups
     if groups not in columns:
         raise ValueError(
-            f"{table} has no column '{groups}' of groups; it has {list(columns)}, and the words are "
+            f"{table} has no column '{groups}' of groups{meant(groups, columns)}; it has "
+            f"{list(columns)}, and the words are "
             f"{' and '.join(WORDS)}"
         )
     return X.drop(columns=groups), X[groups].to_numpy()
@@ -148,7 +158,10 @@ def like_table(X: Any, other: Any) -> Any:
 
 def _from_npy(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
     if target is not None and not may_lack:
-        raise ValueError(f"{table} holds one array without column names, so --target cannot be taken from it")
+        raise ValueError(
+            f"{table} holds one array without column names, so that --labels names none: give a "
+            f"table with names, or leave --labels out"
+        )
     held = table.held()
     with held.open("rb") if isinstance(held, Path) else nullcontext(held) as file:
         if zipfile.is_zipfile(file):

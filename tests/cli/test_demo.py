@@ -18,3 +18,4 @@ def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     # What the first call loads is not what predicting takes.
     assert printed.count("predict once, to warm up") == printed.count("predict again") == 2
     assert "of the second call" in printed
+    assert printed.count("with a stop table") == printed.count("as trained  ") == 2

@@ -118,6 +118,7 @@ def test_categories_in_a_csv(tmp_path: Path, data: Data, capsys: pytest.CaptureF
         (["size", "lgb.txt", "missing.csv"], "missing.csv"),
         (["size", "lgb.txt", "text.txt"], "not a known kind of table"),
         (["size", "lgb.txt", "train.csv", "--labels", "label"], "no column 'label'"),
+        (["size", "lgb.txt", "train.csv", "--drop", "F_0"], "did you mean 'f0'?"),
         (["size", "lgb.txt", "train.npz", "--labels", "label"], "no array 'label'"),
         (["size", "lgb.txt", "rows.npy", "--labels", "label"], "without column names"),
         (["size", "lgb.txt", "two.npz"], "one array X"),
