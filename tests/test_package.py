@@ -73,10 +73,12 @@ def test_there_is_one_version() -> None:
     version = re.search(r'^version = "(.*)"$', PYPROJECT, re.M)
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
     latest = re.search(r"^## ([^,\n]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    packed = re.search(r'^  version: "(.*)"$', (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"), re.M)
     assert version is not None
+    assert packed is not None
     assert cited is not None
     assert latest is not None
-    assert version[1] == cited[1] == latest[1]
+    assert version[1] == cited[1] == latest[1] == packed[1]
 
 
 def test_badges_say_what_the_project_says() -> None:
