@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from scipy.sparse import csr_matrix
 from scipy.special import expit, softmax
 from scipy.stats import spearmanr
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import log_loss, make_scorer, roc_auc_score, root_mean_squared_error
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import reference.importances as naive
 import rfsize
@@ -125,6 +127,23 @@ class TestTreeByTree:
             lambda tree, some: one_tree(model, tree, some), wrong, X, y, rfsize.inbag(model, X), [[0, 4], [1], [2, 3]]
         )
         assert values(found, list(sets)) == pytest.approx(by_tree.mean(axis=0), abs=1e-12)
+
+    def test_trees_of_some_columns(self, data: Data) -> None:
+        X, y = data.X[:400], data.y[:400]
+        trees = DecisionTreeClassifier(max_depth=4)
+        bagging = BaggingClassifier(trees, 31, max_features=0.5, random_state=0).fit(X, y)
+
+        def label(tree: int, rows: Any) -> np.ndarray:
+            return bagging.estimators_[tree].predict(rows[:, bagging.estimators_features_[tree]])
+
+        by_tree = naive.of_trees(label, wrong, X, y, bags_of(bagging, X), ALONE)
+        assert values(rfsize.oob_importance(bagging, X, y)) == pytest.approx(by_tree.mean(axis=0), abs=1e-12)
+
+    def test_sparse_rows(self, data: Data) -> None:
+        X = np.where(data.X[:500] > 0.0, data.X[:500], 0.0)
+        model = train_lightgbm(csr_matrix(X), data.y[:500])
+        sparse, dense = (rfsize.oob_importance(model, rows, data.y[:500]) for rows in (csr_matrix(X), X))
+        assert sparse.columns == dense.columns
 
     def test_groups_are_out_of_bag_together_and_one_draw(self, data: Data) -> None:
         X, y = data.X[:400], data.y[:400]
