@@ -100,7 +100,7 @@ class SizeCallback:
     NotConvergedWarning
         If training ends before T* trees, or before it is sure.
     LabelsOnlyWarning
-        If labels take so few trees that what they are made from would suffer.
+        If labels take so few trees that the ranking or the probabilities would suffer.
     CopiesWarning
         As in `rfsize.size`.
     SharedBagsWarning

@@ -31,7 +31,7 @@ def tree_outputs(
     threshold: float | None = None,
     max_memory: float | None = None,
 ) -> TreeOutputs:
-    """Ask the trees what they say of rows, once for all questions to come.
+    """Ask all trees about rows, once for all questions to come.
 
     A tree votes for the class that it would predict alone. For two classes that is class 1 where its probability
     exceeds ``threshold``; for more, the class of the highest score among the trees of one iteration. Ties go to the
@@ -76,8 +76,8 @@ def tree_outputs(
     seed, subsample
         See `inbag`; only with ``oob``.
     missing : float, optional
-        Value of ``X`` that means missing, besides NaN: what ``DMatrix(missing=…)`` was told where an `xgboost.Booster`
-        was trained, which does not keep it. Classifiers and the other frameworks keep their own.
+        Value of ``X`` that means missing, besides NaN: the ``missing`` of the `DMatrix` that an `xgboost.Booster`
+        was trained on, which the Booster does not keep. Classifiers and the other frameworks keep their own.
     threshold : float, optional
         Probability of class 1 above which a tree votes for it; two classes only. By default 0.5, or that of a
         `RightSizedClassifier`.
@@ -104,7 +104,7 @@ def tree_outputs(
     Warns
     -----
     TrainingRowsWarning
-        If ``X`` are the training rows, and ``oob`` does not say so.
+        If ``X`` are the training rows, and ``oob`` is not given.
     SharedBagsWarning, SeedDependenceWarning
         If trees are no independent draws.
 
@@ -371,7 +371,7 @@ def oob_predict(
 
     See Also
     --------
-    oob_predict_proba : Their probabilities.
+    oob_predict_proba : Predict probabilities of the training rows out of bag.
     oob_score : Score a forest without held-out rows.
 
     Examples

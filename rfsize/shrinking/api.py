@@ -51,7 +51,7 @@ def shrink(
     average: str | None = None,
     confidence: float | None = None,
 ) -> tuple[_Model, Report]:
-    """A smaller forest that answers as yours does: trees are chosen for it, and their leaves refitted.
+    """A smaller forest that predicts as yours does: its trees are chosen, and their leaves refitted.
 
     `truncate` keeps the first trees of a forest, which are a random choice. ``shrink`` takes the trees whose mean is
     nearest to that of all of them, one after another [1]_, and refits the scores of their leaves by least squares to
@@ -67,13 +67,13 @@ def shrink(
         Rows that the forest was not trained on. All of them certify where you give ``rows``; else half of them, drawn
         at random, do, and the other half chooses trees and refits leaves.
     y : array_like, shape (n_rows,), optional
-        Truth of ``X``, for what a metric loses beside: the area under the ROC curve and log loss, or the RMSE.
+        Truth of ``X``; the report then says what the area under the ROC curve and log loss, or the RMSE, lose.
     rows : array_like, DataFrame, …, shape (n, n_features), optional
         Rows to choose trees and refit leaves on, as many as you have: training rows, rows without labels, yesterday's
         requests. Those that reach the same leaves as a row of ``X`` are left out, so that no row that certifies takes
         part. With more rows fewer trees are enough.
     n_trees : int, optional
-        How many trees to keep, in place of ``alpha``; the report tells what is certified of them.
+        How many trees to keep, in place of ``alpha``; the report says what share of rows is certified.
     max_bytes : int, optional
         The same by the bytes of the model's file: LightGBM's text, XGBoost's UBJSON, the pickle of a scikit-learn
         forest.

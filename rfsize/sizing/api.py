@@ -48,8 +48,8 @@ def size(
     """How many trees are enough.
 
     You name what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
-    ``tolerance``, or a metric within a ``tolerance``. Labels and predictions say nothing about accuracy, and need no
-    ``y``. There are two promises:
+    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``; labels that stay the same may be wrong
+    ones. There are two promises:
 
     - ``target="limit"``: T*, the smallest forest that predicts as an unlimited forest does, on average over forests.
       It is an estimate, from training rows out of bag or from others, and tells whether your forest is large enough.
@@ -61,7 +61,7 @@ def size(
     ----------
     model
         A forest, as `tree_outputs` takes it; or what `tree_outputs` returned, or counted `Votes`, for which ``X`` is
-        left out. Weights, seeds, a threshold and a limit of memory are said to `tree_outputs`.
+        left out. Give weights, seeds, a threshold and a limit of memory to `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -69,7 +69,7 @@ def size(
     oob : bool, default False
         Judge each training row by the trees that did not see it.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, as in `tree_outputs`; the report tells the share of copies.
+        Training rows that belong together, as in `tree_outputs`; the report says what share of the rows has copies.
     metric : str or scorer, default "auto"
         What must stay the same:
 
@@ -98,8 +98,8 @@ def size(
     target : {"limit", "forest"}, default "limit"
         Against what: an unlimited forest, or all trees of this one.
     confidence : float, default 0.95
-        How sure the certificate of ``target="forest"`` is: over the choice of the rows, the chance that the first trees
-        answer more than 1 − α of all rows like these otherwise is at most 1 − confidence. At least 0.5.
+        How sure the certificate of ``target="forest"`` is: over the choice of the rows, the chance that more than 1 − α
+        of all rows like these get another label than all trees give is at most 1 − confidence. At least 0.5.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose labels are sized: ``"hard"``, the majority of the trees' votes, as in the papers; ``"soft"``, their
         averaged scores; ``"auto"``, the labels of the model's own ``predict``, which averages scores in LightGBM,
@@ -113,7 +113,7 @@ def size(
         ``"plugin"``, and the report says that T* may be far larger still. Only for labels.
     max_rows : int or "auto", optional
         How many of the rows to go by, drawn at random, where there are more; not with ``oob``. ``"auto"`` draws as many
-        as narrow the interval of T*: of very many rows, the noise of the trees that all share is what is left of it.
+        as narrow the interval of T*: with very many rows, its width comes from the trees, which all rows share.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def size(
     NotCertifiedWarning
         If the rows certify no fewer trees than the forest has; the report says how many rows would.
     TrainingRowsWarning
-        If ``X`` are the training rows, and not said to be by ``oob``.
+        If ``X`` are the training rows, and ``oob`` is not given.
     CopiesWarning
         If rows have copies, it is not clear whether by nature or by repetition, and T* depends on it.
     SharedBagsWarning
@@ -288,7 +288,7 @@ def truncate(
     NotCertifiedWarning
         If the rows certify no fewer trees than the forest has.
     LabelsOnlyWarning
-        If labels take so few trees that what they are made from would suffer.
+        If labels take so few trees that the ranking or the probabilities would suffer.
     CopiesWarning
         As in `size`.
 

@@ -224,13 +224,13 @@ def oob_score(
     metric: MetricLike | None = None,
     groups: ArrayLike | str | None = None,
 ) -> OobScore:
-    """The out-of-bag score by any metric: how good the forest at hand is on fresh rows, without any.
+    """The out-of-bag score by any metric: how good the forest is on fresh rows, without held-out rows.
 
     Parameters
     ----------
     model
-        As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Weights, seeds
-        and the threshold are said there.
+        As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Give
+        weights, seeds and the threshold there.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
@@ -263,7 +263,7 @@ def oob_score(
 
     See Also
     --------
-    oob_predict_proba : Their probabilities.
+    oob_predict_proba : Predict probabilities of the training rows out of bag.
     oob_importance : Measure which columns matter.
     compare : Compare two settings on the same rows.
 

@@ -37,15 +37,15 @@ class Report(SizedForest, Result):
     copied : float or None
         Share of the training rows that have a copy; None where copies were not looked for.
     groups : {"rows", "copies", "given", "unknown"}
-        Which rows a tree that saw one of them says nothing of: that row only, its copies too, or all of the group that
-        was given; "unknown" where the training data hold no rows to look for copies in.
+        Which rows a tree does not vote on if it saw one of them: that row only, its copies too, or all of the group
+        that was given; "unknown" where the training data hold no rows to look for copies in.
 
     Notes
     -----
-    The 95 % interval of T* is for other rows and other trees. The noise that all rows share, since they ask the same
-    trees, is seen in blocks of the trees; counted `Votes` have none, and their interval is for other rows alone. What a
-    metric loses goes as c/(T + d), which halves and quarters of the trees at hand tell; what forests of up to 37 trees
-    lose is measured on forests drawn from the trees at hand.
+    The 95 % interval of T* is for other rows and other trees. All rows ask the same trees; blocks of the trees show
+    the noise that rows share through them. Counted `Votes` have no blocks, and their interval is for other rows alone.
+    What a metric loses falls as c/(T + d); halves and quarters of the trees at hand show how fast. What forests of up
+    to 37 trees lose is measured on forests drawn from the trees at hand.
 
     Examples
     --------

@@ -38,8 +38,8 @@ _TABLES = ("lossless", "certified", *_OF_VOTES)
 class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[misc]
     """A random forest of T* trees.
 
-    `fit` trains the forest that ``estimator`` describes until it is sure to have T*(α) trees: the smallest number whose
-    labels agree with those of the infinite forest on a share α of the rows, on average over rows and forests.
+    `fit` trains the forest that ``estimator`` describes until it is sure to have T*(α) trees: the smallest number that
+    gives a share α of the rows the label of an unlimited forest, on average over rows and forests.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
         `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
     alpha : float, default 0.99
-        Confidence α, strictly between 0 and 1; of labels, and of a stop table.
+        Share of the rows whose labels are equal, strictly between 0 and 1; also that of a stop table.
     voting : {"auto", "hard", "soft"}, default "auto"
         Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
         "auto", that of the rule which `predict` goes by: the vote with a ``stop_table`` of votes, else the averaged
@@ -246,7 +246,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         NotConvergedWarning
             If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
         LabelsOnlyWarning
-            If labels take so few trees that what they are made from would suffer.
+            If labels take so few trees that the ranking or the probabilities would suffer.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         RareClassWarning

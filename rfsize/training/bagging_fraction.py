@@ -55,7 +55,7 @@ def select_bagging_fraction(
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
 ) -> FractionSearch:
-    """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
+    """See whether another bagging fraction than yours has a smaller out-of-bag error.
 
     A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
     trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one may be

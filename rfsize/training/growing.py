@@ -53,9 +53,9 @@ def grow(
     """Train a random forest until it has T* trees.
 
     The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from what the trees say of the
-    rows that they did not see, until it is 80 % sure (``confidence``) that the forest has T* trees. Of these trees no
-    fewer are kept than give the labels of all on a share ``alpha`` of the rows, by the labels that changed since the
-    last look: the first trees may be unlucky.
+    rows that they did not see, until it is 80 % sure (``confidence``) that the forest has T* trees. The first
+    trees may be unlucky, so the forest keeps no fewer than give the labels of all of its trees on a share ``alpha`` of
+    the rows, as the labels that changed since the last look show.
 
     Parameters
     ----------
