@@ -20,9 +20,10 @@ from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
+from rfsize.utils.words import how_many, in_percent
 
 _LEAST_CONFIDENCE = 1e-6
+_FEW_MEMBERS = 10  # whose probabilities have a mean that says little of more
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +179,10 @@ class SizedForest:
     @cached_property
     def _suffering(self) -> tuple[Caution, ...]:
         """What suffers where the forest is cut to the trees to keep."""
-        found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside)) if self.enough else []
+        if not self.enough:
+            return ()
+        found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
+        found += _unread_probabilities(self._outputs, self.n_kept)
         return tuple(Caution(LabelsOnlyWarning, text) for text in found)
 
     @property
@@ -293,6 +297,20 @@ class SizedForest:
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self._answer_to(name)
                     yield name
+
+
+def _unread_probabilities(outputs: TreeOutputs | None, n_members: int) -> list[str]:
+    """What to say where few members are kept by their votes, and predict averages probabilities that are not read."""
+    if outputs is None or outputs.scores is not None or outputs.predict_obeys != "soft":
+        return []
+    if n_members >= min(_FEW_MEMBERS, outputs.n_trees):
+        return []
+    members = how_many(n_members, "member")
+    return [
+        "probabilities may suffer: predict averages those of the members, which are no trees, so that only their votes "
+        f"are read. {members.capitalize()} may settle the labels but not the probabilities; keep {_FEW_MEMBERS} or more "
+        f"by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
+    ]
 
 
 def answer_of(goal: Goal, outputs: TreeOutputs) -> Answer:

@@ -153,7 +153,7 @@ def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
     assert type(small) is type(model)
     assert report.n_trees == rfsize.size(small, data.fresh, **WANTED).available <= 30
     assert np.array_equal(predictions(model, data.fresh), before)
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="Scores are within"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="scores are within"):
         rfsize.truncate(model, data.fresh, metric="scores", tolerance=1e-4)
 
 
