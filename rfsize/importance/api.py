@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import shrinking_of
+from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
@@ -135,4 +135,5 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         _measured=measured,
+        _cautions=dependence_of(forest.adapter),
     )

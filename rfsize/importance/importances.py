@@ -19,6 +19,7 @@ from rfsize.sizing.words import decimals, metric_in_words
 from rfsize.utils.plotting import finish, ink, new_axes, shortened
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import whole
+from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Importances(Result):
     groups: str
     copied: float | None
     _measured: Measured
+    _cautions: tuple[Caution, ...] = ()
 
     def __getitem__(self, name: str) -> Importance:
         """The importance of a column, or a set, by its name; ``KeyError`` where there is none."""
@@ -141,6 +143,11 @@ class Importances(Result):
         ValueError
             If ``top`` is not between 1 and the columns but one, ``alpha`` is no share, or there is one column.
 
+        Warns
+        -----
+        SharedBagsWarning, SeedDependenceWarning
+            If trees are no independent draws.
+
         Examples
         --------
         >>> import rfsize
@@ -158,8 +165,8 @@ class Importances(Result):
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         goal = ImportanceGoal(of=self._measured, alpha=alpha, top=top)
-        answer = goal.answered()
-        return Report(goal, self.available, "oob", self.copied, self.groups, (), answer, None)
+        give(self._cautions)
+        return Report(goal, self.available, "oob", self.copied, self.groups, self._cautions, goal.answered(), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""

@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
 import rfsize
-from helpers.forests import Data
+from helpers.forests import Data, train_lightgbm
 from rfsize.importance.importances import Importances
 from rfsize.importance.measured import Measured
 from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
@@ -119,6 +119,13 @@ class TestReport:
         importances = rfsize.oob_importance(booster, data.X, data.y, metric="auc")
         report = importances.size(top=3, alpha=0.9)
         assert report.loss_at(10).value > report.loss_at(1000).value
+
+    def test_trees_that_are_no_independent_draws(self, data: Data) -> None:
+        model = train_lightgbm(data.X[:500], data.y[:500], bagging_freq=2)
+        importances = rfsize.oob_importance(model, data.X[:500], data.y[:500])
+        with pytest.warns(rfsize.exceptions.SharedBagsWarning):
+            report = importances.size(top=3)
+        assert rfsize.exceptions.SharedBagsWarning in {one.category for one in report.warnings}
 
     @pytest.mark.parametrize("top", [0, 8, 2.5, True])
     def test_it_refuses_what_is_no_top(self, importances: Importances, top: Any) -> None:
