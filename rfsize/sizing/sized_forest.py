@@ -308,8 +308,8 @@ def _unread_probabilities(outputs: TreeOutputs | None, n_members: int) -> list[s
     members = how_many(n_members, "member")
     return [
         "probabilities may suffer: predict averages those of the members, which are no trees, so that only their votes "
-        f"are read. {members.capitalize()} may settle the labels but not the probabilities; keep {_FEW_MEMBERS} or more "
-        f"by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
+        f"are read. {members.capitalize()} may settle the labels but not the probabilities; keep {_FEW_MEMBERS} or "
+        f"more by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
     ]
 
 
