@@ -2,7 +2,7 @@
 Certify a stop table
 ====================
 
-Rows that the forest was not trained on, without labels, tell how few trees a row need ask, and certify what that costs.
+Rows without labels, which the forest was not trained on, show how few trees a row need ask, and certify what it costs.
 """
 
 from sklearn.datasets import make_classification
@@ -24,7 +24,7 @@ print(table.certificate)
 table.plot()
 
 # %%
-# The certificate is of all rows. What becomes of each class is said too; ``average="macro"`` bounds each by itself.
+# The certificate is about all rows. The table also knows each class; ``average="macro"`` bounds each by itself.
 
 for outcome in table.by_class():
     print(outcome)

@@ -2,7 +2,7 @@
 Choose the bagging fraction
 ===========================
 
-How many rows should each tree be trained on? The out-of-bag error tells, without held-out rows.
+How many rows should each tree be trained on? The out-of-bag error answers, without held-out rows.
 """
 
 import xgboost as xgb

@@ -2,7 +2,7 @@
 A forest in C
 =============
 
-A device that runs no Python gets the forest, its stop table and all that reads a row as one file of C.
+A device without Python gets the forest, its stop table and the code that reads a row as one file of C.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/forest_in_c.svg'
@@ -39,7 +39,7 @@ fast.to_c("tumour.c", name="tumour")
 source = Path("tumour.c").read_text()
 
 # %%
-# What is in the file is said at its top.
+# The file says at its top what is in it.
 
 print(source.partition("*/")[0])
 print(f"{len(source) / 1e3:.0f} kB of C")

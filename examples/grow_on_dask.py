@@ -27,8 +27,7 @@ client.close()
 print(report)
 
 # %%
-# What came of it does not depend on the workers. All bags are proven, so the forest can be scored by the rows that its
-# trees did not see.
+# The forest does not depend on the workers. All bags are proven, so the forest can be scored out of bag.
 
 print(rfsize.oob_score(booster, X, y, metric="auc"))
-print(f"{(rfsize.compile(booster).predict_labels(X_test) == y_test).mean():.1%} of other rows are told right")
+print(f"{(rfsize.compile(booster).predict_labels(X_test) == y_test).mean():.1%} of other rows get the right label")

@@ -15,7 +15,7 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# A random forest of XGBoost's is one round of many parallel trees. How many is found here; ``num_parallel_tree`` only
+# A random forest of XGBoost is one round of many parallel trees. ``grow`` finds how many; ``num_parallel_tree`` only
 # says how many to begin with.
 
 forest = XGBClassifier(
@@ -31,13 +31,13 @@ print(report)
 print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.1%}")
 
 # %%
-# Later we want a higher confidence. The finished forest takes more trees, which draw other bags than its own.
+# Later you want a higher alpha. The finished forest gets more trees, with other bags than its own.
 
 more, _ = rfsize.grow(grown, X_train, y_train, alpha=0.99)
 print(f"{more.num_parallel_tree} trees for alpha=0.99")
 
 # %%
-# What the first hundred trees told already: the size that other confidences would take.
+# The first hundred trees already show the size for other values of alpha.
 
 for alpha in (0.95, 0.98, 0.99, 0.995):
     print(f"T*({alpha}) = {report.size_at(alpha)} trees")

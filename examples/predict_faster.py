@@ -35,14 +35,15 @@ assert (fast.predict(X_test) == forest.predict(X_test)).all()
 assert (fast.predict_proba(X_test) == forest.predict_proba(X_test)).all()
 
 # %%
-# Rows that the forest was not trained on tell when a row need not ask the other trees. Their labels are not needed.
+# A stop table says when a row need not ask the other trees. Rows that the forest was not trained on certify it; their
+# labels are not needed.
 
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.98)
 print(table)
 table.plot()
 
 # %%
-# The compiled forest obeys the table.
+# The compiled forest stops by the table.
 
 labels, asked = rfsize.compile(forest, table).predict(X_test, return_trees=True)
 print(f"{asked.mean():.1f} of 501 trees asked per row")

@@ -2,7 +2,7 @@
 Predictions on Spark
 ====================
 
-A forest is broadcast once, and predicts where Spark keeps the rows.
+Spark sends the forest to its workers once, and predicts where the rows are.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/predict_on_spark.svg'
@@ -21,26 +21,26 @@ X_train, X_rest, y_train, _ = train_test_split(X.set_axis(names, axis=1), y, tes
 model = RandomForestClassifier(300, random_state=0).fit(X_train, y_train)
 
 # %%
-# A stop table that is certified on rows of their own makes each row ask fewer trees, on Spark as elsewhere.
+# A certified stop table makes each row ask fewer trees, on Spark as elsewhere.
 
 X_certify, X_new = train_test_split(X_rest, test_size=0.3, random_state=0)
 table = rfsize.StopTable.calibrate(model, X_certify, alpha=0.95)
 fast = rfsize.compile(model, table)
 
 # %%
-# On a cluster the session is the one that is there.
+# On a cluster, use the session that is there.
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 rows = spark.createDataFrame(X_new)
 
 # %%
-# The column function goes wherever Spark takes one.
+# The function makes a column from columns.
 
 label = rfsize.spark.predict_udf(fast)
 rows.withColumn("label", label(*names)).select(*names[:3], "label").show(5)
 
 # %%
-# It can tell how many trees each row asked, or the probabilities of all classes.
+# It can also return how many trees each row asked, or the probabilities of all classes.
 
 asked = rfsize.spark.predict_udf(fast, "prediction and trees")
 rows.select(asked(*names).alias("answer")).select("answer.*").groupBy("prediction").avg("trees").show()

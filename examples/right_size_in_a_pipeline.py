@@ -17,8 +17,8 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# It wraps the forest that you would train, and stands where any estimator may: in a pipeline, in a search over the
-# depth of its trees. The number of trees is no parameter of the search; each forest gets the one that it needs.
+# ``RightSizedClassifier`` wraps the forest that you would train. Use it as any estimator: here in a pipeline, in a
+# search over the depth of its trees. The number of trees is no parameter of the search: each forest gets what it needs.
 
 forest = XGBClassifier(
     n_estimators=1,

@@ -2,7 +2,7 @@
 Rows in files
 =============
 
-More rows than memory holds: a folder of Parquet files is sized by, predicted, and trained on, a piece at a time.
+More rows than memory holds: size, predict and train on a folder of Parquet files, a piece at a time.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_in_files.svg'
@@ -59,7 +59,7 @@ score = rfsize.oob_score(model, rows, y, metric="auc")
 print(score)
 
 # %%
-# What takes rows takes the folder.
+# Every function that takes rows takes the folder.
 
 report = rfsize.size(model, folder)
 print(report)

@@ -2,7 +2,7 @@
 Rows on Dask's workers
 ======================
 
-A forest is sized and predicts where the rows lie: on one machine here, on a cluster alike.
+Size a forest and predict where the rows are: here on one machine, on a cluster in the same way.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_on_dask.svg'
@@ -21,19 +21,19 @@ params = {"objective": "binary:logistic", "num_parallel_tree": 300, "learning_ra
 model = xgb.train(params | {"colsample_bynode": 0.3}, xgb.DMatrix(X_train, y), 1)
 
 # %%
-# On a cluster the client is that of its scheduler.
+# On a cluster, connect the client to its scheduler.
 
 client = Client(processes=False, dashboard_address=None)
 X = da.from_array(X_rest, chunks=(100, -1))
 
 # %%
-# The rows stay where they are; what comes back is what the trees said, the same to the last bit as of rows in memory.
+# The rows stay where they are, and the trees' votes come back: the same, to the last bit, as for rows in memory.
 
 report = rfsize.size(model, X)
 print(report)
 
 # %%
-# Predictions are made when they are asked for. The forest goes to each worker once.
+# Predictions are lazy. The forest goes to each worker once.
 
 labels = rfsize.dask.predict_labels(rfsize.compile(model), X)
 print(f"{labels}, of {report.n_trees} trees that would be enough")

@@ -28,7 +28,7 @@ print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%
-# Bagging over other learners is sized alike.
+# Bagging over other learners works the same.
 
 X_wine, kind = load_wine(return_X_y=True)
 bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
@@ -36,8 +36,8 @@ bagging.fit(X_wine, kind)
 print(rfsize.size(bagging, X_wine, oob=True, alpha=0.95))
 
 # %%
-# Boosted trees depend on one another and have no T*. But they need not be asked once the remaining weight cannot change
-# the label, and then the labels are exactly AdaBoost's.
+# Boosted trees depend on one another and have no T*. But a row need not ask the trees whose weight cannot change its
+# label any more. The labels are exactly AdaBoost's.
 
 boosted = AdaBoostClassifier(n_estimators=100, random_state=0)
 boosted.fit(X_train, y_train >= 5)

@@ -27,7 +27,7 @@ print(score)
 score.plot()
 
 # %%
-# **Five questions, one pass.** What the trees said goes in place of model and rows.
+# **Five questions, one pass.** Give the outputs of the trees in place of model and rows.
 
 outputs = rfsize.tree_outputs(model, X, y, oob=True)
 report = rfsize.size(outputs, alpha=0.95)

@@ -25,7 +25,7 @@ model = LGBMClassifier(**FOREST, random_state=0, verbose=-1).fit(X, y)
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# The trees are asked once; the size, the score and a stop table stand on one page.
+# Ask the trees once, and put the size, the score and a stop table on one page.
 
 outputs = rfsize.tree_outputs(model, X, y, oob=True)
 report = rfsize.size(outputs, alpha=0.98)

@@ -2,7 +2,7 @@
 Shrink a model before you submit it
 ===================================
 
-Look at a forest in a notebook, choose a confidence, and save the small model.
+Look at a forest in a notebook, choose an alpha, and save the small model.
 """
 
 import sys
@@ -27,7 +27,7 @@ model = LGBMClassifier(
 model.fit(X, y)
 
 # %%
-# What confidence is worth how many trees? One report answers for all of them.
+# How many trees does each alpha take? One report answers for all of them.
 
 report = rfsize.size(model, X, oob=True)
 print(report)
@@ -35,7 +35,7 @@ for alpha in (0.95, 0.98, 0.99, 0.995):
     print(f"T*({alpha}) = {report.size_at(alpha)}")
 
 # %%
-# The picture shows the same: from any number of trees on the horizontal axis, what they would still leave to chance.
+# The picture shows the same: for any number of trees, the share of labels that still change.
 
 ax = report.plot()
 

@@ -32,14 +32,14 @@ print(report)
 report.plot()
 
 # %%
-# **Probabilities** within 0.02 of those of infinitely many trees, as root mean square and on 95 % of the rows.
+# **Probabilities** within 0.02 of those of an unlimited forest, as root mean square and on 95 % of the rows.
 
 deviation = rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.02)
 print(deviation)
 deviation.plot()
 
 # %%
-# **A metric**: what these trees lose of the log loss against infinitely many.
+# **A metric**: how much worse the log loss of these trees is than that of an unlimited forest.
 
 print(report.loss_at(report.n_kept, "log_loss"))
 

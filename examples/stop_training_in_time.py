@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 import rfsize
 
 # %%
-# The task: is a handwritten digit 5 or more? Nothing about the training changes but the callback; it is given no data.
-# 5000 trees are the most that we would wait for.
+# The task: is a handwritten digit 5 or more? You add the callback and change nothing else; it needs no data. 5000 trees
+# are the most that you would wait for.
 
 X, digit = load_digits(return_X_y=True)
 train = lgb.Dataset(X, label=digit >= 5)
@@ -30,8 +30,7 @@ booster = lgb.train(params, train, num_boost_round=5000, callbacks=[callback])
 print(f"lgb.train returned a forest of {booster.num_trees()} trees")
 
 # %%
-# The report says what that rests on: on what share of the rows the forest agrees with one of infinitely many trees, and
-# how well so many rows tell it.
+# The report says on what share of the rows the forest agrees with an unlimited forest, and how sure that is.
 
 print(callback.report_)
 

@@ -2,7 +2,7 @@
 Cut a finished forest down
 ==========================
 
-A forest of 1000 trees becomes one of as many as give the same labels, certified by rows that it was not trained on.
+Keep as many of 1000 trees as give the same labels, certified by rows that the forest was not trained on.
 """
 
 import numpy as np
@@ -35,13 +35,13 @@ same = np.mean(small.predict(X_val) == model.predict(X_val))
 print(f"{small.num_parallel_tree} of 1000 trees, {same:.1%} of the labels are the same")
 
 # %%
-# What was cut away: from so many trees to 1000 fewer and fewer rows change their label.
+# The more trees are kept, the fewer rows get another label.
 
 report.plot()
 
 # %%
-# Without fresh rows, the training rows tell by their out-of-bag votes how many trees a forest of this kind needs to
-# give the labels of an unlimited forest. That is T*, an estimate on average over forests.
+# Without fresh rows, out-of-bag votes of the training rows show how many trees a forest of this kind needs to give the
+# labels of an unlimited forest. That is T*, an estimate on average over forests.
 
 small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
 print(f"T*(0.98): {small_too.num_parallel_tree} of 1000 trees")

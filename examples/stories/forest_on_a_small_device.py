@@ -19,7 +19,7 @@ import rfsize
 
 # %%
 # Windows of 256 samples of vibration: the pump turns, everything hums, and a worn bearing knocks, sometimes so faintly
-# that nobody could tell. The device reduces each window to eleven numbers.
+# that nobody could hear it. The device reduces each window to eleven numbers.
 
 
 def windows(n_rows, seed):
@@ -40,7 +40,7 @@ X, y = windows(3000, seed=0)
 X_later, y_later = windows(8000, seed=2)
 
 # %%
-# On a desk trees are cheap, and a forest of 400 tells how many are needed: its out-of-bag votes size it without further
+# On a desk trees are cheap. A forest of 400 shows how many are needed: its out-of-bag votes size it without further
 # measurements. Trees are kept small, since each split and each leaf takes 4 bytes.
 
 forest = XGBClassifier(
@@ -59,8 +59,8 @@ print(report)
 report.plot()
 
 # %%
-# People guess: 10 trees as they surely fit, 100 as they are the default. Here each size is compiled, and its price is
-# seen on windows that were recorded later: another label than the 400 trees', and another than the truth.
+# People guess: 10 trees because they surely fit, 100 because that is the default. Here each size is compiled and tried
+# on windows that were recorded later: how many get another label than from 400 trees, and how many a wrong one.
 
 folder, compiler = Path(tempfile.mkdtemp()), shutil.which("cc")
 
@@ -90,7 +90,7 @@ for n_trees in sorted({11, 21, 41, report.n_trees, 101}):
 
 # %%
 # 41 trees fit, and their price is known. The bytes are for this machine's processor; most are constants, which take as
-# many on the device. The error hardly goes by the number of trees: more of them make the answers steady, not better.
+# many on the device. The error hardly depends on the number of trees: more of them make the answers steady, not better.
 #
 # The battery is next. With a stop table a window asks further trees only until its answer is settled. The table is
 # certified on windows that the forest was not trained on; they need no labels.
@@ -104,8 +104,8 @@ answers, asked = fast.predict(X_later, return_trees=True)
 print(f"{np.mean(answers != small.predict(X_later)):.2%} of the later windows differ")
 
 # %%
-# What the table saves is energy, which goes by the mean. It does not help with the deadline: some windows ask all
-# trees, and theirs is the time to plan for. Only a smaller forest shortens it.
+# The table saves energy, which depends on the mean. It does not help with the deadline: some windows ask all trees, and
+# you must plan for their time. Only a smaller forest shortens it.
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.hist(asked, bins=np.arange(0.5, 42), color="C0", weights=np.full(len(asked), 1 / len(asked)))

@@ -79,19 +79,19 @@ print(report)
 report.plot()
 
 # %%
-# The average precision asks for more: it goes by the few rows that rank highest.
+# The average precision asks for more: it depends on the few rows that rank highest.
 
 precision = rfsize.size(counted, metric="average_precision", tolerance=0.005)
 print(f"{precision.goal.title}: {precision.n_trees} trees")
 
 # %%
-# **How good is the forest?** The training rows tell it, each by the trees that did not see it. The interval is wide
+# **How good is the forest?** The training rows show it, each by the trees that did not see it. The interval is wide
 # because few rows are of class 1.
 
 print(rfsize.oob_score(counted, metric="auc"))
 
 # %%
-# **What would more trees bring?** What forests of several sizes lose of the AUC against infinitely many trees, with the
+# **What would more trees bring?** What forests of several sizes lose of the AUC against an unlimited forest, with the
 # 95 % interval of each. The crosses are by how much all 300 trees are better on the fresh rows.
 
 sizes = [50, 100, 200]

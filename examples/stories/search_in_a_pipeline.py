@@ -25,7 +25,7 @@ from sklearn.preprocessing import OneHotEncoder
 import rfsize
 
 # %%
-# The customers are made up. Some have not told their income, which says nothing here; nor does the region.
+# The customers are made up. Some left out their income, which has no effect here; nor has the region.
 
 rng = np.random.default_rng(0)
 n = 6000

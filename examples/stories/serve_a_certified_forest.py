@@ -44,7 +44,7 @@ forest.fit(X_train, y_train)
 
 # %%
 # **What people do** is to pickle all 500 trees, and ask each of them about each row. How many does the service need? It
-# answers with labels, and one in a hundred may be another than infinitely many trees would give.
+# answers with labels, and one in a hundred may differ from an unlimited forest's.
 
 counted = rfsize.tree_outputs(forest, X_train, y_train, oob=True)
 report = rfsize.size(counted, alpha=0.99)
@@ -52,8 +52,8 @@ print(report)
 small = rfsize.truncate(counted)
 
 # %%
-# **When may a row stop?** Most rows are clear after a few trees. Rows that the forest was not trained on tell how far
-# apart the scores must be until then, and certify that at most one label in a hundred is another than all trees give.
+# **When may a row stop?** Most rows are clear after a few trees. Rows that the forest was not trained on show how
+# far apart the scores must be, and certify that at most one label in a hundred differs from that of all trees.
 
 table = rfsize.StopTable.calibrate(small, X_val, alpha=0.99)
 print(table.certificate)

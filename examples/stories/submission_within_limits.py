@@ -50,7 +50,7 @@ forest.booster_.save_model(folder / "all.txt")
 loss_of_all = judge("all trees", forest, "all.txt")
 
 # %%
-# The file is far too large. How many trees does the log loss need? The training rows tell it out of bag, each by the
+# The file is far too large. How many trees does the log loss need? The training rows show it out of bag, each by the
 # trees that did not see it. A loss of 0.001 we would not miss.
 
 counted = rfsize.tree_outputs(forest, X, y, oob=True)
@@ -108,7 +108,7 @@ for what, table in (("probabilities", probabilities), ("labels", labels)):
     print(f"{what} ask {table.expected_trees():.0f} of {report.n_trees} trees")
 
 # %%
-# Hardly: the log loss goes by probabilities, and these take most of the trees. Use it where labels are judged.
+# Hardly: the log loss depends on probabilities, and these take most of the trees. Use it where labels are judged.
 #
 # **Next time, stop in time.** A callback ends the training once it is 80 % sure that the trees are enough.
 

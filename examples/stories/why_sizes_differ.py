@@ -37,8 +37,8 @@ for name, (X, X_fresh, y, _) in problems.items():
     reports[name] = rfsize.size(forests[name], X_fresh, voting="hard", alpha=0.99)
 
 # %%
-# T*(0.99) is the number of trees from which on 99 % of the rows have the label that infinitely many trees would give
-# them. It does not go by the error.
+# T*(0.99) is the number of trees from which on 99 % of the rows have the label that an unlimited forest would give
+# them. It does not depend on the error.
 
 print(f"{'':10}{'error':>8}{'T*(0.99)':>10}   95 % interval")
 for name, (_, X_fresh, _, y_fresh) in problems.items():
@@ -46,9 +46,9 @@ for name, (_, X_fresh, _, y_fresh) in problems.items():
     print(f"{name:10}{error:8.1%}{report.n_trees:10,}   {report.interval[0]:,} to {report.interval[1]:,}")
 
 # %%
-# It goes by the votes. Of all trees that might be trained, a certain share votes for class 1 on a row. A few trees tell
-# on which side of one half a share of 0.9 is; a thousand do not tell it of 0.501. So what matters is how many rows have
-# a share next to one half: f(½), the height of the histogram in its middle.
+# It depends on the votes. Of all trees that might be trained, a certain share votes for class 1 on a row. A few trees
+# show on which side of one half a share of 0.9 is; a thousand do not show it for 0.501. So what matters is how many
+# rows have a share next to one half: f(½), the height of the histogram in its middle.
 
 near = {}
 figure, panels = plt.subplots(1, 4, figsize=(10, 3), sharey=True, layout="constrained")
@@ -108,8 +108,8 @@ figure.colorbar(places, ticks=range(5)).set_ticklabels(["1", "10", "100", "1,000
 print(f"{np.mean(trees > 100):.1%} of the square takes more than 100 trees")
 
 # %%
-# Nobody need draw such histograms, or have fresh rows: a forest's own out-of-bag votes tell its T*. What that buys are
-# labels that do not hang on the seed. Accuracy gains little: next to a tie any label is right about half of the time.
+# Nobody need draw such histograms, or have fresh rows: a forest's own out-of-bag votes give its T*. You then have
+# labels that do not depend on the seed. Accuracy gains little: next to a tie any label is right about half of the time.
 
 for name, (X, X_fresh, _, y_fresh) in problems.items():
     first = rfsize.truncate(others[name], n_trees=99)
