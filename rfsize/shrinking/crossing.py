@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows, most_rows
 from rfsize.utils import matrix, rows
@@ -41,7 +42,7 @@ def crossed(given: LeavesOfRows) -> LeavesOfRows | None:
     return LeavesOfRows.of(given.forest.on(rows.joined(made)))
 
 
-def _alike(leaf: Int64s, some: Int64s, rng: np.random.Generator) -> Int64s:
+def _alike(leaf: NDArray[np.int32], some: Int64s, rng: np.random.Generator) -> Int64s:
     """For some rows each a random one of all that reach the same leaf."""
     in_leaves = np.argsort(leaf, kind="stable")
     first, last = (np.searchsorted(leaf[in_leaves], leaf[some], side) for side in ("left", "right"))

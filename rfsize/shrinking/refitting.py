@@ -16,7 +16,7 @@ from rfsize.utils.typing import Floats, Int64s
 # the K-fold difference that they are to make up grows with K.
 _RIDGE = 1.0 / 3.0
 
-_PRECISION, _MOST_STEPS = 1e-2, 200
+_PRECISION, _MOST_STEPS = 5e-2, 200
 
 
 def refitted(rows: LeavesOfRows, members: Int64s) -> Floats:
