@@ -85,7 +85,8 @@ def oob_importance(
     way of training on these rows; how importances differ from one training set to another is not in it. A column whose
     information others have too loses little by itself: permute such columns as a set.
 
-    Memory: a byte for each row and tree, and 8 for each row and column.
+    Memory: a byte for each row and tree, two for each row and column, the rows as floats where they are not, and some
+    hundred megabytes.
 
     References
     ----------
