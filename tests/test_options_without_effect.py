@@ -110,7 +110,7 @@ def test_an_option_without_effect_is_refused(what: str, at: AtHand) -> None:
         ),
         (
             lambda at: rfsize.StopTable.calibrate(at.forest, at.fresh, voting="soft", **PROBABILITIES),
-            "voting='soft' says what labels go by",
+            "voting='soft' is for labels",
         ),
         (
             lambda at: rfsize.StopTable.calibrate(at.numbers, at.fresh, average="macro", **SCORES),

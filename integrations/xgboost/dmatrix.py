@@ -43,8 +43,8 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
         raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
     if kept_by is None:
         raise ValueError(
-            "X is a DMatrix, which was told what means missing when it was made: leave missing out, or give the "
-            "rows as an array or DataFrame"
+            "X is a DMatrix, which was made with its own missing value: leave missing out, or give "
+            "the rows as an array or DataFrame"
         )
     # A slice has forgotten what was missing, but not which of its numbers were.
     if not math.isnan(missing) and (X.get_data().data == np.float32(missing)).any():

@@ -62,19 +62,19 @@ def integration_named(name: str) -> Integration:
     entry, *others = _entries()[name]
     if others:
         both = " and ".join(f"{one.value} of {_distribution_name(one)}" for one in (entry, *others))
-        raise ImportError(f"models of {name!r} are taught to rfsize twice, by {both}: uninstall one of the two")
+        raise ImportError(f"two distributions integrate {name}, {both}: uninstall one of the two")
     try:
         integration = entry.load()
     except Exception as error:  # whatever somebody else's module raises
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
-            f"what teaches rfsize models of {name!r}, {entry.value} of {_distribution_name(entry)}, cannot be imported "
+            f"the integration of {name!r}, {entry.value} of {_distribution_name(entry)}, cannot be imported "
             f"({type(error).__name__}: {error}): repair or uninstall it"
         ) from error
     if not isinstance(integration, Integration):
         raise ImportError(
-            f"what teaches rfsize models of {name!r}, {entry.value} of {_distribution_name(entry)}, is a "
+            f"the integration of {name!r}, {entry.value} of {_distribution_name(entry)}, is a "
             f"{type(integration).__qualname__}: its entry point must name an object whose class derives from "
             "rfsize.adapters.integration.Integration"
         )
@@ -119,8 +119,8 @@ def name_of_taker(params: dict[str, Any]) -> str:
     takers = [name for name in installed if integration_named(name).takes(params)]
     if len(takers) != 1:
         raise ValueError(
-            f"the parameters tell {'no framework' if not takers else ' and '.join(takers)}: those of a LightGBM forest "
-            "name boosting='rf', those of an XGBoost forest a subsample below 1"
+            f"the parameters fit {'no framework' if not takers else ' and '.join(takers)}: for a LightGBM forest give "
+            "boosting='rf', for an XGBoost forest a subsample below 1"
         )
     return takers[0]
 
@@ -142,8 +142,8 @@ def adapter_for(
     adapter = _adapter_of(model, casts_votes=casts_votes)
     if adapter.is_shrunk and adapter is not model and not may_be_shrunk:
         raise NotAForestError(
-            "the model was made by rfsize.shrink, which chose its trees, and may have refitted their leaves, to answer "
-            "together as a larger forest does: none of them is an independent draw. Give the forest that was shrunk"
+            "the model was made by rfsize.shrink: its trees were chosen to answer together, so none "
+            "of them is an independent draw. Give the forest that was shrunk"
         )
     if missing is not None:
         adapter.read_as_missing(missing)

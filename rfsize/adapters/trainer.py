@@ -155,7 +155,7 @@ def trees_to_train(chosen: Any, parameter: str) -> int:
     """
     if chosen is None:
         raise ValueError(
-            f"nothing tells how many trees the forest of each fold is to have: set {parameter}, such as "
+            f"the forest of each fold needs a number of trees: set {parameter}, such as "
             f"{parameter.partition(' ')[0]}=200"
         )
     return whole(parameter, chosen, at_least=1)

@@ -109,8 +109,7 @@ def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> floa
         return 0.0
     if voting != "auto":
         raise ValueError(
-            f"voting={voting!r} says what labels go by, and metric={metric!r} goes by scores, not by votes: leave "
-            "voting at 'auto'"
+            f"voting={voting!r} is for labels, and metric={metric!r} is about scores, not votes: leave voting at 'auto'"
         )
     if tolerance is None:
         raise ValueError(f"metric={metric!r} needs a tolerance: how far off a prediction may be")

@@ -140,8 +140,8 @@ def tree_outputs(
     """
     if cv is not None:
         refuse_unused(
-            "with cv forests are trained without the rows that they are asked about, so that there are no bags to "
-            "rebuild, and X is read as the training reads it. Leave it out, or cv",
+            "with cv, forests vote on rows that they were not trained on, so that there are no bags "
+            "to rebuild, and X is read as the training reads it. Leave it out, or leave out cv",
             oob=oob or None,
             seed=seed,
             subsample=subsample,

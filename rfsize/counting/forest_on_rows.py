@@ -44,8 +44,8 @@ def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
             "groups out, or give the training rows with oob=True"
         )
     refuse_unused(
-        "the bags of training rows are rebuilt and proven from such options, and oob=False asks all trees about all "
-        "rows. Leave them out, or give the training rows with oob=True",
+        "it rebuilds the bags of training rows, and with oob=False every tree votes on every row. "
+        "Leave it out, or give the training rows with oob=True",
         **options,
     )
 

@@ -109,7 +109,7 @@ class BlocksOnWorkers(PiecesElsewhere):
             return
         if missing is not None:
             raise ValueError(
-                f"X is a {self._collection_kind}, which was told what means missing when it was made: leave missing out"
+                f"X is a {self._collection_kind}, which was made with its own missing value: leave missing out"
             )
         if not math.isnan(self._collection.missing):
             adapter.read_as_missing(self._collection.missing)

@@ -370,7 +370,7 @@ class CompiledForest:
             If the trees have weights.
         """
         if self.table is not None and not self.table.stops.counts_alike:
-            raise NotAForestError("boosted trees are no independent draws, of which a size or a table could be told")
+            raise NotAForestError("boosted trees are not independent: they have no size T* and no stop table")
         return CompiledTrees(self.forest, self._rows, self.voting)
 
     @cached_property

@@ -28,8 +28,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
     own = StopTable.of(stops.terms(len(adapter.classes)), stops)
     if given is not None and given != own:
         raise ValueError(
-            "boosted trees are no independent draws: only a lead that their remaining weight cannot make up may stop "
-            "them, and the table is another one; leave table out"
+            "the trees are boosted, and the table is for independent trees, or for other weights: leave table out"
         )
     return own
 
@@ -46,8 +45,8 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
         )
     if forest.is_shrunk and table.alpha < 1.0 and table.certificate is None:
         raise ValueError(
-            "the table takes trees for independent draws, and those of a forest that rfsize.shrink made are chosen to "
-            "answer together: make a table for them by StopTable.calibrate(model, X), or with alpha=1"
+            "the table is for independent trees, and rfsize.shrink chose these trees to answer "
+            "together: make a table for them by StopTable.calibrate(model, X), or with alpha=1"
         )
     if n_classes and table.metric == "scores":
         raise ValueError(

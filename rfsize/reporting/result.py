@@ -49,8 +49,8 @@ class Result:
         for other in others:
             if not isinstance(other, Result):
                 raise ValueError(
-                    f"to_html takes results of rfsize to tell on the same page, such as what rfsize.oob_score returns; "
-                    f"found a {type(other).__name__}"
+                    "to_html takes results of rfsize to show on the same page, such as what rfsize.oob_score "
+                    f"returns; found a {type(other).__name__}"
                 )
         text = page([one._account() for one in (self, *others)])
         with written_whole(path) as partial:

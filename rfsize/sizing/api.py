@@ -212,11 +212,14 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
     if isinstance(model, Votes | TreeOutputs):
         what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
         of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
-        refuse_unused(f"{what} have their rows, which are sized as they are. Leave it out", **of_rows)
+        refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
         return sized(_with_truth(model, y), goal)
     if isinstance(goal, CertifiedGoal):
         refuse_to_certify("oob" if oob else "rows given")
-        refuse_unused("all rows given certify, and fewer would certify more trees. Leave it out", max_rows=max_rows)
+        refuse_unused(
+            "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out",
+            max_rows=max_rows,
+        )
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
     adapter = adapter_for(model, casts_votes=goal.of_votes)
@@ -229,7 +232,7 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
 def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
     """Outputs that are given in place of a model and rows; their truth may be told later than the trees are asked."""
     if isinstance(given, Votes):
-        refuse_unused("counted Votes know no scores, by which metrics go. Leave it out", y=y)
+        refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
         return TreeOutputs.of_votes(given)
     return given if y is None else given.with_truth(y, given.sample_weight)
 
@@ -367,8 +370,8 @@ def truncate(
 def _of_this_forest(report: Report, adapter: Adapter) -> Report:
     if isinstance(report.goal, ShrunkGoal):
         raise ValueError(
-            "n_trees is the report of rfsize.shrink, which returned the smaller model with it, and of which the first "
-            "trees of this one are no part: take that model"
+            "n_trees is the report of rfsize.shrink, whose chosen trees are not the first trees of "
+            "this model: take the smaller model that rfsize.shrink returned beside the report"
         )
     if report.available != adapter.n_trees:
         raise ValueError(

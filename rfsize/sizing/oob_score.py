@@ -312,7 +312,7 @@ def oob_score(
 def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     """What trees say of training rows that they did not see, and the truth of these."""
     if isinstance(model, TreeOutputs):
-        refuse_unused("tree outputs have their rows. Leave it out", X=X, groups=groups)
+        refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
         outputs = model if y is None else replace(model, y=None).with_truth(y, model.sample_weight)
         if outputs.source != "oob":
             raise ValueError(

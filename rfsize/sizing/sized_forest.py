@@ -280,7 +280,7 @@ class SizedForest:
                 own = [self.goal.name] if self.goal.answers(self.goal.name) else []
                 known = ", ".join(map(str, (*own, *self._answers)))
                 raise ValueError(
-                    f"this report cannot ask the trees again, and knows the loss of {known} alone: make it again"
+                    f"this report no longer has its trees, and knows the loss of {known} alone: make the report again"
                 )
             goal = any_goal(metric).checked(len(self._outputs.classes), self._outputs.y)
             self._answers[metric] = answer_of(goal, self._outputs)

@@ -22,8 +22,8 @@ def checked_sizes(n_trees: ArrayLike, at_most: float = _LARGEST_SIZE) -> Floats:
         raise ValueError(f"n_trees must be at least 1, found {np.min(trees):g}")
     if not np.all(trees <= at_most):
         raise ValueError(
-            f"n_trees must be at most {at_most:,}, found {np.max(trees):g}; of larger forests "
-            "rfsize.theory.asymptotic_disagreement tells the disagreement"
+            f"n_trees must be at most {at_most:,}, found {np.max(trees)}; for larger forests take "
+            "rfsize.theory.asymptotic_disagreement"
         )
     return trees
 

@@ -152,7 +152,9 @@ def grow(
     until, threshold = UntilEnough(min_trees, max_trees), share("threshold", 0.5 if threshold is None else threshold)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None and groups is not None:
-        raise ValueError("validation are rows that no tree saw, so that all may vote on all of them: leave out groups")
+        raise ValueError(
+            "every tree votes on the validation rows, so that there are no groups to keep apart: leave out groups"
+        )
     of_rows: dict[str, Any] = {"threshold": threshold, "groups": groups}
     if hasattr(params, "fit"):
         if init_model is not None:

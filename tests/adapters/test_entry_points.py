@@ -81,7 +81,9 @@ def test_the_command_line_reads_files_of_the_others(
 
 def test_two_that_teach_the_same_are_both_named(install: Any, data: Data, lgb_booster: Any, xgb_booster: Any) -> None:
     install("otherlib", "lightgbm = other_module:integration")
-    with pytest.raises(ImportError, match=r"taught to rfsize twice, by .* and .*: uninstall one of the two") as refused:
+    with pytest.raises(
+        ImportError, match=r"two distributions integrate .*, .* and .*: uninstall one of the two"
+    ) as refused:
         rfsize.size(lgb_booster, data.fresh)
     assert "otherlib" in str(refused.value)
     assert "rfsize" in str(refused.value)

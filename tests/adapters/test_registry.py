@@ -30,5 +30,5 @@ def test_parameters_are_asked_of_installed_frameworks_only(monkeypatch: pytest.M
     assert registry.name_of_taker({"subsample": 0.5}) == "xgboost"
     monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "xgboost" else find_spec(name))
     assert registry.name_of_taker({"boosting": "rf"}) == "lightgbm"
-    with pytest.raises(ValueError, match="tell no framework"):
+    with pytest.raises(ValueError, match="fit no framework"):
         registry.name_of_taker({"subsample": 0.5})

@@ -113,7 +113,7 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
         assert scores.scatter[row, 0] == pytest.approx(np.sum((of_row - of_row.mean()) ** 2))
     report = rfsize.size(model, X, oob=True, metric="scores", tolerance=0.1, groups=patients)
     assert report.votes_per_row == scores.asked[scores.asked > 1].mean()
-    assert "by groups: no tree votes on a row of a group that it saw" in str(report)
+    assert "by groups: no tree votes on a row of a group that it was trained on" in str(report)
 
 
 @pytest.mark.parametrize("kind", ["LightGBM", "XGBoost", "random forest"])
@@ -122,7 +122,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     model = clone(FORESTS[kind]).fit(X, y)
     report = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard")
     assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
-    assert "100 % of the rows have a copy: each counts once" in str(report)
+    assert "100 % of the rows have a copy: copies count as one row" in str(report)
     named = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard", groups="copies")
     assert report.to_dict() == named.to_dict()
     group = reference.groups.of_copies(X.tolist())
@@ -161,7 +161,7 @@ def test_rows_of_few_values_count_as_they_did() -> None:
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert (report.n_trees, report.n_rows, report.votes_per_row) == (alone.n_trees, 800, alone.votes_per_row)
     assert report.groups == "rows"
-    assert f"{in_percent(report.copied)} of the rows have a copy, and count as rows of their own" in str(report)
+    assert f"{in_percent(report.copied)} of the rows have a copy, which counts as a row of its own" in str(report)
 
 
 def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
@@ -260,7 +260,7 @@ def test_refusals(model: Any, patients: list[str]) -> None:
         rfsize.size(model, X, groups="copies")
     with pytest.raises(ValueError, match="one label for each of the 300 training rows"):
         rfsize.size(model, X, oob=True, groups=patients[1:])
-    with pytest.raises(ValueError, match="groups would have no effect: counted Votes have their rows"):
+    with pytest.raises(ValueError, match="groups would have no effect: counted Votes already hold their rows"):
         rfsize.size(rfsize.tree_outputs(model, X).votes, groups=patients)
     with pytest.raises(ValueError, match="groups would have no effect: n_trees says what to keep"):
         rfsize.truncate(model, n_trees=3, groups=patients)

@@ -261,7 +261,7 @@ def test_what_was_counted_is_taken_as_it_is(beside: dict[str, Any], case: Case, 
     counted = case[2]
     given = {"X": data.X} if "X" in beside else beside
     (name,) = given
-    refused = f"^{name} would have no effect: tree outputs have their rows"
+    refused = f"^{name} would have no effect: tree outputs already hold their rows"
     with pytest.raises(ValueError, match=refused):
         rfsize.size(counted, **given)
     with pytest.raises(ValueError, match=refused):
@@ -285,7 +285,7 @@ def test_a_metric_needs_the_truth(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="y is missing: metric 'accuracy' needs the truth of the rows"):
         report.loss_at(5, "accuracy")
     assert 0.0 < rfsize.size(counted, y=data.y, alpha=0.9).loss_at(5, "accuracy").value < 0.3
-    with pytest.raises(ValueError, match="this report cannot ask the trees again"):
+    with pytest.raises(ValueError, match="this report no longer has its trees"):
         pickle.loads(pickle.dumps(report)).loss_at(5, "accuracy")
 
 

@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "no client": (ValueError, "give the distributed.Client", {"client": None}),
     "an estimator": (ValueError, "a LGBMClassifier; workers train", {"params": lgb.LGBMClassifier()}),
     "no dict": (ValueError, "must be the training parameters, a dict", {"params": "rf"}),
-    "whose": (ValueError, "tell no framework", {"params": {"objective": "binary"}}),
+    "whose": (ValueError, "fit no framework", {"params": {"objective": "binary"}}),
     "boosting": (rfsize.exceptions.NotAForestError, "each tree corrects", {"params": LIGHTGBM | {"boosting": "gbdt"}}),
     "no bags": (rfsize.exceptions.InbagError, "no row is out of bag", {"params": XGBOOST | {"subsample": 1}}),
     "a Dataset": (ValueError, "lightgbm.basic.Dataset; workers are sent", {"data": lgb.Dataset(np.ones((3, 2)))}),

@@ -300,7 +300,7 @@ NO_LABELS = {
 @pytest.mark.parametrize("what", NO_LABELS)
 def test_voting_without_labels_is_refused(trees: RandomForestClassifier, what: str) -> None:
     for voting in ("hard", "soft"):
-        with pytest.raises(ValueError, match="voting would have no effect: it says what labels go by"):
+        with pytest.raises(ValueError, match="voting would have no effect: it is for labels"):
             rfsize.size(trees, X2[REST], target="forest", alpha=0.9, voting=voting, **NO_LABELS[what])
     plain, auto = (
         rfsize.size(trees, X2[REST], target="forest", alpha=0.9, **NO_LABELS[what], **voting).to_dict()

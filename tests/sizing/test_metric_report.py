@@ -483,7 +483,8 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("y must hold one label per row", y=fresh_y[:5])
     refused("y holds one only", y=np.zeros(400, dtype=int))
     refused(
-        "would have no effect: counted Votes have their rows", model=rfsize.tree_outputs(lgb_booster, data.fresh).votes
+        "would have no effect: counted Votes already hold their rows",
+        model=rfsize.tree_outputs(lgb_booster, data.fresh).votes,
     )
     with pytest.raises(rfsize.exceptions.NotAForestError, match="counted Votes"):
         rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, metric="auc", tolerance=0.01)

@@ -116,10 +116,10 @@ def test_rows_that_are_gone_are_not_compared() -> None:
     gone = lgb.Dataset(X, y, params=LIGHTGBM).construct()
     _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5)
     assert (report.groups, report.copied) == ("unknown", None)
-    assert "copies of rows were not looked for: the training data hold no rows that can be read" in str(report)
+    assert "copies of rows were not looked for: the training data cannot be read row by row" in str(report)
     with pytest.raises(ValueError, match="which the data no longer hold"):
         rfsize.grow(LIGHTGBM, gone, groups="copies")
-    with pytest.raises(ValueError, match="validation are rows that no tree saw"):
+    with pytest.raises(ValueError, match="every tree votes on the validation rows"):
         rfsize.grow(LIGHTGBM, gone, groups="rows", validation=X)[0]
     if tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 1):
         _, report = rfsize.grow(XGBOOST, xgb.QuantileDMatrix(X, y), alpha=0.5)

@@ -98,9 +98,7 @@ def test_no_fewer_first_trees_are_kept_than_agree_with_all(
     assert now.n_kept == 1
     found = after_two_looks(before, now)
     kept = found.n_kept
-    assert f"note: the first {kept} trees are kept, since fewer would not give the labels of all {trees[1]}" in str(
-        found
-    )
+    assert f"note: the first {kept} trees are kept: fewer would not give the labels of all {trees[1]}" in str(found)
     assert "trees are kept" not in str(now)
     # By the law that the share which differs from all T trees goes as √(1/t − 1/T), from votes to trees.
     scatter = unlike / 1000 / np.sqrt(1.0 / votes[0] - 1.0 / votes[1])

@@ -58,7 +58,7 @@ def classifier_of_a_regressor(at: AtHand) -> object:
 @GROUP.refuses(
     'growing by `metric="scores"` of several classes',
     ValueError,
-    "metric='scores' of several classes is not known while a forest is trained",
+    "metric='scores' of several classes is not known during training",
     why="training tells scores but for a number that all classes share",
     instead='`metric="probabilities"`, or `size` and `truncate` of the finished forest',
 )
@@ -172,7 +172,7 @@ def growing_an_estimator_on_workers(at: AtHand) -> object:
 @GROUP.refuses(
     "growing on workers from parameters of no framework",
     ValueError,
-    "the parameters tell no framework",
+    "the parameters fit no framework",
     why="rows that are not yet a `Dataset` or `DMatrix` do not tell either",
     instead="LightGBM's `boosting=\"rf\"`, or XGBoost's `subsample`",
 )
@@ -300,7 +300,7 @@ def calibration_without_a_table(at: AtHand) -> object:
 @GROUP.refuses(
     "cross-validation beside out-of-bag votes",
     ValueError,
-    "oob would have no effect: with cv forests are trained without the rows that they are asked about",
+    "oob would have no effect: with cv, forests vote on rows that they were not trained on",
     why="one of the two would be ignored; the same of `seed`, `subsample`, `missing` and `max_memory`",
     instead="one of them",
 )
@@ -322,7 +322,7 @@ def folds_of_a_booster(at: AtHand) -> object:
 @GROUP.refuses(
     "cross-validation of parameters that name no number of trees",
     ValueError,
-    "nothing tells how many trees the forest of each fold is to have: set num_iterations",
+    "the forest of each fold needs a number of trees: set num_iterations",
     why="nobody has chosen the framework's default",
     instead="`num_iterations`, or of XGBoost `num_parallel_tree`",
 )

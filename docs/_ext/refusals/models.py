@@ -99,7 +99,7 @@ def sizing_adaboost(at: AtHand) -> object:
 @GROUP.refuses(
     "compiling AdaBoost with another table than its own",
     ValueError,
-    "boosted trees are no independent draws",
+    "the trees are boosted, and the table is for independent trees",
     why="only a lead that the remaining weight cannot make up is safe",
     instead="leave the table out",
 )
@@ -278,7 +278,7 @@ def cv_booster(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores of bagging over other learners than trees",
     ValueError,
-    "voting='soft' sizes the trees' averaged scores. Counted Votes have no scores, and neither have members that",
+    "voting='soft' averages the trees' scores. Counted Votes have no scores, and neither have members that",
     why="their probabilities are not leaves",
     instead='`voting="hard"`',
 )

@@ -63,7 +63,7 @@ def score_of_rows_given(at: AtHand) -> object:
 @GROUP.refuses(
     "rows beside tree outputs",
     ValueError,
-    "X would have no effect: tree outputs have their rows",
+    "X would have no effect: tree outputs already hold their rows",
     why="the trees have been asked",
     instead="`rfsize.tree_outputs` of these rows",
 )

@@ -47,7 +47,7 @@ def threshold(at: AtHand) -> object:
 @GROUP.refuses(
     "`Votes` beside what only models have",
     ValueError,
-    "X would have no effect: counted Votes have their rows, which are sized as they are",
+    "X would have no effect: counted Votes already hold their rows",
     why="counting is done",
     instead="leave out `X`, `y`, `oob`, `groups`, `max_rows`",
 )
@@ -58,7 +58,7 @@ def votes_and_rows(at: AtHand) -> object:
 @GROUP.refuses(
     "tree outputs with rows beside them",
     ValueError,
-    "X would have no effect: tree outputs have their rows",
+    "X would have no effect: tree outputs already hold their rows",
     why="the trees have been asked",
     instead="give the rows to `rfsize.tree_outputs`",
 )
@@ -69,7 +69,7 @@ def counted_and_rows(at: AtHand) -> object:
 @GROUP.refuses(
     "labels of a regression forest's tree outputs",
     ValueError,
-    "it is not known how near the numbers of this regression forest shall be",
+    "a regression forest needs a tolerance",
     why="T* of labels is about votes",
     instead='`metric="scores"` with a tolerance',
 )
@@ -91,7 +91,7 @@ def prior_of_counted_numbers(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores, or a metric, of `Votes`",
     NotAForestError,
-    "goes by the scores of trees, and only votes are known here, as of counted Votes",
+    "needs the scores of trees, and only votes are known here, as of counted Votes",
     why="votes are counts of classes",
     instead="the model",
 )
@@ -269,7 +269,7 @@ def rules_of_few_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "a page that is to tell of something else",
     ValueError,
-    "to_html takes results of rfsize to tell on the same page, such as what rfsize.oob_score returns; found a dict",
+    "to_html takes results of rfsize to show on the same page, such as what rfsize.oob_score returns; found a dict",
     why="only results know what they say of themselves",
     instead="`report.to_html(path, score, table)`",
 )

@@ -81,8 +81,8 @@ class Goal(ABC):
     def __post_init__(self) -> None:
         if self.confidence is not None and share("confidence", self.confidence) < 0.5:
             raise ValueError(
-                f"confidence must be at least 0.5, which asks for T* itself; found {self.confidence!r}. A forest that "
-                "is more likely too small than not is no place to stop"
+                f"confidence must be at least 0.5, which asks for T* itself; found {self.confidence!r}. "
+                "Below that, the forest would more likely be too small than large enough"
             )
 
     @classmethod

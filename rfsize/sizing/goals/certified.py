@@ -65,13 +65,13 @@ class CertifiedGoal(GoalOnRows):
 
     @classmethod
     def named(cls, metric: MetricLike, **given: Any) -> Self:
-        refuse_unused("it says how T* is estimated, and nothing is estimated here. Leave it out", **_taken(given))
+        refuse_unused("it says how T* is estimated, and a certificate estimates nothing. Leave it out", **_taken(given))
         if metric not in ("auto", "labels", "probabilities", "scores"):
             name = metric if isinstance(metric, str) else name_of(metric)
             raise ValueError(
-                f"target='forest' certifies how many rows are answered as by all trees, and {name} is no number of "
-                "rows: leave target out, which tells what smaller forests lose of it with an interval, or certify "
-                "metric='labels', 'probabilities' or 'scores'"
+                f"target='forest' certifies a share of rows, and {name} is no share of rows: leave target "
+                "out, which estimates the loss with an interval, or certify metric='labels', "
+                "'probabilities' or 'scores'"
             )
         if metric in ("probabilities", "scores") and "tolerance" not in given:
             raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
@@ -134,7 +134,7 @@ class CertifiedGoal(GoalOnRows):
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> Self:
         if self.metric in ("probabilities", "scores") or not n_classes:
             voting = None if self.voting == "auto" else self.voting
-            refuse_unused("it says what labels go by, and no labels are compared. Leave it out", voting=voting)
+            refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=voting)
         if self.metric != "auto":
             return self
         if n_classes:
@@ -192,8 +192,8 @@ def _rows_to_certify_on(outputs: TreeOutputs) -> Any:
         raise trained_on(outputs.n_rows)
     if outputs.forest is None:
         raise ValueError(
-            "target='forest' asks the first trees, and these outputs refer to no model, as counted Votes, pickled and "
-            "joined ones do: give the model, with all rows at once"
+            "target='forest' needs the model, and these outputs refer to no model, as counted Votes, "
+            "pickled and joined outputs do: give the model, with all rows at once"
         )
     return outputs.forest
 

@@ -50,9 +50,9 @@ class DeviationGoal(GoalWithin):
             )
         if self.name == "scores" and n_classes > 2 and in_training:
             raise ValueError(
-                "metric='scores' of several classes is not known while a forest is trained, where LightGBM and XGBoost "
-                "tell scores up to a number that all classes share: take metric='probabilities', or size the finished "
-                "forest"
+                "metric='scores' of several classes is not known during training: LightGBM and XGBoost "
+                "give scores only up to a number that all classes share. Take metric='probabilities', or "
+                "size the finished forest"
             )
         return self
 
@@ -85,8 +85,8 @@ def scores_of(outputs: TreeOutputs, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(
-            f"metric={metric!r} goes by the scores of trees, and only votes are known here, as of counted Votes and of "
-            "ensembles whose members are no trees: size the labels"
+            f"metric={metric!r} needs the scores of trees, and only votes are known here, as of "
+            "counted Votes and of ensembles whose members are no trees: size the labels"
         )
     return outputs.scores, outputs.link
 

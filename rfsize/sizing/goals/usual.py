@@ -67,8 +67,8 @@ def tolerance_of_numbers(y: ArrayLike | None) -> float:
     """How far off numbers may be where no tolerance is given; ``ValueError`` where ``y`` is not known."""
     if y is None:
         raise ValueError(
-            "it is not known how near the numbers of this regression forest shall be: give y, whose standard "
-            "deviation says it (5 % of it), or metric='scores' with a tolerance in the unit of y"
+            "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
+            "deviation), or metric='scores' with a tolerance in the unit of y"
         )
     # Of a y that is the same everywhere any tolerance will do.
     return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0

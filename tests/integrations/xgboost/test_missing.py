@@ -116,7 +116,7 @@ def test_validation_rows_miss_what_training_rows_do(rows: np.ndarray, data: Data
 
 def test_misplaced_markers_are_refused(rows: np.ndarray, data: Data) -> None:
     booster, _ = trained(rows, data.y, 0.0)
-    with pytest.raises(ValueError, match="was told what means missing"):
+    with pytest.raises(ValueError, match="made with its own missing value"):
         rfsize.tree_outputs(booster, xgb.DMatrix(rows), missing=0.0)
     with pytest.raises(ValueError, match="missing must be a number"):
         rfsize.tree_outputs(booster, rows, missing="none")
