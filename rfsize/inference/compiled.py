@@ -19,6 +19,7 @@ from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.table import StopTable
+from rfsize.utils.shown import shown
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
@@ -84,6 +85,18 @@ class CompiledForest:
         trees = how_many(self.n_trees, f"{self.forest.conventions.framework} tree")
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
         return f"CompiledForest({trees}, {kind}; {self._said_of_predict}; {self._said_of_table})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
+        trees = f"{self.n_trees:,}, of {self.forest.conventions.framework}"
+        facts = {
+            "trees": trees,
+            "classes": classes,
+            "predict": self._said_of_predict,
+            "stop table": self._said_of_table,
+        }
+        return shown("Compiled forest", facts)
 
     @property
     def _said_of_predict(self) -> str:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.utils.shown import shown
 from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many
 
 MAX_COUNT = 2**31 - 1
 """The most votes that a row may have, and trees that may have been asked."""
+
+_SHOWN = 12  # classes in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +115,14 @@ class Votes:
 
     def __repr__(self) -> str:
         return f"Votes({how_many(len(self), 'row')}, {len(self.classes)} classes, {how_many(self.n_trees, 'tree')})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: how many rows the majority gives each class."""
+        winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes)) if len(self) else []
+        given = {f"majority for class {name}": f"{rows:,}" for name, rows in zip(self.classes, winners, strict=False)}
+        return shown(
+            "Votes", {"rows": f"{len(self):,}", "trees": f"{self.n_trees:,}", **dict(list(given.items())[:_SHOWN])}
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Votes):
