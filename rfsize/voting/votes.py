@@ -118,7 +118,7 @@ class Votes:
 
     def _repr_html_(self) -> str:
         """What notebooks show: how many rows the majority gives each class."""
-        winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes)) if len(self) else []
+        winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes))
         given = {f"majority for class {name}": f"{rows:,}" for name, rows in zip(self.classes, winners, strict=False)}
         return shown(
             "Votes", {"rows": f"{len(self):,}", "trees": f"{self.n_trees:,}", **dict(list(given.items())[:_SHOWN])}
