@@ -31,13 +31,20 @@ class _Sums(NamedTuple):
     total: Floats
     asked: Floats
 
-    def without(self, block: int | None) -> tuple[Int64s, Floats]:
-        """Rows with trees asked beside those of a block, and their mean scores."""
+    @property
+    def of_all(self) -> tuple[Int64s, Floats]:
+        """Rows with trees asked, and their mean scores."""
         total, asked = self.total.sum(axis=0), self.asked.sum(axis=0)
-        if block is not None:
-            total, asked = total - self.total[block], asked - self.asked[block]
         rows = np.flatnonzero((asked > 0).all(axis=1))
         return rows, total[rows] / asked[rows]
+
+    @property
+    def without_each(self) -> tuple[Int64s, Floats]:
+        """Rows with trees asked in two blocks, and mean scores of all trees and without each block in turn."""
+        asked = self.asked.sum(axis=0) - np.concatenate([np.zeros_like(self.asked[:1]), self.asked])
+        total = self.total.sum(axis=0) - np.concatenate([np.zeros_like(self.total[:1]), self.total])
+        rows = np.flatnonzero((asked > 0).all(axis=(0, 2)))
+        return rows, total[:, rows] / asked[:, rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +59,12 @@ class _Judged:
         return value_of(self.judge, rows, self.predictions(mean))
 
     def by_blocks(self, sums: _Sums) -> Floats:
-        """The metric without each block."""
-        return np.array([self.value(*sums.without(block)) for block in range(len(sums.total))])
+        """The metric without each block, as draws of trees are measured."""
+        rows, mean = sums.without_each
+        predicted = self.predictions(mean)
+        measuring = self.judge.start(len(mean), predicted[0])
+        measuring.add(rows, predicted)
+        return measuring.conclude()[1:]
 
     def by_rows(self, rows: Int64s, mean: Floats) -> Floats:
         """What each row adds to the metric, or what the metric is without each part of the rows."""
@@ -94,12 +105,12 @@ def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
             block = member % n_blocks
             _core.changes_of_scores(part.rows, tree, *placed, may_ask, at_nodes, first, total[block], changed[block])
         sums = _Sums(total, asked)
-        rows, mean = sums.without(None)
+        rows, mean = sums.of_all
         now, by_blocks, by_rows = judged.value(rows, mean), judged.by_blocks(sums), judged.by_rows(rows, mean)
         found = []
         for place in range(part.n_sets):
             after = _Sums(total + changed[:, place], asked)
-            _, mean = after.without(None)
+            _, mean = after.of_all
             donor = np.empty(n_rows, dtype=np.int64)
             donor[order] = np.roll(order, -shift[part.sets][place])
             noise = judged.noise(by_rows, judged.by_rows(rows, mean), rows, donor)
