@@ -74,7 +74,8 @@ class Candidates:
         order = order_of_trees(others)
         sizes = sizes_tried(len(order), STEP).tolist()
         size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 1)
-        made = crossed(others)
+        # For the choice of trees alone rows that are made have been worse than those given.
+        made = crossed(others) if rows.adapter.refits else None
         ways = [_Way.of(others, order[:size], held_out, None)]
         if made is not None:
             with_made = others.and_made(made)

@@ -155,7 +155,9 @@ def test_no_row_held_out_takes_part_in_rows_that_are_made(monkeypatch: pytest.Mo
 def test_shares_of_classes_are_not_refitted() -> None:
     X = np.random.default_rng(1).normal(size=(3000, 8))
     rows = rows_of(sklearn_forest(3), X)
-    assert candidates_of(rows).refits_below == 0
+    found = candidates_of(rows)
+    assert found.refits_below == 0
+    assert len(found.rows) == 3000
 
 
 def test_candidates_refit_small_forests_alone() -> None:
