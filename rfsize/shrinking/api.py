@@ -71,8 +71,7 @@ def shrink(
     rows : array_like, DataFrame, …, shape (n, n_features), optional
         Rows to choose trees and refit leaves on, as many as you have: training rows, rows without labels, yesterday's
         requests. Those that reach the same leaves as a row of ``X`` are left out, so that no row that certifies takes
-        part. Where these are fewer than 50,000, others are made of them (see the notes). With more rows fewer trees are
-        enough.
+        part. With more rows fewer trees are enough.
     n_trees : int, optional
         How many trees to keep, in place of ``alpha``; the report says what share of rows is certified.
     max_bytes : int, optional
@@ -116,11 +115,6 @@ def shrink(
     these K, the changes d of the leaves' scores minimise ‖K (f − p) − Z d‖² + K/3 ‖d‖². Leaves of scikit-learn's
     classifiers hold shares of classes and are left as they are; there only the choice of trees helps.
 
-    Where there are fewer than 50,000 rows to choose and refit on, others are made of them: a quarter of the columns of
-    a row come from another row that reaches the same leaf of a random tree. That is model compression [3]_ with the
-    leaves of the forest for a measure of likeness. On rows held out it is found whether made rows, and refitting, pay.
-    An XGBoost ``DMatrix`` gives no columns, and its rows are taken alone.
-
     The trees of a shrunken forest belong together: none is an independent draw. `size`, `truncate`, out-of-bag
     predictions and stop tables that take trees for draws refuse it; `compile` and `StopTable.calibrate` take it.
 
@@ -129,7 +123,6 @@ def shrink(
     .. [1] G. Martínez-Muñoz, A. Suárez (2006). "Pruning in ordered bagging ensembles." ICML.
     .. [2] S. Buschjäger, K. Morik (2021). "Improving the accuracy-memory trade-off of random forests via
        leaf-refinement." arXiv 2110.10075.
-    .. [3] C. Bucila, R. Caruana, A. Niculescu-Mizil (2006). "Model compression." KDD.
 
     Examples
     --------

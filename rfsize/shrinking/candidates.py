@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from rfsize.certifying.first_trees import sizes_tried
 from rfsize.certifying.likeness import Likeness
 from rfsize.shrinking.choosing import order_of_trees
-from rfsize.shrinking.crossing import crossed
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.refitting import refitted
 from rfsize.utils.typing import Floats, Int64s
@@ -23,7 +21,7 @@ STEP = 1.1
 # Leaves are refitted in forests that differ on more than this part of what may differ: larger ones pass as they are.
 _WORTH_REFITTING = 0.25
 
-# One row in so many tells whether rows that were made, and refitting, pay.
+# One row in so many tells whether refitting pays.
 _HELD_OUT = 5
 
 
@@ -67,22 +65,13 @@ class Candidates:
     @classmethod
     def of(cls, rows: LeavesOfRows, likeness: Likeness, level: float) -> Candidates:
         """Of the rows, for forests that may answer a share ``level`` of rows otherwise."""
+        order = order_of_trees(rows)
         is_held_out = np.arange(len(rows)) % _HELD_OUT == 0
         held_out, others = (rows.some(np.flatnonzero(which)) for which in (is_held_out, ~is_held_out))
-        if not len(others):
-            return cls(rows, order_of_trees(rows), 0)
-        order = order_of_trees(others)
         sizes = sizes_tried(len(order), STEP).tolist()
-        size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 1)
-        # For the choice of trees alone rows that are made have been worse than those given.
-        made = crossed(others) if rows.adapter.refits else None
-        ways = [_Way.of(others, order[:size], held_out, None)]
-        if made is not None:
-            with_made = others.and_made(made)
-            ways += [_Way.of(with_made, order_of_trees(with_made)[:size], held_out, made)]
-        best = min((way for both in ways for way in both), key=lambda way: way.apart)
-        rows = rows if best.made is None else rows.and_made(best.made)
-        return cls(rows, order_of_trees(rows), size if best.refits else 0)
+        size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 0)
+        pays = bool(rows.adapter.refits and size and len(others)) and _pays(held_out, others, order[:size])
+        return cls(rows, order, size if pays else 0)
 
     def of_size(self, n_trees: int) -> Candidate:
         """The smaller forest of so many trees."""
@@ -95,26 +84,10 @@ def _share(rows: LeavesOfRows, members: Int64s, likeness: Likeness) -> float:
     return float(np.mean(likeness.differ(rows.mean(members), rows.whole)))
 
 
-class _Way(NamedTuple):
-    """A way to shrink: with rows that were made beside those given or without, refitted or not."""
-
-    made: LeavesOfRows | None
-    refits: bool
-    apart: float  # from the whole forest, on rows held out
-
-    @classmethod
-    def of(
-        cls, rows: LeavesOfRows, members: Int64s, held_out: LeavesOfRows, made: LeavesOfRows | None
-    ) -> Iterator[_Way]:
-        """Without, and where leaves can have any scores, with refitted ones."""
-        yield cls(made, False, _apart(held_out, members, None))
-        if rows.adapter.refits:
-            yield cls(made, True, _apart(held_out, members, _refitted_as_stored(rows, members)))
-
-
-def _apart(held_out: LeavesOfRows, members: Int64s, raw: NDArray[Any] | None) -> float:
-    """How far some trees are from the whole forest."""
-    return float(np.square(held_out.mean(members, raw) - held_out.whole).sum())
+def _pays(held_out: LeavesOfRows, others: LeavesOfRows, members: Int64s) -> bool:
+    """Whether some trees, refitted on the other rows, are nearer to the whole forest on those held out."""
+    plain, fitted = held_out.mean(members), held_out.mean(members, _refitted_as_stored(others, members))
+    return bool(np.square(fitted - held_out.whole).sum() < np.square(plain - held_out.whole).sum())
 
 
 def _refitted_as_stored(rows: LeavesOfRows, members: Int64s) -> NDArray[Any]:

@@ -22,26 +22,21 @@ _MOST_CELLS = 50_000_000
 _CELLS_TOGETHER = 1 << 22
 
 
-def most_rows(adapter: Adapter) -> int:
-    """Rows that are held."""
-    return max(1, _MOST_CELLS // adapter.leaves.offset.size)
-
-
 @dataclass(frozen=True, eq=False)
 class LeavesOfRows:
     """The leaves that rows reach.
 
     Attributes
     ----------
-    forest : ForestOnRows
-        The whole forest, and the rows given.
+    adapter : Adapter
+        The whole forest.
     leaf : ndarray of int32, shape (n_rows, n_members, n_outputs)
         Indices into the table of all leaves.
     number : ndarray of int64, shape (n_rows,)
-        Which of the rows given they are; −1 of rows from elsewhere.
+        Which of the rows given they are.
     """
 
-    forest: ForestOnRows
+    adapter: Adapter
     leaf: NDArray[np.int32]
     number: Int64s
 
@@ -51,7 +46,7 @@ class LeavesOfRows:
         if isinstance(forest.X, PiecesElsewhere):
             raise ValueError("shrink takes rows in memory or in a folder, found rows on workers: give some of them")
         adapter, n_rows = forest.adapter, forest.n_rows
-        most = most_rows(adapter)
+        most = max(1, _MOST_CELLS // adapter.leaves.offset.size)
         drawn = np.arange(n_rows)
         if n_rows > most:
             drawn = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
@@ -62,24 +57,14 @@ class LeavesOfRows:
             leaf[first:last] = reached[drawn[first:last] - rows.start]
 
         forest.visit(keep, what="leaves of rows", cells=0)
-        return cls(forest, leaf, drawn)
+        return cls(adapter, leaf, drawn)
 
     def __len__(self) -> int:
         return len(self.leaf)
 
     def some(self, rows: Int64s) -> LeavesOfRows:
         """Some of the rows."""
-        return LeavesOfRows(self.forest, self.leaf[rows], self.number[rows])
-
-    def and_made(self, made: LeavesOfRows) -> LeavesOfRows:
-        """With other rows."""
-        number = np.append(self.number, np.full(len(made), -1))
-        return LeavesOfRows(self.forest, np.concatenate([self.leaf, made.leaf]), number)
-
-    @property
-    def adapter(self) -> Adapter:
-        """The whole forest."""
-        return self.forest.adapter
+        return LeavesOfRows(self.adapter, self.leaf[rows], self.number[rows])
 
     @cached_property
     def whole(self) -> Floats:

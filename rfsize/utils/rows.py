@@ -252,33 +252,6 @@ def picked(X: Any, rows: Int64s) -> Any:
     return X.take(rows) if hasattr(X, "column_names") else X[rows]
 
 
-def has_columns(X: Any) -> bool:
-    """Whether `with_columns_of` takes such rows."""
-    return not hasattr(X, "num_row")  # as an XGBoost DMatrix has
-
-
-def with_columns_of(X: Any, others: Any, places: Int64s) -> Any:
-    """Rows of which some columns, by their places, are those of as many other rows, all as `in_memory` returned."""
-    is_of_others = np.isin(np.arange(X.shape[1]), places)
-    if hasattr(X, "iloc"):
-        import pandas as pd
-
-        columns = [(others if of_others else X).iloc[:, place] for place, of_others in enumerate(is_of_others)]
-        return pd.concat([column.reset_index(drop=True) for column in columns], axis=1)
-    if hasattr(X, "column_names"):
-        for place in places.tolist():
-            X = X.set_column(place, X.schema.field(place), others.column(place))
-        return X
-    if not issparse(X):
-        return np.where(is_of_others, others, X)
-    stored = [(X.tocoo(), ~is_of_others), (others.tocoo(), is_of_others)]
-    value, row, column = (
-        np.concatenate([getattr(part, name)[is_taken[part.col]] for part, is_taken in stored])
-        for name in ("data", "row", "col")
-    )
-    return type(X)((value, (row, column)), shape=X.shape)
-
-
 def joined(parts: list[Any]) -> Any:
     """Rows one after another, of one form."""
     if len(parts) == 1:

@@ -16,7 +16,7 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.certifying.likeness import Likeness
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.shrinking import leaves_of_rows, refitting
-from rfsize.shrinking.candidates import Candidates
+from rfsize.shrinking.candidates import Candidates, _pays
 from rfsize.shrinking.choosing import order_of_trees
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.refitting import refitted
@@ -129,41 +129,28 @@ def test_means_are_those_of_the_model() -> None:
     np.testing.assert_allclose(expit(rows_of(model, X).whole[:, 0]), model.predict(X), rtol=1e-12)
 
 
-def candidates_of(rows: LeavesOfRows) -> Candidates:
-    return Candidates.of(rows, Likeness(rows.forest.predictor, "labels", 0.0), 0.02)
-
-
-def test_what_brings_scores_nearer_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = rows_of(booster(2, 60), np.random.default_rng(0).normal(size=(1000, 8)))
-    found = candidates_of(rows)
-    assert found.refits_below > 0
-    assert len(found.rows) > 1000
-    elsewhere = LeavesOfRows.of(rows.forest.on(np.full((5000, 8), 9.0)))
-    monkeypatch.setattr("rfsize.shrinking.candidates.crossed", lambda _: elsewhere)
-    assert len(candidates_of(rows).rows) == 1000
+def test_refitting_pays_where_it_brings_scores_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X = booster(2, 40), np.random.default_rng(0).normal(size=(4000, 8))
+    rows = rows_of(model, X)
+    held_out, others = rows.some(np.arange(1000)), rows.some(np.arange(1000, 4000))
+    members = np.arange(8)
+    assert _pays(held_out, others, members)
     monkeypatch.setattr("rfsize.shrinking.candidates.refitted", lambda rows, members: 2.0 * rows.adapter.leaves.raw)
-    assert candidates_of(rows).refits_below == 0
-
-
-def test_no_row_held_out_takes_part_in_rows_that_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, seen = rows_of(booster(2, 60), np.random.default_rng(0).normal(size=(1000, 8))), []
-    monkeypatch.setattr("rfsize.shrinking.candidates.crossed", lambda given: seen.append(given.number))
-    candidates_of(rows)
-    assert (seen[0] % 5 != 0).all()
+    assert not _pays(held_out, others, members)
 
 
 def test_shares_of_classes_are_not_refitted() -> None:
     X = np.random.default_rng(1).normal(size=(3000, 8))
     rows = rows_of(sklearn_forest(3), X)
-    found = candidates_of(rows)
-    assert found.refits_below == 0
-    assert len(found.rows) == 3000
+    likeness = Likeness(ForestOnRows.of(rows.adapter, X).predictor, "labels", 0.0)
+    assert Candidates.of(rows, likeness, 0.02).refits_below == 0
 
 
 def test_candidates_refit_small_forests_alone() -> None:
     model, X = booster(2, 60), np.random.default_rng(1).normal(size=(3000, 8))
     rows = rows_of(model, X)
-    found = candidates_of(rows)
+    likeness = Likeness(ForestOnRows.of(rows.adapter, X).predictor, "labels", 0.0)
+    found = Candidates.of(rows, likeness, 0.02)
     assert 0 < found.refits_below < 60
     assert found.of_size(found.refits_below + 1).raw is None
     small = found.of_size(found.refits_below)

@@ -282,9 +282,9 @@ def test_a_table_of_draws_is_refused(forest: Any) -> None:
     small, _ = rfsize.shrink(model, X[REST], n_trees=11)
     prior = rfsize.tree_outputs(model, X[REST]).votes
     table = rfsize.StopTable.build(11, alpha=0.99, prior=prior)
-    with pytest.raises(ValueError, match="independent draws"):
+    with pytest.raises(ValueError, match="independent trees"):
         rfsize.compile(small, table)
-    with pytest.raises(ValueError, match="independent draws"):
+    with pytest.raises(ValueError, match="independent trees"):
         CompiledForest(rfsize.compile(small).forest, table)
     lossless = rfsize.StopTable.build(11, alpha=1.0, n_classes=2)
     whole = rfsize.compile(small, voting="hard")
@@ -318,7 +318,7 @@ def test_what_cannot_be_shrunk_says_why(forest: Any) -> None:
     refused("299 rows", model, rest[:200], rows=X[TRAIN])
     refused("give one of them", model, rest, n_trees=5, max_bytes=10_000)
     refused("how large the forest shall be", model, rest, n_trees=5, alpha=0.9)
-    refused("auc is no number of rows", model, rest, y[REST], metric="auc")
+    refused("auc is no share of rows", model, rest, y[REST], metric="auc")
     refused("needs a tolerance", model, rest, metric="probabilities")
     refused("from 1 to 89", model, rest, n_trees=90)
     refused("one label per row", model, rest, y[TRAIN])

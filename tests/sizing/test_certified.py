@@ -250,7 +250,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a ranking": (
         lambda trees: rfsize.size(trees, X2[REST], Y2[REST], metric="auc", target="forest"),
-        "auc is no number of rows",
+        "auc is no share of rows",
     ),
     "a misspelt metric": (
         lambda trees: rfsize.size(trees, X2[REST], metric="lables", target="forest"),
