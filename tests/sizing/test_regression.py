@@ -119,7 +119,7 @@ def test_votes_are_refused(train: Callable[[Data], Any], data: Data) -> None:
             call(model, data.fresh, metric="labels")
         with pytest.raises(rfsize.exceptions.NotAForestError, match=r"cast no votes.*metric='scores'"):
             call(model, data.fresh, alpha=0.9)
-        with pytest.raises(ValueError, match=r"give y, whose standard deviation says it .* or metric='scores'"):
+        with pytest.raises(ValueError, match=r"give y \(the tolerance is then .* or metric='scores'"):
             call(model, data.fresh)
     with pytest.raises(ValueError, match="cast no votes: take scores"):
         votes_of(model, data.fresh)
