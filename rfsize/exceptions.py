@@ -84,7 +84,7 @@ class NotConvergedWarning(RfsizeWarning):
     >>> rfsize.truncate(forest, X, oob=True)
     Traceback (most recent call last):
         ...
-    rfsize.exceptions.NotConvergedWarning: ... train more trees, or ask for a lower alpha
+    rfsize.exceptions.NotConvergedWarning: ... train more trees or ask for a lower alpha
     """
 
 

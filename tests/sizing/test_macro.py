@@ -161,7 +161,7 @@ def test_what_it_says() -> None:
     assert "few rows" not in str(micro)
     assert "size them by average='macro'" in str(micro)
     few = rfsize.size(votes, average="macro", alpha=0.9999, method="plugin")
-    assert "averaged over the classes, equal those of an unlimited forest; for 99.99 % train more" in finding(few)
+    assert "averaged over the classes; for 99.99 %, train more" in finding(few)
 
 
 def test_classes_that_no_row_is_given_are_left_out() -> None:

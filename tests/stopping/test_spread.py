@@ -116,7 +116,7 @@ def test_probabilities(n_classes: int) -> None:
         ({"metric": "scores", "tolerance": -1.0}, "tolerance must be"),
         ({"metric": "labels", "tolerance": 0.1}, "leave it out"),
         ({"metric": "auc", "tolerance": 0.1}, "metric must be one of"),
-        ({"metric": "scores", "tolerance": 0.1, "voting": "hard"}, "not by votes"),
+        ({"metric": "scores", "tolerance": 0.1, "voting": "hard"}, "not votes"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:

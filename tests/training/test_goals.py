@@ -190,7 +190,7 @@ def test_a_finished_regression_forest_takes_more_trees(data: Data) -> None:
         ("binary", {"tolerance": 0.1}, "tolerance would have no effect"),
         ("binary", {"metric": "rmse", "tolerance": 0.1}, "must be one of 'log_loss'"),
         ("binary", {"metric": "nearness", "tolerance": 0.1}, "metric must be one of"),
-        ("three", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known while"),
+        ("three", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known during training"),
         ("three", {"metric": "auc", "tolerance": 0.1}, "is for two classes"),
     ],
 )
@@ -208,7 +208,7 @@ def test_refusals(objective: str, options: dict[str, Any], message: str, framewo
 
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
 def test_scores_of_several_classes_are_not_told_to_estimators_either(kind: str, data: Data) -> None:
-    with pytest.raises(ValueError, match="of several classes is not known while"):
+    with pytest.raises(ValueError, match="of several classes is not known during training"):
         rfsize.grow(clone(CLASSIFIERS[kind]), data.X, data.three, metric="scores", tolerance=0.1)
 
 

@@ -126,7 +126,7 @@ def test_trees_are_estimated_from_once(
 
 def test_its_log_and_its_warning(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
     callback = rfsize.SizeCallback(metric="scores", tolerance=1e-3, log_every=100)
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="Scores are within"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="scores are within"):
         train(data, numbers(data), callback, rounds=200, objective="regression")
     assert "[200] T*(scores within 0.001) = " in capsys.readouterr().out
     assert math.isfinite(callback.report_.n_trees)
@@ -146,7 +146,7 @@ def test_regressors_of_scikit_learns_kind(data: Data) -> None:
         ("regression", {"alpha": 0.9}, "cast no votes"),
         ("regression", {"metric": "probabilities", "tolerance": 0.1}, "is for classification"),
         ("regression", {"metric": "auc", "tolerance": 0.1}, "must be one of 'rmse', 'mae', 'r2'"),
-        ("multiclass", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known while"),
+        ("multiclass", {"metric": "scores", "tolerance": 0.1}, "of several classes is not known during training"),
     ],
 )
 def test_refusals_in_training(objective: str, options: dict[str, Any], message: str, data: Data) -> None:
