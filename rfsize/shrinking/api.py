@@ -192,6 +192,11 @@ def _check_averages(adapter: Adapter) -> None:
 def _split(given: LeavesOfRows, more: ForestOnRows | None) -> tuple[LeavesOfRows, LeavesOfRows]:
     """Rows to certify on, and rows to choose and refit on, of which none is among the others."""
     if more is None:
+        if len(given) < 2:
+            raise ValueError(
+                "X has 1 row, and shrink splits X: half of the rows choose trees and refit leaves, the others certify. "
+                "Give a few thousand rows"
+            )
         in_turn = np.random.default_rng(0).permutation(len(given))
         first = round(_TO_REFIT * len(given))
         refit, certify = np.sort(in_turn[:first]), np.sort(in_turn[first:])

@@ -314,6 +314,8 @@ def test_what_cannot_be_shrunk_says_why(forest: Any) -> None:
 
     refused("forest was trained on", model, X[TRAIN])
     refused("each of the rows is in X too", model, rest, rows=rest[:500])
+    refused("X has 1 row", model, rest[:1])
+    refused("X has 1 row", model, rest[:1], n_trees=5)
     refused("half of X certifies", model, rest[:500])
     refused("299 rows", model, rest[:200], rows=X[TRAIN])
     refused("give one of them", model, rest, n_trees=5, max_bytes=10_000)
