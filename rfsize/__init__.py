@@ -16,8 +16,9 @@ from rfsize.inference.mean import CompiledMean
 from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.comparing import Comparison, compare
-from rfsize.sizing.oob_score import OobScore, oob_score
+from rfsize.sizing.oob_score import oob_score
 from rfsize.sizing.report import Report
+from rfsize.sizing.scores import OobScore
 from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.fraction_search import FractionSearch

@@ -16,36 +16,30 @@ scale.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from rfsize.adapters.base import shrinking_of
+from rfsize.adapters.registry import several_in
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
-from rfsize.reporting.account import Account, Figure, Picture, Section
-from rfsize.reporting.result import Result
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.drawn_trees import drawn_trees
+from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
 from rfsize.sizing.noise_of_rows import noise_of_rows
-from rfsize.sizing.page import SOURCES
-from rfsize.sizing.plots import mark_forest
-from rfsize.sizing.sized import asked_by, copies_caution
-from rfsize.sizing.words import decimals, metric_in_words
-from rfsize.utils.plotting import finish, label_counts, new_axes
+from rfsize.sizing.scores import Curve, FoldScores, OobScore
+from rfsize.sizing.sized import asked_by, copies_caution, sized
+from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _ROWS_DRAWN = 20_000  # that tell what more trees are worth
 _POINTS = 40  # of the curve
@@ -54,166 +48,28 @@ _POINTS = 40  # of the curve
 _BENT, _UNTOLD = 3.0, 4.0
 
 
-class Curve(NamedTuple):
-    """The score over the number of trees.
-
-    Attributes
-    ----------
-    sizes : ndarray of int64, shape (n_sizes,)
-        Numbers of trees, from the forest's beginning.
-    values : ndarray of float64, shape (n_sizes,)
-        The out-of-bag score of so many trees, on the rows that one of them had not seen; NaN where there is none.
-    """
-
-    sizes: Int64s
-    values: Floats
+@overload
+def oob_score(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    metric: MetricLike | None = None,
+    groups: ArrayLike | str | None = None,
+    cv: None = None,
+) -> OobScore: ...
 
 
-@dataclass(frozen=True, eq=False)
-class OobScore(Result):
-    """The answer of `rfsize.oob_score`.
-
-    Attributes
-    ----------
-    metric : str
-        Its name.
-    value : float
-        The metric of the out-of-bag predictions, as `oob_predict_proba` and `oob_predict` give them.
-    at_all_trees : float
-        What it becomes where rows ask all trees, as fresh rows do.
-    interval : tuple of float
-        95 % interval of the metric of the forest at hand on fresh rows.
-    curve : Curve
-        The metric of the out-of-bag predictions of the first trees, over their number.
-    available : int
-        Trees of the forest.
-    votes_per_row : float
-        Trees asked about a row, on average.
-    source : str
-        "oob".
-    groups : {"rows", "copies", "given", "unknown"}
-        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
-    n_rows : int
-        Rows that it is of.
-    n_dropped : int
-        Rows left out because every tree saw them.
-
-    Examples
-    --------
-    >>> import rfsize
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-    >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
-    AUC 0.99... out of bag, of the ... trees that a row may ask
-    about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
-    569 rows (oob)
-    """
-
-    metric: str
-    value: float
-    at_all_trees: float
-    interval: tuple[float, float]
-    curve: Curve
-    available: int
-    votes_per_row: float
-    source: str
-    groups: str
-    n_rows: int
-    n_dropped: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write; values of the curve that are no numbers are None."""
-        values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
-        plain = {**self.__dict__, "interval": list(self.interval)}
-        return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve over the number of trees, and the interval at the last.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-        >>> ax = rfsize.oob_score(forest, X, y).plot()
-        >>> ax.figure.savefig("score.png")
-        """
-        if ax is None:
-            ax = new_axes()
-        sizes, values = self.curve
-        ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
-        ax.errorbar(
-            self.available,
-            self.at_all_trees,
-            yerr=np.abs(np.array(self.interval)[:, None] - self.at_all_trees),
-            fmt="o",
-            color="C3",
-            capsize=4.0,
-            label="all trees on fresh rows, 95 % interval",
-            zorder=4,
-            clip_on=False,
-        )
-        mark_forest(ax, self.available)
-        first = sizes[np.isfinite(values)].min(initial=self.available)  # the last has a value
-        if first < 0.1 * self.available:
-            ax.set_xscale("log")
-        ax.set_xlim(first, self.available + 0.5 * (self.available - first) + 1)
-        ax.set_xlabel("trees in the forest")
-        ax.set_ylabel(self._words)
-        ax.set_title(f"Out of bag, {self._words} is {self.value:.4g}")
-        label_counts(ax.xaxis)
-        finish(ax)
-        return ax
-
-    def _account(self) -> Account:
-        low, high = map(self._in_digits, self.interval)
-        trees, name = how_many(self.available, "tree"), self._words
-        asked = f"of {self.votes_per_row:.1f} trees a row"
-        return Account(
-            title="Out-of-bag score",
-            verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
-            figures=(
-                Figure(f"{name}, out of bag", self._in_digits(self.value), asked),
-                Figure(f"{name}, all trees", self._in_digits(self.at_all_trees), f"95 %: {low} to {high}"),
-            ),
-            sections=(Section("", pictures=(Picture(f"{name} over the number of trees", self.plot),)),),
-            origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES[self.source]}"),),
-        )
-
-    @property
-    def _words(self) -> str:
-        """What sentences call the metric."""
-        return metric_in_words(self.metric)
-
-    def _in_digits(self, value: float) -> str:
-        """A value of the metric, with as many digits as the interval is worth."""
-        return f"{value:.{decimals(self.interval)}f}"
-
-    def __str__(self) -> str:
-        dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""
-        grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
-        value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
-        return (
-            f"{self._words} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
-            f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
-            f"{how_many(self.n_rows, 'row')} ({self.source}{grouped}){dropped}"
-        )
-
-    __repr__ = __str__
+@overload
+def oob_score(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    metric: MetricLike | None = None,
+    groups: ArrayLike | str | None = None,
+    cv: Any,
+) -> FoldScores: ...
 
 
 def oob_score(
@@ -223,14 +79,16 @@ def oob_score(
     *,
     metric: MetricLike | None = None,
     groups: ArrayLike | str | None = None,
-) -> OobScore:
+    cv: Any = None,
+) -> OobScore | FoldScores:
     """The out-of-bag score by any metric: how good the forest is on fresh rows, without held-out rows.
 
     Parameters
     ----------
     model
         As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Give
-        weights, seeds and the threshold there.
+        weights, seeds and the threshold there. With ``cv`` the trained models of several folds: a list of models, or a
+        ``lightgbm.CVBooster``.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
@@ -242,11 +100,18 @@ def oob_score(
         (n_rows, n_classes), of a regression forest its predictions.
     groups
         As in `tree_outputs`. Rows of a group are alike, and the interval takes them as one draw.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        The folds that the models were trained by, in their order; ``X`` and ``y`` then hold the rows of all folds. The
+        folds of ``lightgbm.cv(..., nfold=5)`` are those of ``StratifiedKFold(5, shuffle=True, random_state=0)``, or of
+        a regression ``KFold``. Rows are taken in ascending order, as the frameworks take them, and the bags of every
+        model are proven, so that other folds are refused.
 
     Returns
     -------
     OobScore
-        The metric, a 95 % interval, and the curve over the number of trees.
+        The metric, a 95 % interval, and the curve over the number of trees. With ``cv`` a `FoldScores`: the
+        ``scores`` of all folds, the ``sizes`` that `rfsize.size` finds for each out of bag, and in one report
+        both beside each other, with the mean of the metric and the trees that are enough in every fold.
 
     Raises
     ------
@@ -293,8 +158,48 @@ def oob_score(
     True
     >>> score.interval[0] < score.value < score.interval[1]
     True
+
+    The forests of a cross-validation in one report:
+
+    >>> import lightgbm as lgb
+    >>> from sklearn.model_selection import StratifiedKFold
+    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbose": -1}
+    >>> folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    >>> models = lgb.cv(params, lgb.Dataset(X, y), 100, folds=folds, return_cvbooster=True)["cvbooster"]
+    >>> rfsize.oob_score(models, X, y, metric="auc", cv=folds)
+    fold  rows ...
+       0   379 ...
+       1   379 ...
+       2   380 ...
+    mean ...
+    ... trees are enough in every fold, by T*(0.99)...
     """
-    outputs = known_out_of_bag(model, X, y, groups)
+    several = several_in(model)
+    if several is None:
+        refuse_unused("it says which rows each of several models was trained on. Leave it out", cv=cv)
+        return _score_of(known_out_of_bag(model, X, y, groups), metric)
+    return _scores_of_folds(several, X, y, cv, metric, groups)
+
+
+def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricLike | None, groups: Any) -> FoldScores:
+    """The score and the size of each fold's forest."""
+    missing = [name for name, value in (("X", X), ("y", y), ("cv", cv)) if value is None]
+    if missing or not models:
+        raise ValueError(
+            f"{' and '.join(missing) or 'models'} missing: of several models give all rows, their y, and as cv the "
+            "folds that the models were trained by"
+        )
+    from rfsize.counting.trained_folds import out_of_bag_of_folds  # scikit-learn takes long to import
+
+    outputs = out_of_bag_of_folds(models, X, y, cv, groups)
+    scores = tuple(_score_of(one, metric) for one in outputs)
+    sizes = tuple(sized(one, goal_of("auto", None)) for one in outputs)
+    give(tuple(dict.fromkeys(caution for one in sizes for caution in one._noted)))
+    return FoldScores(scores, sizes)
+
+
+def _score_of(outputs: TreeOutputs, metric: MetricLike | None) -> OobScore:
+    """The score of one forest."""
     predictor = outputs.averaging_predictor
     if metric is None:
         metric = "accuracy" if len(outputs.classes) else "r2"

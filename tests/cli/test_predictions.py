@@ -180,3 +180,14 @@ def test_a_table_of_votes_says_what_it_promises(
     printed = capsys.readouterr().out
     assert "promise: expected on average over forests like this one; --certify" in printed
     assert " 0 % other labels" in printed
+
+
+def test_the_mean_of_several_forests_is_asked_in_python(
+    folder: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rfsize.compile([train_lightgbm(data.X, data.y, 5, seed=seed) for seed in (1, 2)]).save(tmp_path / "mean.npz")
+    assert run(folder, "predict", str(tmp_path / "mean.npz"), "rows.npy", "-o", str(tmp_path / "out.csv")) != 0
+    error = only_line(capsys.readouterr().err)
+    assert "holds the mean of several forests" in error
+    assert "rfsize.load(path).predict(X)" in error
+    assert not (tmp_path / "out.csv").exists()

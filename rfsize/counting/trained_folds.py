@@ -1,0 +1,53 @@
+"""What the trees of the forests of several folds say of the rows that their fold trained on, out of bag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from rfsize.adapters.registry import adapter_for
+from rfsize.counting.api import asked_out_of_bag
+from rfsize.counting.cross_validation import folds_of, rows_in_memory
+from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.exceptions import InbagError
+from rfsize.utils import matrix
+from rfsize.utils.validation import one_per_row
+from rfsize.utils.words import how_many
+from rfsize.voting.groups import ALONE, Groups
+
+
+def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: Any) -> list[TreeOutputs]:
+    """Out-of-bag outputs of trained models, the rows of each being those that its fold trains on.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many folds as models, or the rows are not in memory.
+    InbagError
+        If a model was not trained on the rows of its fold, or its bags cannot be proven; it says which model.
+    """
+    rows = rows_in_memory(X, "folds are taken of rows in memory: give an array or a table")
+    n_rows = matrix.n_rows(rows)
+    label, names = one_per_row(y, n_rows), isinstance(groups, str)
+    belong = ALONE if groups is None or names else Groups.given(groups, n_rows)
+    classifies = len(adapter_for(models[0], casts_votes=False).classes) > 0
+    folds = folds_of(cv, label, belong, stratified=classifies)
+    if len(folds) != len(models):
+        raise ValueError(
+            f"there are {how_many(len(models), 'model')} and {how_many(len(folds), 'fold')}: give as cv the folds that "
+            "the models were trained by, in their order"
+        )
+    found = []
+    for number, (model, (train, _)) in enumerate(zip(models, folds, strict=True)):
+        of_train = np.asarray(groups)[train] if belong is not ALONE else groups
+        try:
+            found.append(asked_out_of_bag(model, _safe_indexing(rows, train), label[train], of_train))
+        except InbagError as error:
+            raise InbagError(
+                f"model {number} on the training rows of fold {number}: {error}. Give as cv the folds that the models "
+                "were trained by, in their order"
+            ) from error
+    return found

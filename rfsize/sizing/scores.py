@@ -1,0 +1,289 @@
+"""What `rfsize.oob_score` answers: the score of a forest, and those of the forests of several folds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.result import Result
+from rfsize.sizing.page import SOURCES
+from rfsize.sizing.plots import mark_forest
+from rfsize.sizing.report import Report
+from rfsize.sizing.words import decimals, finite, from_to, in_words, metric_in_words
+from rfsize.utils.plotting import finish, label_counts, new_axes
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.words import how_many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Curve(NamedTuple):
+    """The score over the number of trees.
+
+    Attributes
+    ----------
+    sizes : ndarray of int64, shape (n_sizes,)
+        Numbers of trees, from the forest's beginning.
+    values : ndarray of float64, shape (n_sizes,)
+        The out-of-bag score of so many trees, on the rows that one of them had not seen; NaN where there is none.
+    """
+
+    sizes: Int64s
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class OobScore(Result):
+    """The answer of `rfsize.oob_score`.
+
+    Attributes
+    ----------
+    metric : str
+        Its name.
+    value : float
+        The metric of the out-of-bag predictions, as `oob_predict_proba` and `oob_predict` give them.
+    at_all_trees : float
+        What it becomes where rows ask all trees, as fresh rows do.
+    interval : tuple of float
+        95 % interval of the metric of the forest at hand on fresh rows.
+    curve : Curve
+        The metric of the out-of-bag predictions of the first trees, over their number.
+    available : int
+        Trees of the forest.
+    votes_per_row : float
+        Trees asked about a row, on average.
+    source : str
+        "oob".
+    groups : {"rows", "copies", "given", "unknown"}
+        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+    n_rows : int
+        Rows that it is of.
+    n_dropped : int
+        Rows left out because every tree saw them.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
+    AUC 0.99... out of bag, of the ... trees that a row may ask
+    about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
+    569 rows (oob)
+    """
+
+    metric: str
+    value: float
+    at_all_trees: float
+    interval: tuple[float, float]
+    curve: Curve
+    available: int
+    votes_per_row: float
+    source: str
+    groups: str
+    n_rows: int
+    n_dropped: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write; values of the curve that are no numbers are None."""
+        values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
+        plain = {**self.__dict__, "interval": list(self.interval)}
+        return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve over the number of trees, and the interval at the last.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> ax = rfsize.oob_score(forest, X, y).plot()
+        >>> ax.figure.savefig("score.png")
+        """
+        if ax is None:
+            ax = new_axes()
+        sizes, values = self.curve
+        ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
+        ax.errorbar(
+            self.available,
+            self.at_all_trees,
+            yerr=np.abs(np.array(self.interval)[:, None] - self.at_all_trees),
+            fmt="o",
+            color="C3",
+            capsize=4.0,
+            label="all trees on fresh rows, 95 % interval",
+            zorder=4,
+            clip_on=False,
+        )
+        mark_forest(ax, self.available)
+        first = sizes[np.isfinite(values)].min(initial=self.available)  # the last has a value
+        if first < 0.1 * self.available:
+            ax.set_xscale("log")
+        ax.set_xlim(first, self.available + 0.5 * (self.available - first) + 1)
+        ax.set_xlabel("trees in the forest")
+        ax.set_ylabel(self._words)
+        ax.set_title(f"Out of bag, {self._words} is {self.value:.4g}")
+        label_counts(ax.xaxis)
+        finish(ax)
+        return ax
+
+    def _account(self) -> Account:
+        low, high = map(self._in_digits, self.interval)
+        trees, name = how_many(self.available, "tree"), self._words
+        asked = f"of {self.votes_per_row:.1f} trees a row"
+        return Account(
+            title="Out-of-bag score",
+            verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
+            figures=(
+                Figure(f"{name}, out of bag", self._in_digits(self.value), asked),
+                Figure(f"{name}, all trees", self._in_digits(self.at_all_trees), f"95 %: {low} to {high}"),
+            ),
+            sections=(Section("", pictures=(Picture(f"{name} over the number of trees", self.plot),)),),
+            origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES[self.source]}"),),
+        )
+
+    @property
+    def _words(self) -> str:
+        """What sentences call the metric."""
+        return metric_in_words(self.metric)
+
+    def _in_digits(self, value: float) -> str:
+        """A value of the metric, with as many digits as the interval is worth."""
+        return f"{value:.{decimals(self.interval)}f}"
+
+    def __str__(self) -> str:
+        dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""
+        grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
+        value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
+        return (
+            f"{self._words} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
+            f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
+            f"{how_many(self.n_rows, 'row')} ({self.source}{grouped}){dropped}"
+        )
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class FoldScores(Result):
+    """The answer of `rfsize.oob_score` on the models of several folds.
+
+    Attributes
+    ----------
+    scores : tuple of OobScore
+        The out-of-bag score of each fold's forest on the rows that it was trained on.
+    sizes : tuple of Report
+        How many trees each fold's forest needs, as `rfsize.size` tells with ``oob=True`` and nothing else.
+    """
+
+    scores: tuple[OobScore, ...]
+    sizes: tuple[Report, ...]
+
+    @property
+    def metric(self) -> str:
+        """Its name."""
+        return self.scores[0].metric
+
+    @property
+    def value(self) -> float:
+        """Mean over the folds of the metric with all trees, which is ``at_all_trees`` of each score."""
+        return float(np.mean([one.at_all_trees for one in self.scores]))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Mean of the folds' 95 % intervals; folds share most rows, so that no narrower interval holds for the mean."""
+        low, high = np.mean([one.interval for one in self.scores], axis=0).tolist()
+        return low, high
+
+    @property
+    def n_trees(self) -> float:
+        """The trees that are enough in every fold; infinite where no number is."""
+        return max(one.n_trees for one in self.sizes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write; an infinite size is None."""
+        return {
+            "metric": self.metric,
+            "value": self.value,
+            "interval": list(self.interval),
+            "n_trees": finite(self.n_trees),
+            "scores": [one.to_dict() for one in self.scores],
+            "sizes": [one.to_dict() for one in self.sizes],
+        }
+
+    def __str__(self) -> str:
+        heads, rows = self._table()
+        columns = list(zip(heads, *rows, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        cells = (zip(row, widths, strict=True) for row in (heads, *rows))
+        lines = ("  ".join(cell.rjust(width) for cell, width in row).rstrip() for row in cells)
+        return "\n".join([*lines, self._verdict])
+
+    __repr__ = __str__
+
+    @property
+    def _verdict(self) -> str:
+        if math.isinf(self.n_trees):
+            return "The trees of some fold do not tell how many are enough: see its report in sizes."
+        trees = int(self.n_trees)
+        are = "is" if trees == 1 else "are"
+        too_few = "" if all(one.enough for one in self.sizes) else "; not all of the forests have so many"
+        return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self.sizes[0].goal.title}{too_few}."
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads, and the text of a line for each fold and their mean."""
+        digits = decimals(self.interval)
+
+        def line(name: str, rows: str, value: float, interval: tuple[float, float], *sizes: str) -> tuple[str, ...]:
+            value_in_words, low, high = (f"{one:.{digits}f}" for one in (value, *interval))
+            return (name, rows, value_in_words, f"{low} to {high}", *sizes)
+
+        lines = [
+            line(
+                f"{number}",
+                f"{score.n_rows:,}",
+                score.at_all_trees,
+                score.interval,
+                f"{score.available:,}",
+                f"{in_words(size.n_trees)} ({from_to(size.interval)})",
+            )
+            for number, (score, size) in enumerate(zip(self.scores, self.sizes, strict=True))
+        ]
+        lines.append(line("mean", "", self.value, self.interval, "", ""))
+        title = self.sizes[0].goal.title
+        return ("fold", "rows", metric_in_words(self.metric), "95 % interval", "trees", f"{title}"), lines
+
+    def _account(self) -> Account:
+        heads, rows = self._table()
+        digits, (low, high) = decimals(self.interval), self.interval
+        name, value = f"{metric_in_words(self.metric)}, mean of the folds", f"{self.value:.{digits}f}"
+        return Account(
+            title="Out-of-bag scores of the folds",
+            verdict=self._verdict,
+            figures=(
+                Figure(name, value, f"95 %: {low:.{digits}f} to {high:.{digits}f}"),
+                Figure("trees, enough in every fold", in_words(self.n_trees)),
+            ),
+            sections=(Section("", grids=(Grid(heads, tuple(rows), marked=len(rows) - 1),)),),
+            origin=(("rows", f"those that each fold's forest was trained on, {SOURCES['oob']}"),),
+        )
