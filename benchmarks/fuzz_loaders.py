@@ -22,8 +22,7 @@ import rfsize
 from rfsize.adapters.damage import damage_refused
 from rfsize.cli.models import load_model
 from rfsize.integrations.lightgbm import model_text
-from rfsize.integrations.lightgbm.bags import shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of

@@ -10,13 +10,11 @@ from typing import Any
 import lightgbm as lgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import dependence
 from rfsize.adapters.damage import damage_refused, refuse
 from rfsize.adapters.integration import Integration, no_training_data
 from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.integrations.lightgbm.bags import shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import cautions
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.integrations.lightgbm.model_text import ForestText
@@ -84,14 +82,12 @@ class LightGbm(Integration):
         booster = lgb.Booster(params, data.subset(train.tolist()))
         booster.add_valid(data.subset(held_out.tolist()), "held out")
         booster.update()
-        of_rows: dict[str, Any] = {"valid": "held out", "every_tree": True}
-        reader = TrainingVoteReader(booster, params, threshold=threshold, casts_votes=False, **of_rows)
+        reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
         reader.read(params)
         for _ in range(n_trees - 1):
             booster.update()
             reader.read(params)
-        cautions = dependence(shared_bags(reader.forest), seed_dependence(reader.forest))
-        return reader.outputs("rows given").noting(*cautions)
+        return reader.outputs("rows given").noting(*cautions(reader.forest))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES

@@ -1,4 +1,4 @@
-"""The bags of LightGBM's forests, drawn again from their seed."""
+"""How LightGBM samples rows and features: the bags, drawn again from their seed, and what makes trees depend."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import numpy as np
 
 from rfsize import _core
 from rfsize.adapters.bags import LaidOutBags
+from rfsize.adapters.base import dependence
 from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.utils.warn import Caution
 
 _RNG_BLOCK = 1024  # rows that share one generator
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
@@ -46,6 +48,43 @@ def shared_bags(forest: ForestText) -> str | None:
         f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
         "may be too small; train with bagging_freq=1"
     )
+
+
+def seed_dependence(forest: ForestText) -> str | None:
+    """Why forests of other seeds predict otherwise however many trees they have, where they do.
+
+    LightGBM has a congruential generator modulo 2³². Where it samples k of n features with k > n / log2(k), it uses the
+    high bits, which are good. Where k is smaller it uses the low bits, of which the lowest alternates 0, 1, 0, 1, … and
+    the next has a period of 4. If all trees of one iteration together draw an even number of times, the same tree of
+    every iteration begins with the same lowest bit, and meets some features, and some pairs of them, more often than
+    others, all through the forest. Which ones depends on the seed: two forests of thousands of trees then predict
+    differently.
+    """
+    n = sum(kind != "none" for kind in forest.header.get("feature_infos", "").split(" "))
+    for name in ("feature_fraction", "feature_fraction_bynode"):
+        fraction = float(forest.parameters.get(name, 1.0))
+        if fraction >= 1.0 or n == 0:
+            continue
+        drawn = max(int(n * fraction + 0.5), 1)
+        if _uses_low_bits(drawn, n) and drawn * forest.n_outputs % 2 == 0:
+            enough = next(k for k in range(drawn, n + 1) if not _uses_low_bits(k, n))
+            return (
+                f"with {name}={fraction:g} LightGBM samples {drawn} of {n} features, from the low bits of its "
+                "generator, which repeat: which features the trees meet depends on the seed, and a forest of another "
+                "seed may predict otherwise on more rows than alpha allows, however many trees it has; train with "
+                f"{name}={math.ceil(100.0 * enough / n) / 100.0:g} or more, where LightGBM samples otherwise"
+            )
+        n = drawn  # nodes sample among the features of their tree
+    return None
+
+
+def _uses_low_bits(k: int, n: int) -> bool:
+    return k < n and (k == 1 or k <= n / np.log2(k))
+
+
+def cautions(forest: ForestText) -> tuple[Caution, ...]:
+    """Warnings of a forest whose trees are no independent draws."""
+    return dependence(shared_bags(forest), seed_dependence(forest))
 
 
 class LightGbmBags(LaidOutBags):

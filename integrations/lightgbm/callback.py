@@ -13,12 +13,10 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.base import dependence
 from rfsize.counting.copies import resolved
 from rfsize.counting.folds import of_folds
 from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
-from rfsize.integrations.lightgbm.bags import shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import cautions
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
 from rfsize.sizing.goals.base import Goal
@@ -266,14 +264,11 @@ class _ForestsInTraining:
             dataset = boosters[0].train_set
             self.groups = resolved(groups, rows_of(dataset), dataset.num_data())
         self._each = [
-            TrainingVoteReader(
-                booster, env.params, valid=valid, threshold=threshold, casts_votes=False, groups=self.groups
-            )
+            TrainingVoteReader(booster, env.params, valid=valid, threshold=threshold, groups=self.groups)
             for booster in boosters
         ]
         self._checked(goal)
-        forest = self._each[0].forest
-        self.dependence = dependence(shared_bags(forest), seed_dependence(forest))
+        self.dependence = cautions(self._each[0].forest)
         give(self.dependence, through="lightgbm")
 
     @cached_property

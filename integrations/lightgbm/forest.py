@@ -18,8 +18,7 @@ from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.merging import trees_of, with_trees
 from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, conventions, tree_table

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.base import dependence
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.out_of_bag import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import refuse_other_samplers, shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import check_alike, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
@@ -79,7 +77,7 @@ class LightGbmTrainer(Trainer):
         self.link, self.n_outputs = LightGbmLink.of(self._forest, params), self._forest.n_outputs
         refuse_other_samplers(self._forest.parameters)
         self.classes = np.arange(self._forest.n_classes)
-        give(dependence(shared_bags(self._forest), seed_dependence(self._forest)))
+        give(cautions(self._forest))
 
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
@@ -144,13 +142,11 @@ class LightGbmTrainer(Trainer):
             )
         X = adapter.check(self.rows)
         bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
-        found = out_of_bag(
-            adapter,
-            bags,
-            lambda start, stop: adapter.leaf_index(matrix.take(X, start, stop)),
-            threshold,
-            groups,
-        )
+
+        def leaves(start: int, stop: int) -> NDArray[Any]:
+            return adapter.leaf_index(matrix.take(X, start, stop))
+
+        found = out_of_bag(adapter, bags, leaves, threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.blocks()])
         return LightGbmInTraining(self, params, threshold, groups, first, found)
 
@@ -218,15 +214,8 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._reader is None:
-                self._reader = TrainingVoteReader(
-                    self._booster,
-                    self._params,
-                    threshold=self._threshold,
-                    casts_votes=False,
-                    every_tree=True,
-                    rows=self._rows,
-                    groups=self.groups,
-                )
+                of_rows: dict[str, Any] = {"every_tree": True, "rows": self._rows, "groups": self.groups}
+                self._reader = TrainingVoteReader(self._booster, self._params, threshold=self._threshold, **of_rows)
             self._reader.read(self._params)
             self.n_trees += 1
         reader = self._reader

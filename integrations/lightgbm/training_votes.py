@@ -73,8 +73,6 @@ class TrainingVoteReader:
         Name of a validation set to read in place of the training rows, all of which every tree may vote on.
     threshold : float
         Probability of class 1 above which a tree of a two-class forest votes for it.
-    casts_votes : bool
-        Whether to refuse objectives that cast no votes.
     every_tree : bool
         Whether to read every tree of however many rows, and the scores of all rows.
     rows : array_like, optional
@@ -108,16 +106,15 @@ class TrainingVoteReader:
         *,
         valid: str | None = None,
         threshold: float = 0.5,
-        casts_votes: bool = True,
         every_tree: bool = False,
         rows: Any = None,
         groups: Groups = ALONE,
     ) -> None:
-        forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=casts_votes)
+        forest = self.forest = ForestText.read(booster.model_to_string(num_iteration=1), casts_votes=False)
         _refuse_several_machines(booster, forest.parameters)
         forest.parameters.update(exact_fractions(params))
-        kind = {"casts_votes": forest.casts_votes, "scores_each_class": forest.n_outputs > 1}
-        threshold = checked_threshold(threshold, **kind)
+        several = forest.n_outputs > 1
+        threshold = checked_threshold(threshold, casts_votes=forest.casts_votes, scores_each_class=several)
         self.link = LightGbmLink.of(forest, params)
         self._bagging = bagging(params)
         self.booster, self._valid, self.groups = booster, valid, groups

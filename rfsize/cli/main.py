@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -17,7 +19,6 @@ from rfsize.cli.serving import predict, write_compiled, write_table
 from rfsize.cli.sizing import print_size, write_page, write_shrunk, write_truncated
 from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import find_fraction, grow_forest
-from rfsize.cli.warned import each_warning_once
 from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _check_standard(options)
-        with each_warning_once() as said_by:
+        with _each_warning_once() as said_by:
             report = _COMMANDS[options.command].run(options)
             if report is not None:
                 said_by(report)
@@ -154,6 +155,26 @@ def _check_standard(options: argparse.Namespace) -> None:
         )
     if len(_TABLES & set(given)) > 1:
         raise ValueError("standard input can be read only once: name a file for one of the two tables")
+
+
+@contextmanager
+def _each_warning_once() -> Iterator[Callable[[Report], None]]:
+    """Hold warnings back until the end, and then print what is wrong, unless a report says it that this is told of."""
+    said: set[str] = set()
+    caught: list[warnings.WarningMessage] = []
+    format_before = warnings.formatwarning
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")  # it is for the filters outside to say what becomes of those that are given
+            yield lambda report: said.update(one.text for one in report.warnings)
+    finally:
+        # Without the line of Python that comes upon it.
+        warnings.formatwarning = lambda message, *_, **__: f"rfsize: warning: {printable(str(message))}\n"
+        for one in caught:
+            if str(one.message) not in said:
+                said.add(str(one.message))
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        warnings.formatwarning = format_before
 
 
 def _refuse(error: Exception) -> int:

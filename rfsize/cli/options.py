@@ -87,9 +87,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "in place of --alpha: how far off probabilities or scores may be, or how much worse a metric"
     ),
     "--voting": _word(
-        "how labels come from trees: averaged scores (soft), majority of the votes "
-        "(hard), or as predict does it (default "
-        "auto)",
+        "how labels come from trees: averaged scores (soft), majority of the votes (hard), or as predict does it "
+        "(default auto)",
         VOTINGS,
     ),
     "--average": _word(
@@ -117,8 +116,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
     "--max-bytes": _number("bytes that the model's file may have, in place of --alpha", int),
     "--search": _word(
-        "compare all fractions with all trees (default full), or drop the worst ones "
-        "early (elimination), which is faster",
+        "compare all fractions with all trees (default full), or drop the worst ones early (elimination), which is "
+        "faster",
         ("full", "elimination"),
     ),
     "fraction --rule": _word(
@@ -159,10 +158,10 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 """What is to stay as it is."""
 
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
-"""What a forest is to be large enough for: see `sized_by`."""
+"""What a forest is to be large enough for, as arguments of `rfsize.size` and its like."""
 
 SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
-"""What a shrunken forest is to keep, or how large it may be: see `shrunk_by`."""
+"""What a shrunken forest is to keep, or how large it may be, as arguments of `rfsize.shrink`."""
 
 TRAINED_ON = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed")
 """What a forest is trained on."""
@@ -202,14 +201,10 @@ def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[
     return {name: value for name, value in named.items() if value is not None}
 
 
-def sized_by(options: argparse.Namespace) -> dict[str, Any]:
-    """`SIZED_BY` as arguments of `rfsize.size` and its like."""
-    return given(options, *(name.removeprefix("--") for name in SIZED_BY if hasattr(options, name.removeprefix("--"))))
-
-
-def shrunk_by(options: argparse.Namespace) -> dict[str, Any]:
-    """`SHRUNK_BY` as arguments of `rfsize.shrink`."""
-    return given(options, *(name.removeprefix("--").replace("-", "_") for name in SHRUNK_BY))
+def chosen(options: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
+    """Options of a group, as far as the command has them, as arguments by the same names."""
+    found = (name.removeprefix("--").replace("-", "_") for name in names)
+    return given(options, *(name for name in found if hasattr(options, name)))
 
 
 def asked(options: argparse.Namespace, loaded: LoadedModel, *, may_be_shrunk: bool = False) -> dict[str, Any]:

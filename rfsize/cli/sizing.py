@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from rfsize.cli.models import LoadedModel, load_model, save_model
-from rfsize.cli.options import asked, features_of, given, refuse_to_overwrite, shrunk_by, sized_by, wrote
+from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, given, refuse_to_overwrite, wrote
 from rfsize.cli.tables import Table, load_table, without
 from rfsize.counting.api import tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -22,7 +22,7 @@ from rfsize.stopping.table import StopTable
 
 def print_size(options: argparse.Namespace) -> Report:
     """Print how many trees are enough."""
-    report = size(tree_outputs(**asked(options, load_model(options.model))), **sized_by(options))
+    report = size(tree_outputs(**asked(options, load_model(options.model))), **chosen(options, SIZED_BY))
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return report
 
@@ -32,7 +32,7 @@ def write_truncated(options: argparse.Namespace) -> Report:
     refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
     loaded.integration.check_path(options.output)
-    report = size(tree_outputs(**asked(options, loaded)), **sized_by(options))
+    report = size(tree_outputs(**asked(options, loaded)), **chosen(options, SIZED_BY))
     _write(truncate(loaded.model, n_trees=report.n_kept), loaded, report, options)
     return report
 
@@ -46,7 +46,7 @@ def write_shrunk(options: argparse.Namespace) -> Report:
     X, y = load_table(table, options.labels)
     X = loaded.integration.features_of(loaded.model, without(X, options.drop, table))
     rows = None if options.rows is None else features_of(options.rows, options, loaded)
-    small, report = shrink(loaded.with_class_names(), X, y, rows=rows, **shrunk_by(options))
+    small, report = shrink(loaded.with_class_names(), X, y, rows=rows, **chosen(options, SHRUNK_BY))
     _write(small, loaded, report, options)
     return report
 
@@ -66,7 +66,7 @@ def write_page(options: argparse.Namespace) -> Report:
         raise ValueError("--score is the out-of-bag score, which takes --oob and --labels: give both")
     loaded = load_model(options.model)
     outputs = tree_outputs(**asked(options, loaded))
-    report = size(outputs, **sized_by(options))
+    report = size(outputs, **chosen(options, SIZED_BY))
     report.to_html(options.output, *_score(options, outputs), *_table(options, loaded, outputs))
     print(report)
     print(wrote(options.output))

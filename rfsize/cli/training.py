@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_named
 from rfsize.cli.models import load_model, save_model
-from rfsize.cli.options import given, refuse_to_overwrite, sized_by, table_of, wrote
+from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
 from rfsize.cli.tables import Table, like_table, load_table
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
@@ -94,7 +94,7 @@ def grow_forest(options: argparse.Namespace) -> Report:
         training.params,
         training.data,
         **_validation_rows(options, training),
-        **sized_by(options),
+        **chosen(options, SIZED_BY),
         **given(options, "threshold", "max_trees", "min_trees"),
         groups=training.groups,
         init_model=None if options.model is None else _grown_before(options.model, training.classes),

@@ -49,7 +49,7 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     >>> bool((labels.compute() == forest.predict(X)).all())
     True
     """
-    return _of_each_block(_checked(fast), X, "predict")
+    return _of_each_block(fast, X, "predict")
 
 
 def predict_labels(fast: CompiledForest, X: Any) -> Any:
@@ -83,8 +83,6 @@ def predict_labels(fast: CompiledForest, X: Any) -> Any:
     >>> rfsize.dask.predict_labels(fast, da.from_array(X, chunks=(200, -1))).compute()[:3].tolist()
     [0, 0, 0]
     """
-    if not _checked(fast).classes.size:
-        raise ValueError("the forest predicts numbers, and no labels: ask predict")
     return _of_each_block(fast, X, "predict_labels")
 
 
@@ -119,15 +117,7 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
     >>> shares.shape
     (150, 3)
     """
-    if not _checked(fast).classes.size:
-        raise ValueError("the forest predicts numbers, which have no probabilities: ask predict")
     return _of_each_block(fast, X, "predict_proba")
-
-
-def _checked(fast: CompiledForest) -> CompiledForest:
-    if not isinstance(fast, CompiledForest):
-        raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
-    return fast
 
 
 def _rows(fast: CompiledForest, X: Any) -> Any:
@@ -138,6 +128,10 @@ def _rows(fast: CompiledForest, X: Any) -> Any:
 
 def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
     """What a method of the forest gives of each block, lazily."""
+    if not isinstance(fast, CompiledForest):
+        raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
+    if method != "predict" and not fast.classes.size:
+        raise ValueError("the forest predicts numbers, which have no labels or probabilities: ask predict")
     X, nothing = _rows(fast, X), _nothing(fast, method)
     if not hasattr(X, "map_blocks"):
         return X.map_partitions(_part, _once(fast), method, meta=_named(nothing, fast, X._meta.index))

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-from scipy.sparse import issparse, vstack
-
 from rfsize.dask.blocks import checked_collection, parts_of
+from rfsize.utils.rows import joined
 
 # So long a worker that is paused keeps the others waiting.
 _SECONDS_FOR_PAUSED = 1.0
@@ -61,12 +59,8 @@ class RowsForWorkers:
 
 def all_rows(parts: Sequence[Any]) -> Any:
     """The rows of all parts, in their order."""
-    if len(parts) == 1:
-        return parts[0]
-    if issparse(parts[0]):
-        return vstack(parts, format="csr")
-    if hasattr(parts[0], "columns"):
-        from dask.dataframe.dispatch import concat
+    if len(parts) > 1 and hasattr(parts[0], "columns"):
+        from dask.dataframe.dispatch import concat  # which unites categories
 
         return concat(list(parts))
-    return np.concatenate(parts)
+    return joined(list(parts))

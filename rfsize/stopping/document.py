@@ -82,11 +82,11 @@ class Fields:
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
-    def within(self, name: str, names: tuple[str, ...], what: str) -> Fields:
-        """The entries of one that is an object of exactly these."""
+    def within(self, name: str, names: tuple[str, ...], what: str | None = None) -> Fields:
+        """The entries of one that is an object of exactly these; ``what`` it is, where its name does not say that."""
         value = self[name]
         if type(value) is not dict or set(value) != set(names):
-            refuse(f"{what} must have the keys {', '.join(sorted(names))}, found {short(value)}")
+            refuse(f"{what or name} must have the keys {', '.join(sorted(names))}, found {short(value)}")
         return Fields(value)
 
     def whole(self, name: str, least: int, most: int) -> int:

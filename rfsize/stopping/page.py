@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from rfsize.certifying.bound import bounds
 from rfsize.certifying.certificate import Certificate, ClassOutcome
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed
-from rfsize.stopping.rules.base import Drawing, Stops
+from rfsize.stopping.rules.base import Drawing, Figures, Stops
+from rfsize.stopping.terms import Terms
 from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, shortened
 from rfsize.utils.words import how_many, in_percent, printable
 
@@ -32,31 +33,17 @@ PROMISES = {
 }
 
 
-class Table(Protocol):
-    """What is read of a stop table here."""
+class Shown(NamedTuple):
+    """What is shown of a stop table."""
 
-    @property
-    def n_trees(self) -> int: ...
-    @property
-    def n_classes(self) -> int: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def stops(self) -> Stops: ...
-    @property
-    def classes(self) -> tuple[Any, ...] | None: ...
-    @property
-    def certificate(self) -> Certificate | None: ...
-    @property
-    def promise(self) -> str: ...
-    def expected_trees(self) -> float: ...
-    def expected_disagreement(self) -> float: ...
-    def by_class(self) -> list[ClassOutcome]: ...
+    terms: Terms
+    stops: Stops
+    certificate: Certificate | None
+    figures: Figures
+    by_class: list[ClassOutcome]
 
 
-def table_account(table: Table) -> Account:
+def table_account(table: Shown) -> Account:
     """The account of a stop table."""
     alike = table.stops.counts_alike
     return Account(
@@ -69,23 +56,23 @@ def table_account(table: Table) -> Account:
     )
 
 
-def _verdict(table: Table) -> str:
+def _verdict(table: Shown) -> str:
     if not table.stops.counts_alike:
-        members = how_many(table.n_trees, "weighted member")
+        members = how_many(table.terms.n_trees, "weighted member")
         return f"Of {members}, rows ask as many as settle the outcome, and no label changes."
-    asked = f"Rows ask {table.expected_trees():,.1f} of the {how_many(table.n_trees, 'tree')} on average"
+    asked = f"Rows ask {table.figures.trees:,.1f} of the {how_many(table.terms.n_trees, 'tree')} on average"
     other = table.stops.differs
     if table.certificate is None:
-        return f"{asked}, and {in_percent(table.expected_disagreement())} of them are expected to {other}."
+        return f"{asked}, and {in_percent(table.figures.disagreement)} of them are expected to {other}."
     of = "them" if table.certificate.average == "micro" else "each class's rows"
     sure = f"certified with {in_percent(table.certificate.confidence)} confidence"
     return f"{asked}, and at most {in_percent(table.certificate.bound)} of {of} {other}: {sure}."
 
 
-def _figures(table: Table) -> tuple[Figure, ...]:
-    found = [Figure("trees asked per row", f"{table.expected_trees():,.1f}", f"of {table.n_trees:,}")]
+def _figures(table: Shown) -> tuple[Figure, ...]:
+    found = [Figure("trees asked per row", f"{table.figures.trees:,.1f}", f"of {table.terms.n_trees:,}")]
     if table.certificate is None:
-        return (*found, Figure("rows that differ", in_percent(table.expected_disagreement()), "expected"))
+        return (*found, Figure("rows that differ", in_percent(table.figures.disagreement), "expected"))
     known = table.certificate
     of = "" if known.average == "micro" else "of each class, "
     return (
@@ -95,15 +82,15 @@ def _figures(table: Table) -> tuple[Figure, ...]:
     )
 
 
-def _pictures(table: Table) -> tuple[Picture, ...]:
+def _pictures(table: Shown) -> tuple[Picture, ...]:
     stops = Picture("When a row stops asking trees", partial(draw_stops, table))
     if table.certificate is None:
         return (stops,)
     return stops, Picture("Rows that differ, and what is certified of them", partial(draw_certificate, table))
 
 
-def _by_class(table: Table) -> tuple[Grid, ...]:
-    known = [outcome for outcome in table.by_class() if not math.isnan(outcome.trees)]
+def _by_class(table: Shown) -> tuple[Grid, ...]:
+    known = [outcome for outcome in table.by_class if not math.isnan(outcome.trees)]
     if len(known) < 2:
         return ()
     most, title = most_changed(known, lambda outcome: outcome.disagreement)
@@ -113,14 +100,15 @@ def _by_class(table: Table) -> tuple[Grid, ...]:
     return (Grid(("class", "share of the rows", "rows that differ", "trees asked"), rows, title=title.capitalize()),)
 
 
-def _origin(table: Table) -> tuple[tuple[str, str], ...]:
+def _origin(table: Shown) -> tuple[tuple[str, str], ...]:
     by = "averaged scores" if table.stops.voting == "soft" else "votes"
     certificate = () if table.certificate is None else (("certificate", str(table.certificate)),)
-    promise = "nothing changes" if table.alpha == 1.0 else PROMISES[table.promise]
-    return (("rule", f"{table.rule}, α = {table.alpha!r}, {by}"), *certificate, ("promise", promise))
+    promise = PROMISES["expected" if table.certificate is None else "certified"]
+    promised = "promise", "nothing changes" if table.terms.alpha == 1.0 else promise
+    return (("rule", f"{table.terms.rule}, α = {table.terms.alpha!r}, {by}"), *certificate, promised)
 
 
-def plot_table(table: Table, ax: Axes | None = None) -> Axes:
+def plot_table(table: Shown, ax: Axes | None = None) -> Axes:
     """Draw where voting stops, and what is certified; see `StopTable.plot`."""
     if ax is None and table.certificate is not None:
         import matplotlib.pyplot as plt
@@ -133,39 +121,38 @@ def plot_table(table: Table, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_certificate(table: Table, ax: Axes) -> None:
+def draw_certificate(table: Shown, ax: Axes) -> None:
     """Rows that were answered unlike all trees up to what is certified of them, and what is allowed."""
     known = table.certificate
     assert known is not None
     counts = known.counts
-    names = range(len(counts.rows)) if table.classes is None or len(counts.rows) == 1 else table.classes
     if known.average == "macro":
         found = [
             (name, differing / rows, float(bounds(np.array(differing), np.array(rows), known.confidence)))
-            for name, differing, rows in zip(names, counts.disagreements, counts.rows, strict=True)
+            for name, differing, rows in zip(table.terms.class_labels, counts.disagreements, counts.rows, strict=True)
             if rows
         ]
     else:
         found = [("all rows", counts.disagreement, known.bound)]
     most, which = most_changed(found, lambda one: one[2])
     shown, shares, ends = zip(*most, strict=True)
-    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
+    ax.axvline(1.0 - table.terms.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.terms.alpha:.3g}")
     seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
     draw_shares(ax, shown, shares, ends, seen)
-    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.terms.alpha)))
     ax.set_xlabel("rows that differ from all trees")
     ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
     finish(ax)
 
 
-def draw_stops(table: Table, ax: Axes) -> None:
+def draw_stops(table: Shown, ax: Axes) -> None:
     """The votes, or scores, at which voting stops."""
-    names = range(table.n_classes) if table.classes is None else table.classes
-    found = table.stops.drawing(table.n_trees, [f"class {shortened(name)}" for name in names])
+    terms = table.terms
+    found = table.stops.drawing(terms.n_trees, [f"class {shortened(name)}" for name in terms.class_labels])
     _draw(found, ax)
     if table.stops.counts_alike:
         _mark_expected(table, ax, on_axis=found.of_trees)
-    ax.set_title(f"When to stop voting: {table.rule} rule, α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
+    ax.set_title(f"When to stop voting: {terms.rule} rule, α = {terms.alpha!r}, {how_many(terms.n_trees, 'tree')}")
     label_counts(ax.xaxis)
     if table.stops.voting == "hard" and table.stops.counts_alike:
         label_counts(ax.yaxis)
@@ -193,8 +180,8 @@ def _draw(found: Drawing, ax: Axes) -> None:
     ax.set_ylabel(found.ylabel, parse_math=False)
 
 
-def _mark_expected(table: Table, ax: Axes, *, on_axis: bool) -> None:
-    trees = table.expected_trees()
+def _mark_expected(table: Shown, ax: Axes, *, on_axis: bool) -> None:
+    trees = table.figures.trees
     label = f"{'expected' if table.stops.is_computed else 'measured'}: {trees:,.1f} trees per row"
     if on_axis:
         ax.axvline(trees, **faint(ax, "--"), label=label)

@@ -15,32 +15,35 @@ from rfsize.certifying.certificate import AVERAGES, Certificate, ClassCounts, Cl
 from rfsize.certifying.promise import Promise, check_scores, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
+from rfsize.exceptions import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.stopping.document import check_signature, content_of, read_document, refuse, signed, write_document
-from rfsize.stopping.rare_classes import rare_classes_said, warn_of_lost_classes
+from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Figures, Stops
 from rfsize.stopping.rules.exact import flat_prior
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
-from rfsize.stopping.stored_certificate import check_kept, stored_certificate, stored_counts
-from rfsize.stopping.terms import MAX_TREES, TARGETS, Terms, labels_of, stored_labels, stored_threshold
+from rfsize.stopping.stored import KEYS, check_evidence, stored_fields
+from rfsize.stopping.terms import Terms, labels_of
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
+from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many, in_percent
 from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rfsize.stopping.page import Shown
+
 Rule = Literal["threshold", "optimal", "robust"]
 Target = Literal["forest", "limit"]
 Metric = Literal["labels", "probabilities", "scores"]
 
-_KEYS = (
-    *("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
-    *("classes", "threshold", "counts", "certificate"),
-)
+
+_RARE = 0.05  # a class of a smaller share of the labels is spoken of by itself
+_MOST_LOST = 0.2  # a class that loses a larger share of its rows is warned of
+_CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class StopTable(Terms, Result):
         """The table of stops that were just made for the terms; warns of what it does to rare classes."""
         of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
         made = cls(**of_terms, stops=stops, certificate=certificate, counts=counts)
-        warn_of_lost_classes(made.by_class(), made.alpha, made.expected_disagreement)
+        _warn_of_lost_classes(made)
         return made
 
     @classmethod
@@ -252,8 +255,7 @@ class StopTable(Terms, Result):
         goes_by = (adapter.predict_obeys if voting == "auto" else voting) if metric == "labels" else "soft"
         if goes_by == "soft":
             check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
-        kinds = Stops.kinds(adapter.n_trees, max(1, adapter.classes.size)).values()
-        (rule,) = (kind for kind in kinds if kind.voting == goes_by and metric in kind.calibrates)
+        rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
         promise = Promise(alpha, confidence, average, adapter.digest, metric, tolerance)
         return cls.of(*rule.calibrated(trees, promise))
 
@@ -458,7 +460,7 @@ class StopTable(Terms, Result):
         """Draw where voting stops, on ``ax`` or a new figure; of a certified table also the rows that differed."""
         from rfsize.stopping.page import plot_table
 
-        return plot_table(self, ax)
+        return plot_table(self._shown(), ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, as JSON; ``OSError`` where it cannot be written."""
@@ -479,7 +481,7 @@ class StopTable(Terms, Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
-        found = {name: getattr(self, name) for name in _KEYS}
+        found = {name: getattr(self, name) for name in KEYS}
         for name in ("stops", "counts", "certificate"):
             found[name] = None if found[name] is None else found[name].to_dict()
         found["prior"] = None if self.prior is None else flat_prior(self.prior).tolist()
@@ -489,51 +491,11 @@ class StopTable(Terms, Result):
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
         """The table of `to_dict`, verified; errors as in `load`."""
-        given = content_of(document, _KEYS)
-        n_trees, n_classes = given.whole("n_trees", 1, MAX_TREES), given.whole("n_classes", 1, MAX_CLASSES)
-        kinds = Stops.kinds(n_trees, n_classes)
-        kind = kinds[given.choice("kind", tuple(kinds))]
-        turns_at_threshold = n_classes == 2 and kind.voting == "soft" and "labels" in kind.calibrates
-        table = cls(
-            n_trees,
-            n_classes,
-            given.alpha("alpha"),
-            given.choice("rule", kind.rules),
-            given.choice("target", TARGETS),
-            kind.prior_of(given, n_trees),
-            stops=kind.from_fields(
-                given.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes
-            ),
-            nominal=None if given["nominal"] is None else given.alpha("nominal"),
-            classes=stored_labels(given, n_classes),
-            threshold=stored_threshold(given, n_classes, is_needed=turns_at_threshold),
-            counts=stored_counts(given, "counts", n_trees, n_classes),
-            certificate=stored_certificate(given, "certificate", n_trees, n_classes),
-        )
-        table._check_evidence()
+        table = cls(**stored_fields(document))
+        check_evidence(table, table.stops, table.counts, table.certificate)
         check_signature(document)
         table.stops.check_kept(table)
         return table
-
-    def _check_evidence(self) -> None:
-        """``TableError`` where what the table is known by does not go with its kind, or does not keep its promise."""
-        stops, certificate = self.stops, self.certificate
-        if self.target == "limit" and (not stops.knows_limit or self.rule == "robust"):
-            refuse(f"target is 'limit', which rule {self.rule!r} on a table of kind {self.kind!r} does not have")
-        if self.voting == "soft" and certificate is None:
-            refuse("a table of scores has a certificate")
-        if (self.counts is not None) != (not stops.is_computed and certificate is None):
-            refuse("counts are those of a simulation of leaders that are not certified, and null for any other table")
-        if (self.nominal is not None) != (certificate is not None and self.voting == "hard"):
-            refuse("nominal is the alpha of a certified table of votes, and null in any other")
-        if self.threshold is not None and not stops.counts_alike:
-            refuse("threshold is of members that count alike, and null where they have weights")
-        if certificate is not None:
-            if not stops.counts_alike or self.target != "forest":
-                refuse(
-                    "a certificate is of agreement with all trees, which this table does not aim at, or keeps anyway"
-                )
-            check_kept(certificate, self.alpha)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, StopTable) else NotImplemented
@@ -553,13 +515,18 @@ class StopTable(Terms, Result):
         found = f"{self.expected_trees():.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
         if self.certificate is not None:
             found += f"; {self.certificate}"
-        found += rare_classes_said(self.by_class())
+        found += _rare_classes(self.by_class())
         return f"StopTable({', '.join(words)}; {'expected' if self.stops.is_computed else 'measured'}: {found})"
 
     def _account(self) -> Account:
         from rfsize.stopping.page import table_account
 
-        return table_account(self)
+        return table_account(self._shown())
+
+    def _shown(self) -> Shown:
+        from rfsize.stopping.page import Shown
+
+        return Shown(self, self.stops, self.certificate, self._figures, self.by_class())
 
     @property
     def _seen(self) -> ClassCounts | None:
@@ -568,3 +535,30 @@ class StopTable(Terms, Result):
     @cached_property
     def _figures(self) -> Figures:
         return self.stops.figures(self, self._seen)
+
+
+def _rare_classes(outcomes: list[ClassOutcome]) -> str:
+    """What becomes of rare classes' rows, to go on a line with; empty where there are no such classes."""
+    rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
+    if not rare:
+        return ""
+    each = [f"{outcome.label!r} ({in_percent(outcome.share)}) {in_percent(outcome.disagreement)}" for outcome in rare]
+    more = f" and {len(each) - _CLASSES_SAID} more" if len(each) > _CLASSES_SAID else ""
+    return f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
+
+
+def _warn_of_lost_classes(table: StopTable) -> None:
+    """Warn where classes lose a share `_MOST_LOST` of their rows, and twice what all may lose."""
+    most = max(_MOST_LOST, 2.0 * (1.0 - table.alpha))
+    lost = [
+        f"{outcome.label!r} ({in_percent(outcome.share)} of the rows): {in_percent(outcome.disagreement)}"
+        for outcome in table.by_class()
+        if outcome.disagreement > most
+    ]
+    if lost:
+        warn(
+            f"the table answers {in_percent(table.expected_disagreement())} of all rows otherwise than all trees, but "
+            f"of the rows that they give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, use "
+            "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
+            RareClassWarning,
+        )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.stopping.document import Fields, refuse
-from rfsize.utils.files import short
+from rfsize.certifying.promise import Promise
+from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import whole
 from rfsize.utils.words import how_many
@@ -19,7 +18,6 @@ MAX_TREES = 10_001
 
 TARGETS = ("forest", "limit")
 
-_LONGEST_NAME = 10_000  # characters of a class label in a file
 _SHOWN = 5  # class labels in a message
 
 
@@ -36,6 +34,15 @@ class Terms:
     nominal: float | None = None
     classes: tuple[Any, ...] | None = None
     threshold: float | None = None
+
+    @classmethod
+    def of_forest(cls, trees: TreesOnRows, promise: Promise, rule: str) -> Terms:
+        """What a table is for that a rule makes of rows."""
+        adapter = trees.adapter
+        n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
+        at = trees.threshold if promise.metric == "labels" or promise.average == "macro" else None
+        labels = labels_of(adapter.classes)
+        return cls(n_trees, n_classes, promise.alpha, rule, "forest", None, classes=labels, threshold=at)
 
     @property
     def built_for(self) -> float:
@@ -83,32 +90,6 @@ def labels_of(classes: NDArray[Any]) -> tuple[Any, ...] | None:
     """Class labels as a table's file can hold them: numbers or text; None of others."""
     labels = tuple(classes.tolist())
     return labels if labels and all(type(label) in (bool, int, float, str) for label in labels) else None
-
-
-def stored_labels(fields: Fields, n_classes: int) -> tuple[Any, ...] | None:
-    """Labels of a file, checked; None where there are none."""
-    value = fields["classes"]
-    if value is None:
-        return None
-    if type(value) is not list or len(value) != n_classes:
-        refuse(f"classes must be a list of {n_classes}, found {short(value)}")
-    for label in value:
-        fits = type(label) in (bool, int, float) or (type(label) is str and len(label) <= _LONGEST_NAME)
-        if not fits or (type(label) is int and label.bit_length() > 64):
-            refuse(f"classes must be numbers or text, found {short(label)}")
-    if len(set(value)) != n_classes or not all(type(label) is str or np.isfinite(label) for label in value):
-        refuse(f"classes must be different from each other and finite, found {short(value)}")
-    return tuple(value)
-
-
-def stored_threshold(fields: Fields, n_classes: int, *, is_needed: bool) -> float | None:
-    """The threshold of a file's labels, checked; None where there is none."""
-    value = fields["threshold"]
-    if value is None and not is_needed:
-        return None
-    if n_classes != 2 or type(value) is not float or not 0.0 < value < 1.0:
-        refuse(f"threshold must be a probability of two classes, or null, found {short(value)} of {n_classes} classes")
-    return value
 
 
 def _spoken(n_classes: int) -> str:

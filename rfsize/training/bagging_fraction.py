@@ -260,16 +260,7 @@ def _curve(candidates: Sequence[Candidate], outcome: Outcome, metric: str) -> ND
     numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se", "seconds", "dropped")
     kinds = {"trees": np.int64, "dropped": np.int64}
     rows = [
-        (
-            candidate.fraction,
-            candidate.n_trees,
-            verdict.value,
-            verdict.value_se,
-            verdict.behind,
-            verdict.behind_se,
-            candidate.seconds,
-            verdict.dropped,
-        )
+        (candidate.fraction, candidate.n_trees, *verdict[:-1], candidate.seconds, verdict.dropped)
         for candidate, verdict in zip(candidates, outcome.verdicts, strict=True)
     ]
     return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in numbers])

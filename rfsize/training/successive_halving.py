@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -155,8 +154,7 @@ class Candidate:
         return self._forest
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How a candidate did at the last comparison that it took part in.
 
     Attributes
@@ -208,14 +206,9 @@ def run(
         last = number == len(plan)
         own_now = live.index(own) if own in live else None
         kept = set(range(len(live))) if last else survivors(found, rule, own_now, plan[number].places)
+        numbers = np.stack([found.value, found.value_se, found.behind, found.behind_se], axis=1).tolist()
         for index, place in enumerate(live):
-            verdicts[place] = Verdict(
-                value=float(found.value[index]),
-                value_se=float(found.value_se[index]),
-                behind=float(found.behind[index]),
-                behind_se=float(found.behind_se[index]),
-                dropped=0 if index in kept else number,
-            )
+            verdicts[place] = Verdict(*numbers[index], 0 if index in kept else number)
         chosen = live[preference(found, rule, own_now)[0]]
         live = [place for index, place in enumerate(live) if index in kept]
         if len(live) == 1:

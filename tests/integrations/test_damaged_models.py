@@ -17,8 +17,7 @@ import rfsize
 from helpers.damaged import damaged_text, damaged_values
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.damage import damage_refused
-from rfsize.integrations.lightgbm.bags import shared_bags
-from rfsize.integrations.lightgbm.feature_sampling import seed_dependence
+from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import base_margins

@@ -22,8 +22,8 @@ from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.stopping.calibration import Tallies
 from rfsize.stopping.rules.averages import AverageStops, limits_tried, needed_leads, running_leads
+from rfsize.stopping.rules.scores import Tallies
 
 ALPHA, CONFIDENCE = 0.97, 0.95
 

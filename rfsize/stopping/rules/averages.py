@@ -13,12 +13,11 @@ from rfsize.certifying.certificate import Certificate
 from rfsize.certifying.first_trees import running_leads
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
-from rfsize.stopping.calibration import TRIED, Tallies, terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
-from rfsize.stopping.rules.scores import ScoreStops
+from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
@@ -62,7 +61,7 @@ class AverageStops(ScoreStops):
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
         """Where rows are many, some of them tell how the lead that stops should fall, and the others certify."""
-        terms = terms_on(trees, promise, "lead")
+        terms = Terms.of_forest(trees, promise, "lead")
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
         shape = _learned_shape(trees, promise, every, plain) if every else plain
         limits, n_classes = limits_tried(trees, shape), terms.n_classes

@@ -139,6 +139,13 @@ class Stops(ABC):
         return {name: kind for name, kind in found if issubclass(kind, cls) and kind.fits(n_trees, n_classes)}
 
     @classmethod
+    def calibrating(cls, metric: str, voting: str, n_trees: int, n_classes: int) -> type[Stops]:
+        """The rule that a forest takes to keep a metric by votes ("hard") or by scores ("soft")."""
+        found = [kind for kind in Stops._by_kind.values() if kind.voting == voting and metric in kind.calibrates]
+        (rule,) = (kind for kind in found if kind.fits(n_trees, n_classes))
+        return rule
+
+    @classmethod
     def fits(cls, n_trees: int, n_classes: int) -> bool:
         """Whether a forest may have it."""
         return n_classes > 1

@@ -16,7 +16,6 @@ from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.stopping import urn
-from rfsize.stopping.calibration import terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.terms import TARGETS, Terms, checked_trees, labels_of
@@ -69,7 +68,7 @@ class UrnStops(VoteStops):
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, UrnStops, Certificate]:
         """One row in five tells the prior, and the others certify."""
-        terms = terms_on(trees, promise, "threshold")
+        terms = Terms.of_forest(trees, promise, "threshold")
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
         prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
         nominal, stops, certificate = others.certified(replace(terms, prior=prior), promise)

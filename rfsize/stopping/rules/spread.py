@@ -13,10 +13,9 @@ from rfsize import _core
 from rfsize.certifying.certificate import Certificate
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
-from rfsize.stopping.calibration import TRIED, Tallies, terms_on
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
-from rfsize.stopping.rules.scores import ScoreStops
+from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
@@ -81,7 +80,7 @@ class SpreadStops(ScoreStops):
 
         The sequence of rules must not know the rows that it is tried on.
         """
-        terms, metric, tolerance = terms_on(trees, promise, "spread"), promise.metric, promise.tolerance
+        terms, metric, tolerance = Terms.of_forest(trees, promise, "spread"), promise.metric, promise.tolerance
         n_classes = trees.adapter.classes.size
         link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
         cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
