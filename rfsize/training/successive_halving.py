@@ -208,7 +208,7 @@ def run(
         kept = set(range(len(live))) if last else survivors(found, rule, own_now, plan[number].places)
         numbers = np.stack([found.value, found.value_se, found.behind, found.behind_se], axis=1).tolist()
         for index, place in enumerate(live):
-            verdicts[place] = Verdict(*numbers[index], 0 if index in kept else number)
+            verdicts[place] = Verdict._make([*numbers[index], 0 if index in kept else number])
         chosen = live[preference(found, rule, own_now)[0]]
         live = [place for index, place in enumerate(live) if index in kept]
         if len(live) == 1:
