@@ -46,7 +46,7 @@ def sized(outputs: TreeOutputs, truth: list[int | float]) -> list[Pilot]:
     votes, pilots = float(outputs.scores.asked.mean()), []
     for alpha, size in zip(ALPHAS, truth, strict=True):
         estimate = found.size(alpha)
-        curves = found.replicates_with_tree_noise(estimate, outputs.blocks)
+        curves = found.replicates_with(found.tree_noise(outputs.blocks), estimate)
         low, high = curves.quantile(alpha, 0.025), curves.quantile(alpha, 0.975)
         pilots.append(Pilot(votes, estimate / size, min(low, estimate) <= size <= max(high, estimate)))
     return pilots

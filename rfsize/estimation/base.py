@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from rfsize import theory
-from rfsize.estimation.intervals import SEED, Curves, between, sizes_around
-from rfsize.estimation.shared_trees import LeadChanges, shared_noise
+from rfsize.estimation.intervals import SEED, Curves
+from rfsize.estimation.shared_trees import LeadChanges, TreeNoise
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
-
-# What no estimate follows, however many rows and trees there are, as a share of the disagreement: densities that are
-# not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
-_UNFOLLOWED = 0.03
 
 # How much further off estimates of two classes are than their posterior and the blocks of trees tell, as a factor: all
 # of them rests on the density at one tie, and it is not as smooth everywhere as on most problems. Measured on twelve
@@ -86,8 +83,8 @@ class Estimate(ABC):
         """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
 
     @abstractmethod
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        """Disagreement at some sizes by the rows of blocks, to whose votes the noise of the trees is added once more.
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+        """Disagreement by the rows of blocks, to whose votes the noise of the trees is added once more.
 
         Parameters
         ----------
@@ -95,35 +92,29 @@ class Estimate(ABC):
             Of rows that the estimate was made from.
         weights : ndarray of float, shape (n_draws, n_blocks)
             What of each block's part in the votes is added; see `shared_trees`.
-        sizes : ndarray of int64, shape (n_sizes,)
 
         Returns
         -------
-        ndarray of float, shape (n_draws, n_sizes)
+        callable
+            Of odd ensemble sizes, an ndarray of int64 of shape (n_sizes,), it gives the disagreement, an ndarray of
+            float of shape (n_draws, n_sizes). It can be pickled.
         """
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
         """How far ahead the leading classes are, by the votes."""
         return LeadChanges.of_votes(blocks)
 
-    def replicates_with_tree_noise(self, size: int | float, blocks: TreeBlocks | None) -> Curves:
-        """`replicates` with the noise that all rows share, where blocks of the trees tell it, and what both miss."""
-        return self._with_tree_noise(self.replicates(size), size, blocks).wider(self.further_off)
-
-    def _with_tree_noise(self, curves: Curves, size: int | float, blocks: TreeBlocks | None) -> Curves:
-        """Curves with the noise that all rows share."""
+    def tree_noise(self, blocks: TreeBlocks | None) -> TreeNoise | None:
+        """The noise that all rows share; None where no blocks of trees tell it."""
         if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
-            return curves
-        generator, at = np.random.default_rng(SEED + 1), sizes_around(size)
-        own_share = self.leads(blocks).own_share(at)
-        drawn = shared_noise(lambda weights: self.with_noise(blocks, weights, at), blocks, own_share, generator)
-        noise = between(curves.sizes, at, drawn)
-        mixed = generator.standard_normal((len(curves.disagreement), len(noise)))
-        # The scatter of so few blocks is itself uncertain: Student's t.
-        freedom = blocks.n_filled - 1.0
-        mixed *= np.sqrt(freedom / generator.chisquare(freedom, size=(len(mixed), 1)) / len(noise))
-        factors = mixed @ noise + _UNFOLLOWED * generator.standard_normal((len(mixed), 1))
-        return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(factors), 1.0))
+            return None
+        generator = np.random.default_rng(SEED + 1)
+        return TreeNoise.of(partial(self.with_noise, blocks), blocks, self.leads(blocks), generator)
+
+    def replicates_with(self, noise: TreeNoise | None, size: int | float) -> Curves:
+        """`replicates` with the noise of the trees, and as much wider as the estimate is further off."""
+        curves = self.replicates(size)
+        return (curves if noise is None else noise.added_to(curves, size)).wider(self.further_off)
 
     @abstractmethod
     def margins(self) -> Margins:

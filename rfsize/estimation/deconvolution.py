@@ -131,12 +131,15 @@ class SmoothFractions(TwoClassFractions):
         sizes, disagreement = _disagreement()
         return Curves(sizes, self._density.draws @ disagreement)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for counts in noisy_counts(blocks, weights):
             cells = VoteCells.binned(counts.min(axis=1), counts.sum(axis=1), np.ones(len(counts)))[0]
             masses.append(self._density.fit_again(cells))
-        return np.stack(masses) @ theory.disagreement(sizes, self._fractions[:, None])
+        return partial(self._by_mass, np.stack(masses))
+
+    def _by_mass(self, mass: Floats, sizes: Int64s) -> Floats:
+        return np.asarray(mass @ theory.disagreement(sizes, self._fractions[:, None]))
 
 
 class Cells(Protocol):

@@ -14,6 +14,8 @@ leader than it is, and the next less close; the product makes good for most of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,17 +119,19 @@ class SmoothPairs(Estimate):
         added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
         return Curves(sizes, density.draws @ overtaken * added)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        overtaken = [contest.overtaken_at(sizes) for contest in self._contests]
-        found = []
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+        masses = []
         for counts in noisy_counts(blocks, weights):
             leader, *rivals = _ranked(counts)
-            agrees = np.ones(len(sizes))
-            for contest, rival, of in zip(self._contests, rivals, overtaken, strict=False):
-                cells = VoteCells.binned(rival, leader + rival, np.ones(len(leader)))[0]
-                agrees *= 1.0 - contest.density.fit_again(cells) @ of
-            found.append(1.0 - agrees)
-        return np.stack(found)
+            cells = [VoteCells.binned(rival, leader + rival, np.ones(len(leader)))[0] for rival in rivals]
+            fitted = [one.density.fit_again(of) for one, of in zip(self._contests, cells, strict=False)]
+            masses.append(np.stack(fitted))
+        return partial(self._by_masses, np.stack(masses, axis=1))
+
+    def _by_masses(self, masses: Floats, sizes: Int64s) -> Floats:
+        """Disagreement by masses of the densities, shape (n_contests, n_draws, n_fractions)."""
+        agrees = [1.0 - mass @ one.overtaken_at(sizes) for one, mass in zip(self._contests, masses, strict=True)]
+        return np.asarray(1.0 - np.prod(agrees, axis=0))
 
 
 def _ranked(counts: NDArray[Any]) -> NDArray[Any]:

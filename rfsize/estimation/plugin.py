@@ -8,6 +8,8 @@ vote fraction. What a report asks of it is the same for any number of classes, a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -69,12 +71,14 @@ class TwoClassFractions(Estimate):
         generator = np.random.default_rng(SEED)
         return Curves(sizes, means_of_draws(theory.disagreement(sizes, centre[:, None]), rows, generator))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        found = []
-        for counts in noisy_counts(blocks, weights):
-            centre, rows = _binned(counts.min(axis=1) / counts.sum(axis=1), np.ones(len(counts)))
-            found.append(rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum())
-        return np.stack(found)
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+        counted = noisy_counts(blocks, weights)
+        return partial(_disagreements, [_binned(of.min(axis=1) / of.sum(axis=1), np.ones(len(of))) for of in counted])
+
+
+def _disagreements(binned: list[tuple[Floats, Floats]], sizes: Int64s) -> Floats:
+    """Mean disagreement by fractions and their weights."""
+    return np.stack([rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum() for centre, rows in binned])
 
 
 def _binned(fractions: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -124,12 +128,15 @@ class ManyClassFractions(Estimate):
         by_row = _by_row(self._rivals, sizes)
         return Curves.of_rows(sizes, by_row, np.ones(len(by_row)))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
         some = np.arange(len(blocks.rows)) % max(1, len(blocks.rows) // _ROWS_WITH_NOISE) == 0
-        found = []
-        for counts in noisy_counts(blocks.where(some), weights):
-            found.append(_by_row(Rivals.of(counts / counts.sum(axis=1, keepdims=True)), sizes).mean(axis=0))
-        return np.stack(found)
+        counted = noisy_counts(blocks.where(some), weights)
+        return partial(_means, [Rivals.of(counts / counts.sum(axis=1, keepdims=True)) for counts in counted])
+
+
+def _means(noisy: list[Rivals], sizes: Int64s) -> Floats:
+    """Mean disagreement by each of the fractions."""
+    return np.stack([_by_row(rivals, sizes).mean(axis=0) for rivals in noisy])
 
 
 def _by_row(rivals: Rivals, sizes: Int64s) -> Floats:

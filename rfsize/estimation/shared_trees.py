@@ -14,16 +14,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.estimation.intervals import REPLICATES, Curves, between, sizes_around
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.votes import two_leaders
 
 N_DRAWS = 20
+
+# What no estimate follows, however many rows and trees there are, as a share of the disagreement: densities that are
+# not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
+_UNFOLLOWED = 0.03
 
 _LEAST = 1e-300
 
@@ -76,6 +82,58 @@ class LeadChanges(NamedTuple):
         return np.array(shares)
 
 
+@dataclass(frozen=True, eq=False)
+class TreeNoise:
+    """The noise of the trees in an estimate: drawn once, and read at any ensemble size.
+
+    Attributes
+    ----------
+    disagreement : callable
+        Of ensemble sizes, the estimate with each draw of the noise added to the votes, and then with each taken away;
+        shape (2·N_DRAWS, n_sizes).
+    leads : LeadChanges
+    mixed : ndarray of float, shape (REPLICATES, N_DRAWS)
+        How much of each draw is in each replicate of the estimate.
+    unfollowed : ndarray of float, shape (REPLICATES, 1)
+        What no estimate follows, in logarithms.
+    """
+
+    disagreement: Callable[[Int64s], Floats]
+    leads: LeadChanges
+    mixed: Floats
+    unfollowed: Floats
+
+    @classmethod
+    def of(
+        cls,
+        with_noise: Callable[[Floats], Callable[[Int64s], Floats]],
+        blocks: TreeBlocks,
+        leads: LeadChanges,
+        generator: np.random.Generator,
+    ) -> TreeNoise:
+        """That of an estimate with noise added to the votes by weights of the blocks, shape (n_draws, n_blocks)."""
+        freedom = blocks.n_filled - 1.0
+        # What blocks add is measured from their mean.
+        weights = generator.standard_normal((N_DRAWS, blocks.votes.shape[1]))
+        weights *= math.sqrt(blocks.n_filled / freedom)
+        mixed = generator.standard_normal((REPLICATES, N_DRAWS))
+        # The scatter of so few blocks is itself uncertain: Student's t.
+        mixed *= np.sqrt(freedom / generator.chisquare(freedom, size=(REPLICATES, 1)) / N_DRAWS)
+        unfollowed = _UNFOLLOWED * generator.standard_normal((REPLICATES, 1))
+        return cls(with_noise(np.concatenate([weights, -weights])), leads, mixed, unfollowed)
+
+    def at(self, sizes: Int64s) -> Floats:
+        """Draws of the noise that rows share, in the logarithm of the estimate, shape (N_DRAWS, n_sizes)."""
+        found = np.log(np.maximum(self.disagreement(sizes), _LEAST))
+        return np.asarray((found[:N_DRAWS] - found[N_DRAWS:]) / 2.0 * np.sqrt(1.0 - self.leads.own_share(sizes)))
+
+    def added_to(self, curves: Curves, size: int | float) -> Curves:
+        """Curves of the estimate around an ensemble size, with the noise that all rows share."""
+        around = sizes_around(size)
+        factors = self.mixed @ between(curves.sizes, around, self.at(around)) + self.unfollowed
+        return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(factors), 1.0))
+
+
 def beyond_mean(blocks: TreeBlocks) -> Floats:
     """Votes of each block beyond what the row's mean makes of as many, shape (n_rows, n_blocks, n_classes)."""
     votes = blocks.votes.astype(np.float64)
@@ -102,24 +160,3 @@ def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
     n_rows, n_blocks, n = of_blocks.shape
     by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)
     return np.asarray((weights @ by_block).reshape(len(weights), n_rows, n))
-
-
-def shared_noise(
-    disagreement: Callable[[Floats], Floats], blocks: TreeBlocks, own_share: Floats, generator: np.random.Generator
-) -> Floats:
-    """Draws of the noise that rows share, in the logarithm of an estimate, shape (N_DRAWS, n_sizes).
-
-    Parameters
-    ----------
-    disagreement : callable
-        The estimate at some sizes, shape (n_draws, n_sizes), with noise added to the votes by weights of the blocks,
-        shape (n_draws, n_blocks).
-    blocks : TreeBlocks
-    own_share : ndarray of float, shape (n_sizes,)
-        Part of the variance that is not shared.
-    """
-    # What blocks add is measured from their mean.
-    weights = generator.standard_normal((N_DRAWS, blocks.votes.shape[1]))
-    weights *= math.sqrt(blocks.n_filled / (blocks.n_filled - 1.0))
-    found = np.log(np.maximum(disagreement(np.concatenate([weights, -weights])), _LEAST))
-    return np.asarray((found[:N_DRAWS] - found[N_DRAWS:]) / 2.0 * np.sqrt(1.0 - own_share))

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -210,10 +211,9 @@ class SoftLeads(Estimate):
         sizes = sizes_around(size)
         return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
         noisy = NoisyScores.of(blocks).with_noise(weights)
-        found = [SoftLeads.of(Leads.of(scores, self._cut)) for scores in noisy]
-        return np.array([[one.disagreement(int(size)) for size in sizes] for one in found])
+        return partial(_disagreements, [SoftLeads.of(Leads.of(scores, self._cut)) for scores in noisy])
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
         return NoisyScores.of(blocks).leads(self._cut)
@@ -223,6 +223,11 @@ class SoftLeads(Estimate):
         if level / 2.0 <= 1.0 - alpha:
             return super().why_infinite(alpha)
         return f"on {in_percent(level)} of the rows the averaged scores are exactly level, and never settle"
+
+
+def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
+    """Mean disagreement by each of the leads, shape (n_leads, n_sizes)."""
+    return np.array([[one.disagreement(int(size)) for size in sizes] for one in leads])
 
 
 def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
@@ -330,12 +335,12 @@ class SmoothLeads(SoftLeads):
         curves[1::2] *= unbiased
         return Curves(sizes, curves)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for scores in NoisyScores.of(blocks).with_noise(weights):
             leads = Leads.of(scores, self._cut)
             masses.append(self._density.fit_again(LeadCells.of(leads.lead.min(axis=1), leads.asked)))
-        return self._curve(sizes, np.stack(masses))
+        return partial(self._curve, mass=np.stack(masses))
 
 
 def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:

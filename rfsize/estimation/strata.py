@@ -12,6 +12,7 @@ come from the other side as go there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,14 +106,17 @@ class Strata(Estimate):
         at_sizes = [generator.permutation(curve.at(sizes)) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats, sizes: Int64s) -> Floats:
-        total = np.zeros((len(weights), len(sizes)))
-        for part, share, some in zip(self._parts, self._shares, self._of_each(blocks), strict=True):
-            if len(some.rows):
-                total += share * part.with_noise(some, weights, sizes)
-            else:
-                total += share * np.array([part.disagreement(int(size)) for size in sizes])
-        return total
+    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+        return partial(
+            self._mean,
+            [
+                part.with_noise(some, weights) if len(some.rows) else partial(_without_noise, part, len(weights))
+                for part, some in zip(self._parts, self._of_each(blocks), strict=True)
+            ],
+        )
+
+    def _mean(self, parts: list[Callable[[Int64s], Floats]], sizes: Int64s) -> Floats:
+        return np.asarray(sum(share * part(sizes) for share, part in zip(self._shares, parts, strict=True)))
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
         """Those of all strata; a row counts for its stratum's share of all, over the rows of it."""
@@ -138,6 +142,11 @@ class Strata(Estimate):
     def why_infinite(self, alpha: float) -> str:
         never = next(part for part in self._parts if not np.isfinite(part.size(alpha)))
         return never.why_infinite(alpha)
+
+
+def _without_noise(part: Estimate, n_draws: int, sizes: Int64s) -> Floats:
+    """Disagreement by an estimate of rows that are not among those of the blocks, shape (n_draws, n_sizes)."""
+    return np.tile([part.disagreement(int(size)) for size in sizes], (n_draws, 1))
 
 
 class ByClass(Strata):

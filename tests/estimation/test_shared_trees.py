@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ import rfsize
 from helpers.outputs import outputs_of
 from rfsize import theory
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.estimation.shared_trees import LeadChanges, beyond_mean, noisy_counts, shared_noise, weighted_sums
+from rfsize.estimation.shared_trees import LeadChanges, TreeNoise, beyond_mean, noisy_counts, weighted_sums
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
@@ -85,7 +86,7 @@ def test_intervals_hold_the_truth_where_rows_err_together(voting: str, estimator
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 def test_trees_that_err_by_themselves_add_little(voting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of a row by itself is known to the estimate, and not counted twice."""
-    monkeypatch.setattr("rfsize.estimation.base._UNFOLLOWED", 0.0)
+    monkeypatch.setattr("rfsize.estimation.shared_trees._UNFOLLOWED", 0.0)
     goal, wider = LabelGoal(ALPHA, voting, method="smooth"), []
     for seed in range(12):
         told, spread = forest(seed, 0.0), []
@@ -229,12 +230,16 @@ def test_draws_of_the_noise_have_the_variance_of_the_blocks() -> None:
     effects -= effects.mean()
     blocks = blocks_of(np.ones((5, N_BLOCKS, 2), dtype=np.int32))
 
-    def disagreement(weights: np.ndarray) -> np.ndarray:
-        return np.exp(-3.0 + weights @ effects)[:, None] * np.array([[1.0, 0.1]])
+    def with_noise(weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda sizes: np.exp(-3.0 + weights @ effects)[:, None] / sizes
 
-    drawn = [
-        shared_noise(disagreement, blocks, np.array([0.0, 0.75]), np.random.default_rng(seed)) for seed in range(200)
-    ]
+    class Known(LeadChanges):
+        def own_share(self, sizes: np.ndarray) -> np.ndarray:
+            return np.array([0.0, 0.75])
+
+    leads, generators = Known(*[np.ones(1)] * 4), [np.random.default_rng(seed) for seed in range(200)]
+    noises = [TreeNoise.of(with_noise, blocks, leads, generator) for generator in generators]
+    drawn = [noise.at(np.array([1, 11])) for noise in noises]
     found = np.concatenate(drawn)
     variance = N_BLOCKS / (N_BLOCKS - 1.0) * (effects**2).sum()
     np.testing.assert_allclose(found[:, 1], found[:, 0] / 2.0, rtol=1e-9)

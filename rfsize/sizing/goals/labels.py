@@ -21,6 +21,7 @@ from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
+from rfsize.estimation.shared_trees import TreeNoise
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.reporting.account import Grid, Picture
@@ -249,7 +250,11 @@ class LabelAnswer(Answer):
     @cached_property
     def _curves(self) -> Curves:
         """Disagreement around T* as it might also have come out, with other rows and other trees."""
-        return self.estimate.replicates_with_tree_noise(self.n_trees, self._shared)
+        return self.estimate.replicates_with(self._tree_noise, self.n_trees)
+
+    @cached_property
+    def _tree_noise(self) -> TreeNoise | None:
+        return self.estimate.tree_noise(self._shared)
 
     def quantile(self, share_below: float) -> int | float:
         return self._curves.quantile(self.goal.alpha, share_below)
@@ -258,7 +263,7 @@ class LabelAnswer(Answer):
         return self.estimate.disagreement(n_trees)
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        curves = self.estimate.replicates_with_tree_noise(n_trees, self._shared)
+        curves = self.estimate.replicates_with(self._tree_noise, n_trees)
         low, high = np.quantile(between(n_trees, curves.sizes, curves.disagreement), [TAIL, 1.0 - TAIL])
         return float(low), float(high)
 
