@@ -53,3 +53,8 @@ def test_a_threshold_is_for_what_may_go_by_labels() -> None:
     for metric in ("auc", "log_loss", "probabilities"):
         with pytest.raises(ValueError, match="threshold"):
             goal_of(metric, 0.01, threshold=0.3)
+
+
+def test_importances_say_what_to_call() -> None:
+    with pytest.raises(ValueError, match=r"rfsize\.oob_importance\(model, X, y\)\.size\(top=10\)"):
+        rfsize.size(rfsize.Votes([[3, 97], [20, 80]]), metric="importance", tolerance=0.1)

@@ -94,3 +94,14 @@ def members_that_are_no_trees(at: AtHand) -> object:
 )
 def order_of_one_column(at: AtHand) -> object:
     return rfsize.oob_importance(_forest(at), at.X, at.y, columns=["x0"]).size()
+
+
+@GROUP.refuses(
+    "`size` by importances",
+    ValueError,
+    "metric='importance' takes more than the trees' predictions",
+    why="the columns must be permuted first",
+    instead="`rfsize.oob_importance(model, X, y).size(top=10)`",
+)
+def size_by_importances(at: AtHand) -> object:
+    return rfsize.size(at.model, at.X, at.y, oob=True, metric="importance")

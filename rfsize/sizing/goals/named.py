@@ -62,6 +62,12 @@ def _kind(metric: MetricLike) -> type[Goal]:
     for kind in GOALS:
         if kind.is_named(metric):
             return kind
+    if metric == "importance":
+        raise ValueError(
+            "metric='importance' takes more than the trees' predictions: columns are permuted, and their losses sized. "
+            "Call rfsize.oob_importance(model, X, y).size(top=10), which says how many trees bring the first ten "
+            "columns to rest"
+        )
     advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
     choice("metric", metric, NAMES, advice, others=other_names())
     raise AssertionError(metric)
