@@ -65,8 +65,9 @@ from rfsize.integrations.xgboost.model_json import (
     tree_table,
     with_leaf_values,
 )
+from rfsize.integrations.xgboost.smoothed import smoothed_masses
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, sample_weights, share
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share
 from rfsize.voting.links import Link
 
 # What is left to the largest label, below which single precision is too coarse to compare leaves with labels.
@@ -222,12 +223,12 @@ class XgboostForest(Adapter):
         self._refuse_other_samplings()
         n_rows = layout.n_rows
         is_given = seed is not None or subsample is not None
-        mass = self._row_masses(n_rows, y, sample_weight)
+        masses = self._possible_masses(n_rows, y, sample_weight)
         stored = np.empty(self.tree_of.size)
         stored[self.tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots, which come first
         found: dict[bytes, XgboostBags] = {}
         likeliest = None
-        for drawn in self._possible_bags(seed, subsample):
+        for drawn, mass in ((one, mass) for one in self._possible_bags(seed, subsample) for mass in masses):
             bags = XgboostBags(layout, self.tree_of, drawn, mass, self._unit_hessian)
             likeliest = likeliest or bags
             if bags.sizes_fit(stored):
@@ -245,6 +246,12 @@ class XgboostForest(Adapter):
                 f"the bags of this model can be rebuilt in {len(found)} ways, because its file does not keep how its "
                 "columns were sampled, and it has too few trees or rows to tell them apart; keep boosters as pickles, "
                 "or give validation rows and leave oob=False"
+            )
+        if not found and y is None and self._objective in ADAPTIVE:
+            raise InbagError(
+                f"without y the bags could not be proven: from XGBoost 3.4 on, what a row adds to the sums that a "
+                f"forest of '{self._objective}' stores in its leaves depends on its label. Give the training rows "
+                "with their y; or rows that the forest was not trained on, and leave oob=False"
             )
         # Where none fits, the proof of the likeliest will say what is wrong.
         bags = next(iter(found.values()), likeliest)
@@ -282,7 +289,7 @@ class XgboostForest(Adapter):
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
         known, n_rows, sizes = next(self._possible_bags(None, None), None), layout.n_rows, self.rows_in_bags
-        is_counted = sample_weight is None and self._scale_pos_weight == 1.0
+        is_counted = sample_weight is None and self._scale_pos_weight == 1.0 and self._objective not in ADAPTIVE
         if known is not None and is_counted and not can_be_of(n_rows, sizes, known.subsample):
             return None
         found = super().likely_bags(layout, y, sample_weight)
@@ -338,6 +345,14 @@ class XgboostForest(Adapter):
                 "their leaves before XGBoost 3.2, so no bag can be proven: train with XGBoost 3.2 or newer, or with "
                 "multi_strategy='one_output_per_tree', or give validation rows and leave oob=False"
             )
+
+    def _possible_masses(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
+        """What each row may add, by the version that trained the forest, the likeliest first."""
+        mass = self._row_masses(n_rows, y, sample_weight)
+        if y is None or self._objective not in ADAPTIVE or self._margins.size > 1:
+            return [mass]
+        label = one_per_row(y, n_rows).astype(np.float64)
+        return [smoothed_masses(self._objective, float(self._margins[0]), label, mass), mass]
 
     def _row_masses(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
         """What each row in the bag adds to the hessian of its leaf, but for a constant."""

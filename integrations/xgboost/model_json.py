@@ -46,7 +46,7 @@ LINKS = {
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 VOTING = {"binary:logistic", "multi:softprob", "multi:softmax"}
-ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # whose leaves hold quantiles of residuals
+ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # whose leaves hold quantiles up to XGBoost 3.2; see `smoothed`
 CONSTANT_HESSIAN = VOTING | ADAPTIVE | {"reg:squarederror", "reg:logistic", "count:poisson"}
 
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))

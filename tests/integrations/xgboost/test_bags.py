@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,14 @@ import reference.bagging
 import reference.counting
 import reference.scores
 import rfsize
-from helpers.forests import TREES, Data, only_tree, predict, train_xgboost
+from helpers.forests import TREES, XGBOOST, Data, only_tree, predict, train_xgboost
 from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError
+from rfsize.integrations.xgboost.smoothed import smoothed_masses
+
+SMOOTHED = tuple(map(int, xgb.__version__.split(".")[:2])) > (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -210,28 +214,68 @@ def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -
         rfsize.inbag(loaded, data.fresh)
 
 
+def bags_of_numbers(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    """The bags of a forest that predicts numbers."""
+    adapter = adapter_for(model, casts_votes=False)
+    return ForestOnRows.of(adapter, X, y, oob=True, sample_weight=sample_weight, groups="rows").inbag()
+
+
+@pytest.mark.parametrize(("objective", "level"), [("reg:absoluteerror", 0.5), ("reg:quantileerror", 0.3)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_absolute_and_quantile_errors_prove_their_bags(
+    objective: str, level: float, weighted: bool, data: Data
+) -> None:
+    """Up to XGBoost 3.2 a row adds its weight to a leaf; from 3.4 on it adds what its label makes of that."""
+    y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    params = {**XGBOOST, "objective": objective, "num_parallel_tree": 15}
+    params |= {"quantile_alpha": level} if "quantile" in objective else {}
+    model = xgb.train(params, xgb.DMatrix(data.X, y, weight=weight), 1)
+    expected = reference.bagging.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
+    assert np.array_equal(bags_of_numbers(model, data.X, y, sample_weight=weight), expected)
+    if SMOOTHED:
+        with pytest.raises(InbagError, match=r"without y the bags could not be proven: from XGBoost 3\.4 on"):
+            bags_of_numbers(model, data.X, sample_weight=weight)
+    else:
+        assert np.array_equal(bags_of_numbers(model, data.X, sample_weight=weight), expected)
+    with pytest.raises(InbagError, match="could not be proven"):
+        bags_of_numbers(model, data.X[::-1].copy(), y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("objective", ["reg:absoluteerror", "reg:quantileerror"])
+def test_what_a_row_adds_to_smoothed_errors(objective: str) -> None:
+    """Plain loops over the formulas of XGBoost's source."""
+    rng = np.random.default_rng(0)
+    label, weight = np.append(rng.normal(size=50) ** 3, [0.25, 40.0]), rng.uniform(0.5, 2.0, 52)
+    start, expected = 0.25, []
+    roots = sum(w * math.sqrt(abs(start - float(np.float32(y)))) for w, y in zip(weight, label, strict=True))
+    scale = (roots / sum(weight)) ** 2
+    for w, y in zip(weight, label, strict=True):
+        residual = start - float(np.float32(y))
+        if objective == "reg:absoluteerror":
+            expected.append(w * scale / math.hypot(scale, residual))
+        else:
+            x = residual / (0.04 * scale)
+            expected.append(w / 0.08 * max(math.tanh(x) / x if x else 1.0, 3e-4))
+    np.testing.assert_allclose(smoothed_masses(objective, start, label, weight), expected, rtol=1e-12)
+    assert smoothed_masses(objective, 2.0, np.full(3, 2.0), np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.skipif(SMOOTHED, reason="from XGBoost 3.4 on leaves are not set anew")
 @pytest.mark.parametrize(("objective", "level"), [("reg:absoluteerror", 0.5), ("reg:quantileerror", 0.3)])
 def test_leaves_of_quantiles_know_their_bags_alone(objective: str, level: float, data: Data) -> None:
-    """XGBoost sets these leaves anew after a tree is grown, from the rows of its bag; newer ones store other counts."""
+    """XGBoost sets these leaves anew after a tree is grown, from the rows of its bag."""
     y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
     quantile = {"quantile_alpha": level} if "quantile" in objective else {}
     model = train_xgboost(data.X, y, 15, objective=objective, **quantile)
-    expected = reference.bagging.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
-    adapter = adapter_for(model, casts_votes=False)
-    if tuple(map(int, xgb.__version__.split(".")[:2])) > (3, 2):
-        with pytest.raises(InbagError, match="could not be proven"):
-            ForestOnRows.of(adapter, data.X, y, oob=True, groups="rows").inbag()
-        return
-    assert np.array_equal(ForestOnRows.of(adapter, data.X, y, oob=True, groups="rows").inbag(), expected)
+    inbag = bags_of_numbers(model, data.X)
     rows, stored = xgb.DMatrix(data.X), json.loads(model.save_raw("json"))["learner"]
     base = float(np.ravel(json.loads(stored["learner_model_param"]["base_score"]))[0])
     for tree, leaf in enumerate(model.predict(rows, pred_leaf=True).T.astype(int)):
         kept = stored["gradient_booster"]["model"]["trees"][tree]
-        for one in np.unique(leaf[expected[tree]]):
-            in_bag = y[expected[tree] & (leaf == one)] - base
+        for one in np.unique(leaf[inbag[tree]]):
+            in_bag = y[inbag[tree] & (leaf == one)] - base
             # How quantiles between two rows are taken differs from version to version.
             found = [np.quantile(in_bag, level, method=method) for method in ("linear", "weibull", "inverted_cdf")]
             value = 15 * kept["split_conditions"][one]
             assert np.abs(np.array(found) - value).min() < 1e-3 * max(1.0, abs(value))
-    with pytest.raises(InbagError, match="could not be proven"):
-        ForestOnRows.of(adapter, data.X[::-1].copy(), None, oob=True, groups="rows").inbag()
