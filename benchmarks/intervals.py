@@ -46,8 +46,8 @@ import problems
 from problems import Rows
 
 import rfsize
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation import soft
 from rfsize.estimation.plugin import plug_in
 
@@ -136,22 +136,22 @@ def truth(case: Case, folder: Path) -> dict[tuple[str, float], int | float]:
     return kept(case.path(folder, ".truth"), sizes)
 
 
-def outputs_of_many_trees(case: Case) -> TreeOutputs:
+def outputs_of_many_trees(case: Case) -> rfsize.TreeOutputs:
     """What other forests on the same training rows say of fresh rows, all together."""
     training_rows, (fresh, _) = case.training_rows(), case.draw(TRUTH_ROWS[case.rows], _TRUTH)
     # A large forest would take longer than several small ones.
     forests = (
         untrained(case.framework, TRUTH_TREES, 1000 + number).fit(*training_rows) for number in range(TRUTH_FORESTS)
     )
-    return reduce(together, (TreeOutputs.of(ForestOnRows.of(one, fresh)) for one in forests))
+    return rfsize.TreeOutputs(reduce(together, (Evidence.of(ForestOnRows.of(one, fresh)) for one in forests)))
 
 
-def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
+def together(one: Evidence, other: Evidence) -> Evidence:
     """What the trees of both say of the same rows."""
     assert one.scores is not None
     assert other.scores is not None
     votes = rfsize.Votes(one.votes.counts + other.votes.counts, one.classes)
-    return replace(one, _voted=votes, scores=one.scores.plus(other.scores))
+    return replace(one, voted=votes, scores=one.scores.plus(other.scores))
 
 
 def four(outputs: rfsize.TreeOutputs) -> Iterator[tuple[rfsize.Report, float]]:

@@ -27,8 +27,8 @@ from scipy.special import ndtr
 
 import rfsize
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation import soft
 from rfsize.voting.scores import Scores
 
@@ -62,9 +62,9 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
     model, X, fresh = trained(framework, problem, seed)
 
     def out_of_bag(n_trees: int) -> Scores:
-        return TreeOutputs.of(ForestOnRows.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True)).scores
+        return Evidence.of(ForestOnRows.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True)).scores
 
-    whole = TreeOutputs.of(ForestOnRows.of(model, fresh))
+    whole = Evidence.of(ForestOnRows.of(model, fresh))
     found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
     if path is not None:
         by_trees = {**found.out_of_bag, TREES: found.fresh}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.damage import damage_refused, refuse
 from rfsize.adapters.integration import Integration, no_training_data
 from rfsize.adapters.trainer import trees_to_train
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.integrations.lightgbm.bags import cautions
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import merged
@@ -75,7 +75,7 @@ class LightGbm(Integration):
 
     def held_out_outputs(
         self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> TreeOutputs:
+    ) -> Evidence:
         n_trees = trees_to_train(value_of(params, "num_iterations", None), "num_iterations")
         params = without(copy.deepcopy(params), *IGNORED)
         data._update_params(params).construct()

@@ -14,7 +14,7 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.copies import resolved
-from rfsize.counting.folds import of_folds
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.integrations.lightgbm.bags import cautions
 from rfsize.integrations.lightgbm.forest import LightGbmForest
@@ -318,7 +318,7 @@ class _ForestsInTraining:
         if len(each) > 1:  # folds, whose rows stand one after another
             ends = np.cumsum([len(one) for one in each])
             rows = [np.arange(end - len(one), end) for end, one in zip(ends, each, strict=True)]
-            outputs = of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
+            outputs = Evidence.of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
         return report_of(outputs if self._truth is None else outputs.with_truth(*self._truth), self._checked(goal))
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:

@@ -13,7 +13,7 @@ from scipy.special import logit
 
 from rfsize.adapters.base import checked_threshold
 from rfsize.adapters.layout import Layout
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
@@ -202,10 +202,10 @@ class TrainingVoteReader:
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
         return replace(self._blocks, counts=counts, scores=scores)
 
-    def outputs(self, source: str) -> TreeOutputs:
+    def outputs(self, source: str) -> Evidence:
         """What has been read so far; further trees change it, where it is not copied."""
         votes = Votes(self.counts.T, n_trees=self.trees, threshold=self._threshold) if len(self.counts) else None
-        return TreeOutputs(
+        return Evidence(
             len(self.asked),
             self.trees,
             votes,

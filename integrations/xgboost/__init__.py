@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rfsize.adapters.columns import known_columns
 from rfsize.adapters.integration import HeldOnWorkers, Integration
 from rfsize.adapters.trainer import trees_to_train
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, booster_of, tree_count_parameter
@@ -113,7 +113,7 @@ class Xgboost(Integration):
 
     def held_out_outputs(
         self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> TreeOutputs:
+    ) -> Evidence:
         n_trees = trees_to_train(params.get("num_parallel_tree"), "num_parallel_tree")
         if not holds_rows(data):
             raise ValueError(
@@ -123,7 +123,7 @@ class Xgboost(Integration):
         settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
         booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, data.slice(train), 1)
         forest = XgboostForest(booster, casts_votes=False)
-        return TreeOutputs.of(ForestOnRows.of(forest, data.slice(held_out), threshold=threshold))
+        return Evidence.of(ForestOnRows.of(forest, data.slice(held_out), threshold=threshold))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return {tree_count_parameter(estimator)}

@@ -165,7 +165,7 @@ class Integration(ABC):
     def held_out_outputs(
         self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
     ) -> Any:
-        """What a forest that is trained on some of the rows of ``data`` says of others, a `TreeOutputs` of these.
+        """What a forest that is trained on some of the rows of ``data`` says of others, as `Evidence` on these.
 
         It has as many trees as the parameters tell, see `rfsize.adapters.trainer.trees_to_train`.
 

@@ -88,7 +88,7 @@ def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutput
     if options.oob:
         return []
     try:
-        return [_certified(options, loaded, outputs.asked_again.X)]
+        return [_certified(options, loaded, outputs._evidence.asked_again.X)]
     except ValueError as error:  # nobody asked for it
         print(f"no stop table: {error}")
         return []

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import dependence_of
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -152,30 +153,30 @@ def tree_outputs(
         from rfsize.counting.cross_validation import cross_validated
 
         at = 0.5 if threshold is None else threshold
-        outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
-        give((*outputs.noted, *outputs.cautions(of_labels=True)))
-        return outputs
+        evidence = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
+        give((*evidence.noted, *evidence.cautions(of_labels=True)))
+        return TreeOutputs(evidence)
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing, "max_memory": max_memory}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
     give(dependence_of(adapter))
-    outputs = asked(forest, y, sample_weight, keeps="all")
-    give(outputs.noted)
-    return outputs
+    evidence = asked(forest, y, sample_weight, keeps="all")
+    give(evidence.noted)
+    return TreeOutputs(evidence)
 
 
-def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> TreeOutputs:
+def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> Evidence:
     """What the trees of a forest say of rows, which may be those of training, with their truth."""
     y, sample_weight = forest.here(y), forest.here(sample_weight)
     seen = noting_training_rows(forest, y, sample_weight)
-    found = TreeOutputs.of(forest, keeps)
+    found = Evidence.of(forest, keeps)
     if y is None and forest.bags is not None:
         sample_weight = None  # which the proof of the bags may take
     return found.with_truth(y, sample_weight).noting(*seen)
 
 
-def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> TreeOutputs:
+def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
     """What the trees of a model say of the training rows that they did not see, with all that predictions take."""
     adapter = adapter_for(model, casts_votes=False)
     return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")
@@ -324,7 +325,7 @@ def oob_predict_proba(
     >>> bool(probability[y == 1, 1].mean() > 0.8)
     True
     """
-    return asked_out_of_bag(model, X, y, groups).predict_proba(fill)
+    return TreeOutputs(asked_out_of_bag(model, X, y, groups)).predict_proba(fill)
 
 
 def oob_predict(
@@ -385,4 +386,4 @@ def oob_predict(
     >>> bool((label == y).mean() == forest.oob_score_)
     True
     """
-    return asked_out_of_bag(model, X, y, groups).predict(fill)
+    return TreeOutputs(asked_out_of_bag(model, X, y, groups)).predict(fill)

@@ -14,10 +14,9 @@ from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import rows_elsewhere
-from rfsize.counting.folds import of_folds
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData, checked_target, tree_counts
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
@@ -32,7 +31,7 @@ Fold = tuple[Int64s, Int64s]
 
 def cross_validated(
     model: Any, X: Any, y: Any, cv: Any, *, groups: Any, sample_weight: Any, threshold: float
-) -> TreeOutputs:
+) -> Evidence:
     """What forests of the other folds say of each row; arguments as in `rfsize.tree_outputs`."""
     if isinstance(model, dict):
         refuse_unused(
@@ -56,7 +55,7 @@ def cross_validated(
 
 def of_estimator(
     estimator: Any, data: TrainingData, folds: Sequence[Fold], groups: Groups, threshold: float = 0.5
-) -> TreeOutputs:
+) -> Evidence:
     """What the forests say that an estimator fits without each fold."""
     parts = []
     for train, held_out in folds:
@@ -64,11 +63,11 @@ def of_estimator(
         adapter = adapter_for(part.fitted(estimator), casts_votes=False)
         adapter.classes = part.classes  # which XGBoost numbers
         rows = ForestOnRows.of(adapter, _safe_indexing(data.X, held_out), threshold=threshold)
-        parts.append((held_out, TreeOutputs.of(rows)))
-    return of_folds(parts, data.classes, len(data.label), groups)
+        parts.append((held_out, Evidence.of(rows)))
+    return Evidence.of_folds(parts, data.classes, len(data.label), groups)
 
 
-def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, threshold: float) -> TreeOutputs:
+def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, threshold: float) -> Evidence:
     """What the forests say that a framework trains without each fold of its training data."""
     integration = integration_for(data)
     X = integration.rows_of(data)
@@ -77,9 +76,9 @@ def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, thre
     are_classes = label.dtype.kind == "i"
     parts = []
     for train, held_out in folds_of(cv, label, belong, stratified=are_classes):
-        outputs: TreeOutputs = integration.held_out_outputs(params, data, train, held_out, threshold=threshold)
+        outputs: Evidence = integration.held_out_outputs(params, data, train, held_out, threshold=threshold)
         parts.append((held_out, outputs))
-    return of_folds(parts, parts[0][1].classes, len(label), belong).with_truth(label, weight)
+    return Evidence.of_folds(parts, parts[0][1].classes, len(label), belong).with_truth(label, weight)
 
 
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.cross_validation import folds_of, rows_in_memory
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import InbagError
 from rfsize.utils import matrix
 from rfsize.utils.validation import one_per_row
@@ -19,7 +19,7 @@ from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 
 
-def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: Any) -> list[TreeOutputs]:
+def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: Any) -> list[Evidence]:
     """Out-of-bag outputs of trained models, the rows of each being those that its fold trains on.
 
     Raises

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import FewVotesError
 from rfsize.importance.measured import Measured, noise_of_rows, sums_of_sets
 from rfsize.importance.permuted import PartOfSets, PermutedRows
@@ -27,7 +27,7 @@ from rfsize.voting.links import Predictor
 _OF_TREES = ("accuracy", "brier", "mae", "r2")
 
 
-def is_of_trees(judge: Metric, outputs: TreeOutputs) -> bool:
+def is_of_trees(judge: Metric, outputs: Evidence) -> bool:
     """Whether single trees have the metric: not where each class has a tree of its own."""
     return judge.name in _OF_TREES and outputs.asked_again.adapter.leaves.offset.shape[1] == 1
 

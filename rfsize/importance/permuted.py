@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.leaves import CompiledWalk, proven_walk
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import SEED
 from rfsize.importance.columns import ColumnSets
 from rfsize.utils.pieces import Pieces
@@ -31,14 +31,14 @@ class PermutedRows:
 
     Attributes
     ----------
-    outputs : TreeOutputs
+    outputs : Evidence
         With the truth of the rows.
     sets : ColumnSets
     seen : ndarray of bool, shape (n_rows, n_members, n_outputs or 1)
         Whether a tree was trained on a row, or another of its group.
     """
 
-    outputs: TreeOutputs
+    outputs: Evidence
     sets: ColumnSets
     seen: Bools
     _walk: CompiledWalk
@@ -46,7 +46,7 @@ class PermutedRows:
     _set_of_column: NDArray[np.int32]
 
     @classmethod
-    def of(cls, outputs: TreeOutputs, sets: ColumnSets) -> PermutedRows:
+    def of(cls, outputs: Evidence, sets: ColumnSets) -> PermutedRows:
         """Of outputs whose forest can be asked again, on rows in memory; raises as `proven_walk`."""
         forest = outputs.asked_again
         if isinstance(forest.X, Pieces):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.api import asked
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.enough_rows import sized_on_enough_rows
@@ -229,12 +230,13 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
     return sized(asked(forest, y), goal)
 
 
-def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
+def _with_truth(given: Votes | TreeOutputs, y: Any) -> Evidence:
     """Outputs that are given in place of a model and rows; their truth may be told later than the trees are asked."""
     if isinstance(given, Votes):
         refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
-        return TreeOutputs.of_votes(given)
-    return given if y is None else given.with_truth(y, given.sample_weight)
+        return Evidence.of_votes(given)
+    evidence = given._evidence
+    return evidence if y is None else evidence.with_truth(y, evidence.sample_weight)
 
 
 def truncate(
@@ -342,7 +344,7 @@ def truncate(
     if n_trees is None and (max_bytes is None or has_rows):
         goal = goal_of(metric, tolerance, **of_labels, target=target, confidence=_confidence(target, confidence))
     if isinstance(given, TreeOutputs):
-        adapter = given.asked_again.adapter
+        adapter = given._evidence.asked_again.adapter
     else:
         given = adapter = adapter_for(model, casts_votes=goal is not None and goal.of_votes)
     if goal is not None:

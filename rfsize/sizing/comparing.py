@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError
@@ -302,7 +303,7 @@ def _at(answer: MetricAnswer, value: float, n_trees: int | None) -> _Known:
     return _Known(value - sign * left * gained, math.hypot(of_trees, left * (high - low) / (2.0 * _WIDE)))
 
 
-def _loss_of(metric: MetricLike, outputs: TreeOutputs) -> MetricAnswer:
+def _loss_of(metric: MetricLike, outputs: Evidence) -> MetricAnswer:
     """What a metric loses for want of trees."""
     answer = answer_of(any_goal(metric), outputs)
     assert isinstance(answer, MetricAnswer)
@@ -339,7 +340,7 @@ class _Paired(NamedTuple):
         return None if first is None or second is None else first - second
 
 
-def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
+def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
     """The difference, the rows that both forests were asked about, and what these predict side by side."""
     found, is_asked = [], []
     for one, judge in zip(pair, judges, strict=True):
@@ -358,16 +359,15 @@ def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int
     return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
 
 
-def _units(pair: list[TreeOutputs], rows: Int64s) -> Int64s:
+def _units(pair: list[Evidence], rows: Int64s) -> Int64s:
     """Numbers of the groups that the rows belong to, each its own where there are none."""
     units = next((one.groups.units for one in pair if one.groups.units is not None), None)
     return rows if units is None else units[rows]
 
 
-def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[TreeOutputs]:
+def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]:
     """Both; ``ValueError`` where they are not outputs on the same rows, as far as these are known."""
-    pair = [first, second]
-    for name, one in zip(_WHICH, pair, strict=True):
+    for name, one in zip(_WHICH, (first, second), strict=True):
         if not isinstance(one, TreeOutputs):
             raise ValueError(
                 f"the {name} is a {type(one).__name__}: give what rfsize.tree_outputs(model, X, y, oob=True) returns"
@@ -376,7 +376,8 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[TreeOutpu
             raise ValueError(
                 f"the {name} outputs have no y: a metric needs the truth of the rows, give it to tree_outputs"
             )
-    for what, (one, other) in _told_of_rows(first, second).items():
+    pair = [first._evidence, second._evidence]
+    for what, (one, other) in _told_of_rows(*pair).items():
         if one != other:
             raise ValueError(
                 f"the forests must be asked about the same rows in the same way, and {what} is {one} of the first and "
@@ -401,7 +402,7 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[TreeOutpu
     return pair
 
 
-def _told_of_rows(first: TreeOutputs, second: TreeOutputs) -> dict[str, tuple[Any, Any]]:
+def _told_of_rows(first: Evidence, second: Evidence) -> dict[str, tuple[Any, Any]]:
     """What must be the same of both outputs."""
     return {
         "their source": (first.source, second.source),
@@ -410,7 +411,7 @@ def _told_of_rows(first: TreeOutputs, second: TreeOutputs) -> dict[str, tuple[An
     }
 
 
-def _truth(outputs: TreeOutputs) -> Any:
+def _truth(outputs: Evidence) -> Any:
     """The truth as numbers of classes, by whatever labels a model knows them, or as it is."""
     y = outputs.y
     assert y is not None

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for, integration_for, integration_of
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils import matrix
 from rfsize.utils.words import how_many
 
@@ -48,7 +48,7 @@ class Savings(NamedTuple):
     n_rows: int
 
 
-def savings(outputs: TreeOutputs | None, n_trees: int) -> Savings | None:
+def savings(outputs: Evidence | None, n_trees: int) -> Savings | None:
     """What a cut to the first trees saves; None where the model or its rows are not at hand in memory."""
     forest = None if outputs is None else outputs.forest
     if type(forest) is not ForestOnRows or n_trees >= forest.adapter.n_trees:
@@ -68,7 +68,7 @@ def _weight(adapter: Adapter, rows: Any) -> Weight:
     return Weight(adapter.n_bytes, min(times) / matrix.n_rows(rows))
 
 
-def described(outputs: TreeOutputs | None) -> tuple[tuple[str, str], ...]:
+def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
     """The model, its trees and its parameters; nothing where the model is not at hand."""
     forest = None if outputs is None else outputs.forest
     if type(forest) is not ForestOnRows:

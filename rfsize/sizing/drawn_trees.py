@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
@@ -16,7 +16,7 @@ from rfsize.utils.typing import Floats
 _AT_HAND = 100_000
 
 
-def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
+def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
     """The metric of averages of draws of the parts of a forest, shape (REPLICATES,).
 
     As noisy as the whole forest is, and as the parts that rows asked are; on ``most_rows``, spread over all.

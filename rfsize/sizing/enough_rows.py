@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report
 from rfsize.sizing.sized import sized
@@ -59,11 +59,11 @@ class _Drawn(NamedTuple):
     y: Any
     noted: tuple[Caution, ...]
 
-    def outputs(self, n_rows: int) -> TreeOutputs:
+    def outputs(self, n_rows: int) -> Evidence:
         """What the trees say of this many rows, or of all."""
         forest, y = self.forest, self.y
         if n_rows < forest.n_rows:
             drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
             y = None if y is None else one_per_row(y, forest.n_rows)[drawn]
             forest = forest.on(matrix.pick(forest.X, drawn))
-        return TreeOutputs.of(forest).with_truth(y).noting(*self.noted)
+        return Evidence.of(forest).with_truth(y).noting(*self.noted)

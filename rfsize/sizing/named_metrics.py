@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
@@ -93,7 +93,7 @@ def weighs_rows(metric: MetricLike) -> bool:
     return scorer is not None and takes_weights(scorer)
 
 
-def judge_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
+def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
     """The metric of rows whose truth is known; raises ``ValueError`` where it is not, or does not fit the forest."""
     if outputs.y is None:
         raise ValueError(f"y is missing: {_named(metric)} needs the truth of the rows")
@@ -216,7 +216,7 @@ def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
     return MeanMetric(metric, truth, weight, span, square, form=form, larger_is_better=larger)
 
 
-def predictions_for(outputs: TreeOutputs, judge: Metric) -> Callable[[Floats], Floats]:
+def predictions_for(outputs: Evidence, judge: Metric) -> Callable[[Floats], Floats]:
     """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
     if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
         return _as_they_are

@@ -26,6 +26,7 @@ from scipy.stats import t as student
 from rfsize.adapters.base import shrinking_of
 from rfsize.adapters.registry import several_in
 from rfsize.counting.api import asked_out_of_bag
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_parts
@@ -198,7 +199,7 @@ def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricL
     return FoldScores(scores, sizes)
 
 
-def _score_of(outputs: TreeOutputs, metric: MetricLike | None) -> OobScore:
+def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
     predictor = outputs.averaging_predictor
     if metric is None:
@@ -214,11 +215,12 @@ def _score_of(outputs: TreeOutputs, metric: MetricLike | None) -> OobScore:
     return found
 
 
-def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
+def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
     """What trees say of training rows that they did not see, and the truth of these."""
     if isinstance(model, TreeOutputs):
         refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
-        outputs = model if y is None else replace(model, y=None).with_truth(y, model.sample_weight)
+        outputs = model._evidence
+        outputs = outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
         if outputs.source != "oob":
             raise ValueError(
                 f"these outputs are of {outputs.source}, which all trees were asked about: give the training rows, as "
@@ -234,7 +236,7 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     return outputs
 
 
-def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: MetricLike) -> None:
+def _warn_where_copies_decide(found: OobScore, outputs: Evidence, metric: MetricLike) -> None:
     """Warn where it is not clear whether copies belong together, and the score depends on it."""
     groups = outputs.groups
     if groups.of_copies is None:
@@ -247,7 +249,7 @@ def _warn_where_copies_decide(found: OobScore, outputs: TreeOutputs, metric: Met
     give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, counted_once))
 
 
-def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
+def _scored(outputs: Evidence, judge: Metric) -> OobScore:
     averages = outputs.averages
     rows = np.flatnonzero(averages.is_asked)
     predicted = outputs.predictor.predictions(averages.mean[rows])
@@ -276,7 +278,7 @@ def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
     )
 
 
-def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, float]:
+def _gain_by_all_trees(outputs: Evidence, judge: Metric) -> tuple[float, float]:
     """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
     if outputs.n_trees == 1:
         return 0.0, 0.0  # fresh rows ask the same one tree
@@ -308,7 +310,7 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _curve(outputs: TreeOutputs, judge: Metric, value: float) -> Curve:
+def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
     """The metric of the first trees, at the ends of some of the parts."""
     averages = outputs.averages
     ends, every = averages.parts.ends, averages.parts.every

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
@@ -123,7 +123,7 @@ class Report(SizedForest, Result):
     __repr__ = __str__
 
 
-def report_of(outputs: TreeOutputs, goal: Goal) -> Report:
+def report_of(outputs: Evidence, goal: Goal) -> Report:
     """What the trees' outputs say of a goal; raises as `Goal.checked` and `Goal.answer`."""
     goal, groups = goal.checked(len(outputs.classes), outputs.y), outputs.groups
     answer = answer_of(goal, outputs)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import CopiesWarning, FewVotesError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
@@ -20,7 +20,7 @@ from rfsize.utils.words import in_percent
 from rfsize.voting.groups import Groups
 
 
-def sized(outputs: TreeOutputs, goal: Goal) -> Report:
+def sized(outputs: Evidence, goal: Goal) -> Report:
     """The report on a finished forest; raises as `report_of`."""
     report = report_of(outputs, goal)
     report = report._noting(*outputs.noted, *outputs.cautions(of_labels=report.goal.of_labels))
@@ -41,9 +41,9 @@ def report_by(
     return report_of(asked_by(groups, forest, y, sample_weight), goal)
 
 
-def asked_by(groups: Groups, forest: ForestOnRows, y: Any, sample_weight: Any) -> TreeOutputs:
+def asked_by(groups: Groups, forest: ForestOnRows, y: Any, sample_weight: Any) -> Evidence:
     """What the trees say of the same rows where others belong together."""
-    return TreeOutputs.of(replace(forest, groups=groups)).with_truth(y, sample_weight)
+    return Evidence.of(replace(forest, groups=groups)).with_truth(y, sample_weight)
 
 
 def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report] | None) -> Report:

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Self
 
 from rfsize.certifying.certificate import Certificate
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
 from rfsize.sizing.described import Savings, savings
@@ -37,7 +37,7 @@ class SizedForest:
     groups: str
     _noted: tuple[Caution, ...]
     _answer: Answer
-    _outputs: TreeOutputs | None
+    _outputs: Evidence | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
     _fewest_alike: int = 0
 
@@ -291,7 +291,7 @@ class SizedForest:
         """Names of the losses that the report lists beside its own: of labels, probabilities or scores, and metrics."""
         return tuple(map(str, self._answers) if self._outputs is None else self._told(self._outputs))
 
-    def _told(self, outputs: TreeOutputs) -> Iterator[str]:
+    def _told(self, outputs: Evidence) -> Iterator[str]:
         for name in listed_beside(outputs.distinct):
             if not self.goal.answers(name):
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
@@ -299,7 +299,7 @@ class SizedForest:
                     yield name
 
 
-def _unread_probabilities(outputs: TreeOutputs | None, n_members: int) -> list[str]:
+def _unread_probabilities(outputs: Evidence | None, n_members: int) -> list[str]:
     """What to say where few members are kept by their votes, and predict averages probabilities that are not read."""
     if outputs is None or outputs.scores is not None or outputs.predict_obeys != "soft":
         return []
@@ -313,7 +313,7 @@ def _unread_probabilities(outputs: TreeOutputs | None, n_members: int) -> list[s
     ]
 
 
-def answer_of(goal: Goal, outputs: TreeOutputs) -> Answer:
+def answer_of(goal: Goal, outputs: Evidence) -> Answer:
     """The answer to a goal that has been checked.
 
     Raises
@@ -325,7 +325,7 @@ def answer_of(goal: Goal, outputs: TreeOutputs) -> Answer:
     return goal.answer(_by_votes(goal, distinct) if outputs.source == "oob" else distinct)
 
 
-def _by_votes(goal: Goal, outputs: TreeOutputs) -> TreeOutputs:
+def _by_votes(goal: Goal, outputs: Evidence) -> Evidence:
     """Outputs out of bag, with strata where the number of votes depends on what a row is."""
     asked = outputs.by_votes()
     # Where rows of large groups have no votes, or none has any, the report says so.

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.api import asked
+from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData, checked_target
-from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.api import compile
 from rfsize.inference.compiled import CompiledForest
@@ -431,7 +432,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         prior: Votes | TreeOutputs | None = held_out
         if prior is None:
             options = {"sample_weight": data.weight, "groups": data.groups}
-            prior = asked(ForestOnRows.of(forest, data.X, data.truth, oob=True, **options), data.truth)
+            rows = ForestOnRows.of(forest, data.X, data.truth, oob=True, **options)
+            prior = TreeOutputs(asked(rows, data.truth))
         table = StopTable.build(forest.n_trees, alpha=self.alpha, prior=prior, rule=cast(Rule, self.stop_table))
         return table if unseen is None else table.certified(forest, unseen, **of_certificate)
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import InbagError, NotAForestError
 
 
@@ -39,7 +39,7 @@ class OutOfBagPredictions:
         try:
             adapter = adapter_for(forest, casts_votes=False)
             rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
-            outputs = replace(TreeOutputs.of(rows, "all"), y=data.truth)
+            outputs = replace(Evidence.of(rows, "all"), y=data.truth)
             predictor, averages = outputs.averaging_predictor, outputs.averages
         except (InbagError, NotAForestError) as refused:
             return str(refused)

@@ -19,8 +19,8 @@ from rfsize.adapters.base import Adapter, Holder, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
 from rfsize.counting.cross_validation import folds_of, of_estimator
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_data import TrainingData, of_size, tree_counts
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
@@ -55,7 +55,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     cv: Any
     threshold = 0.5
 
-    def _fit(self, data: TrainingData, goal: Goal) -> TreeOutputs | None:
+    def _fit(self, data: TrainingData, goal: Goal) -> Evidence | None:
         """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise it was grown, with the same warnings
@@ -181,7 +181,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         routing.validate_metadata(method="fit", params=given)
         return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
 
-    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, TreeOutputs | None]:
+    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, Evidence | None]:
         """The forest, its report, and what cross-validation says of the rows where it was sized by that."""
         self.oob_refusal_ = None
         if self.cv is None:
@@ -196,7 +196,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         outputs, report = self._cross_validated(data, goal)
         return data.fitted(of_size(self.estimator, report.n_kept)), report, outputs
 
-    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[TreeOutputs, Report]:
+    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Evidence, Report]:
         """What forests of the other folds say, with more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
         folds = folds_of(_FOLDS if self.cv is None else self.cv, data.label, groups, stratified=len(data.classes) > 0)

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.certifying.certificate import AVERAGES, Certificate, ClassCounts, ClassOutcome
 from rfsize.certifying.promise import Promise, check_scores, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
+from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import RareClassWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
-from rfsize.counting.tree_outputs import VOTINGS
+from rfsize.counting.evidence import VOTINGS
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows

@@ -12,9 +12,9 @@ from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for, integration_of
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import NotAForestError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
@@ -273,7 +273,7 @@ class Growth:
         def size() -> Report:
             if on_validation is None:
                 return out_of_bag_report(forest, goal, self.truth, until.max_trees)
-            return report_of(TreeOutputs.of(on_validation(self._model())).with_truth(y_val), goal)
+            return report_of(Evidence.of(on_validation(self._model())).with_truth(y_val), goal)
 
         report = None
         with progress_bar("growing", until.max_trees, "trees", initial=forest.n_trees) as bar:

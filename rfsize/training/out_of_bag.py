@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_without_votes
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
@@ -27,7 +27,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     FewVotesError
         If they are too few, or ``max_trees`` trees would not give the training rows votes enough to size a forest.
     """
-    outputs = TreeOutputs.in_training(forest).with_truth(*truth)
+    outputs = Evidence.in_training(forest).with_truth(*truth)
     once = forest.groups.once
     asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
     _refuse_groups_that_are_always_seen(outputs.distinct, asked, max(max_trees, forest.n_trees))
@@ -44,7 +44,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     return report_of(outputs, goal)
 
 
-def _refuse_groups_that_are_always_seen(outputs: TreeOutputs, asked: NDArray[np.int32], max_trees: int) -> None:
+def _refuse_groups_that_are_always_seen(outputs: Evidence, asked: NDArray[np.int32], max_trees: int) -> None:
     """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
     sizes = outputs.groups.sizes
     if sizes is None or not asked.any():

@@ -49,7 +49,7 @@ def test_batches_joined_are_all_rows(forest: Any, data: Data) -> None:
     joined = parts[0].concat(*parts[1:])
     assert repr(joined) == repr(whole)
     assert joined.y.tolist() == y.tolist()
-    assert joined.sample_weight.tolist() == weight.tolist()
+    assert joined._evidence.sample_weight.tolist() == weight.tolist()
     assert joined.classes.tolist() == whole.classes.tolist()
     if len(whole.classes):
         assert joined.votes == whole.votes
@@ -58,14 +58,14 @@ def test_batches_joined_are_all_rows(forest: Any, data: Data) -> None:
         for name in ("asked", "mean", "scatter"):
             assert getattr(joined.scores, name).tolist() == getattr(whole.scores, name).tolist()
     for name in BLOCKS:
-        assert getattr(joined.blocks, name).tolist() == getattr(whole.blocks, name).tolist()
+        assert getattr(joined._evidence.blocks, name).tolist() == getattr(whole._evidence.blocks, name).tolist()
     options = {"alpha": 0.8} if len(whole.classes) else {"metric": "scores", "tolerance": 0.1}
     expected = rfsize.size(whole, **options)
     for one in (joined, pickle.loads(pickle.dumps(joined)), parts[0].concat(parts[1]).concat(parts[2])):
         report = rfsize.size(one, **options)
         assert (report.n_trees, report.interval) == (expected.n_trees, expected.interval)
     with pytest.raises(ValueError, match=r"the trees cannot be asked again: .*joined by concat"):
-        joined.averages  # noqa: B018
+        joined._evidence.averages  # noqa: B018
 
 
 def test_pickled_batches_are_joined(lgb_booster: Any, data: Data) -> None:
@@ -78,8 +78,8 @@ def test_what_was_noticed_of_a_batch_is_kept(lgb_booster: Any, data: Data) -> No
     fresh = rfsize.tree_outputs(lgb_booster, data.fresh)
     with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
         seen = rfsize.tree_outputs(lgb_booster, data.X)
-    assert fresh.concat(seen, seen).noted == seen.noted
-    assert len(seen.noted) == 1
+    assert fresh.concat(seen, seen)._evidence.noted == seen._evidence.noted
+    assert len(seen._evidence.noted) == 1
 
 
 def test_what_is_to_be_said_of_the_training_is_kept(data: Data) -> None:
@@ -96,16 +96,16 @@ def test_many_rows_are_kept_in_part(lgb_booster: Any, data: Data, monkeypatch: p
     monkeypatch.setattr("rfsize.voting.scores._HELD", 100)
     parts = [rfsize.tree_outputs(lgb_booster, data.fresh[rows]) for rows in BATCHES]
     joined = parts[0].concat(*parts[1:])
-    assert [len(part.blocks.rows) for part in parts] == [50, 1, 50]
-    from_last = np.count_nonzero(joined.blocks.rows >= 151)
-    assert 45 <= len(joined.blocks.rows) <= 51
-    assert from_last / len(joined.blocks.rows) == pytest.approx(249 / 400, abs=0.05)
+    assert [len(part._evidence.blocks.rows) for part in parts] == [50, 1, 50]
+    from_last = np.count_nonzero(joined._evidence.blocks.rows >= 151)
+    assert 45 <= len(joined._evidence.blocks.rows) <= 51
+    assert from_last / len(joined._evidence.blocks.rows) == pytest.approx(249 / 400, abs=0.05)
     whole = rfsize.tree_outputs(lgb_booster, data.fresh)
-    scored = joined.scored
+    scored = joined._evidence.scored
     assert len(scored) == len(joined.scores)
     assert 100 < len(scored) < 200
     assert np.count_nonzero(scored >= 151) / len(scored) == pytest.approx(249 / 400, abs=0.05)
-    number = np.arange(400)[whole.scored]
+    number = np.arange(400)[whole._evidence.scored]
     both, here, there = np.intersect1d(scored, number, return_indices=True)
     assert len(both) > 20
     assert joined.scores.mean[here].tolist() == whole.scores.mean[there].tolist()

@@ -15,9 +15,9 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import add_at_leaves
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tally import Tally
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.counting.walk import out_of_bag_members
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.voting.scores import Scores
@@ -70,7 +70,7 @@ def test_votes_and_scores_are_numpys(oob: bool, always: bool, forest: Any, compi
     compiled(always)
     model, X, y = forest
     rows = ForestOnRows.of(model, X, y if oob else None, oob=oob)
-    found, adapter = TreeOutputs.of(rows), rows.adapter
+    found, adapter = Evidence.of(rows), rows.adapter
     leaf = adapter.leaf_index(X) + adapter.leaves.offset
     leaf, may_vote = out_of_bag_members(leaf, rows.bags.take(0, len(X)) if oob else None)
     vote = np.asarray(adapter.voter(0.5)(leaf))

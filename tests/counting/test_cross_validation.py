@@ -88,7 +88,7 @@ def test_estimators_predict_what_scikit_learn_cross_validates(kind: str, classes
     outputs = rfsize.tree_outputs(CLASSIFIERS[kind], data.X, y, cv=4)
     expected = cross_val_predict(CLASSIFIERS[kind], data.X, y, cv=4, method="predict_proba")
     assert outputs.classes.tolist() == np.unique(y).tolist()
-    assert outputs.predictor.predictions(outputs.scores.mean) == pytest.approx(expected, abs=1e-5)
+    assert outputs._evidence.predictor.predictions(outputs.scores.mean) == pytest.approx(expected, abs=1e-5)
     if kind == "scikit-learn":
         for train, held_out in StratifiedKFold(4).split(data.X, y):
             forest = RandomForestClassifier(12, max_depth=5, random_state=0).fit(data.X[train], y[train])
@@ -144,7 +144,7 @@ def test_they_size_as_outputs_out_of_bag_do(training: Training, data: Data) -> N
 
 def test_each_forest_has_blocks_of_its_own(data: Data) -> None:
     outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3)
-    blocks = outputs.blocks
+    blocks = outputs._evidence.blocks
     assert blocks.total.shape[1] == 3 * N_BLOCKS
     fold = np.zeros(len(data.y), dtype=int)
     for number, (_, held_out) in enumerate(StratifiedKFold(3).split(data.X, data.y)):
@@ -206,7 +206,7 @@ def test_threshold_moves_the_votes(training: Training) -> None:
     params, make = training
     low, high = (rfsize.tree_outputs(params, make(), cv=3, threshold=threshold) for threshold in (0.2, 0.8))
     assert low.votes.counts[:, 1].sum() > 1.2 * high.votes.counts[:, 1].sum()
-    assert low.predictor.threshold == pytest.approx(0.2)
+    assert low._evidence.predictor.threshold == pytest.approx(0.2)
     assert low.votes.threshold == 0.2
 
 
@@ -215,10 +215,10 @@ def test_weights_train_and_weigh(data: Data) -> None:
     plain = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3)
     outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3, sample_weight=weight)
     assert outputs.votes.counts[:, 1].sum() > 1.2 * plain.votes.counts[:, 1].sum()
-    assert outputs.sample_weight.tolist() == weight.tolist()
+    assert outputs._evidence.sample_weight.tolist() == weight.tolist()
     for params, make in ((BY_LIGHTGBM, lgb.Dataset), (BY_XGBOOST, xgb.DMatrix)):
         outputs = rfsize.tree_outputs(params, make(data.X, data.y, weight=weight), cv=3)
-        assert outputs.sample_weight.tolist() == weight.tolist()
+        assert outputs._evidence.sample_weight.tolist() == weight.tolist()
 
 
 def test_a_splitter_and_folds_of_ones_own(training: Training, data: Data) -> None:
@@ -242,7 +242,7 @@ def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, mon
     whole = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
     monkeypatch.setattr("rfsize.voting.scores._HELD", 1000)
     outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
-    scored = np.arange(1500)[outputs.scored]
+    scored = np.arange(1500)[outputs._evidence.scored]
     assert 300 < len(scored) == len(outputs.scores) < 500
     assert outputs.scores.mean.tolist() == whole.scores.mean[scored].tolist()
 

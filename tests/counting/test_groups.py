@@ -22,8 +22,8 @@ import rfsize
 from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.xgboost_forests import class_margins
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils.words import in_percent
 
 N_ROWS = 300
@@ -104,7 +104,7 @@ def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
     adapter = adapter_for(model, casts_votes=False)
     seen = reference.groups.spread(rfsize.inbag(adapter, X), patients)
     each = np.array([tree.predict(X) for tree in model.estimators_])
-    scores = TreeOutputs.of(ForestOnRows.of(adapter, X, oob=True, groups=patients)).scores
+    scores = Evidence.of(ForestOnRows.of(adapter, X, oob=True, groups=patients)).scores
     assert scores is not None
     assert scores.asked.tolist() == (~seen).sum(axis=0).tolist()
     for row in np.flatnonzero(scores.asked):

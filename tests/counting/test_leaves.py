@@ -19,9 +19,9 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils import matrix
 
 ROWS = 1200
@@ -184,9 +184,9 @@ def test_infinite_numbers_that_the_framework_takes(X: np.ndarray, y: np.ndarray)
 
 @pytest.mark.parametrize("oob", [False, True])
 def test_votes_and_scores_are_the_same(oob: bool, booster: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = TreeOutputs.of(ForestOnRows.of(booster, data.X, oob=oob))
+    found = Evidence.of(ForestOnRows.of(booster, data.X, oob=oob))
     monkeypatch.setattr("rfsize.counting.leaves.CELLS_WORTH_A_LAYOUT", 1 << 40)
-    expected = TreeOutputs.of(ForestOnRows.of(booster, data.X, oob=oob))
+    expected = Evidence.of(ForestOnRows.of(booster, data.X, oob=oob))
     assert found.votes == expected.votes
     assert np.array_equal(found.scores.asked, expected.scores.asked)
     np.testing.assert_allclose(found.scores.mean, expected.scores.mean, rtol=1e-12)

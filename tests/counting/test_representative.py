@@ -19,9 +19,9 @@ import reference.representative
 import rfsize
 from helpers.reports import agreement
 from rfsize.adapters.registry import adapter_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.voting.groups import Groups
 
 # Before, bags were drawn evenly whatever the weights.
@@ -106,7 +106,7 @@ def test_even_bags_of_a_rare_class_are_read(class_weight: str | None) -> None:
     assert rfsize.size(model, X, y, oob=True, alpha=0.9).n_dropped == 0
     assert rfsize.oob_score(model, X, y, metric="auc").n_rows == N_ROWS
     forest = ForestOnRows.of(adapter_for(model), X, y, oob=True)
-    assert TreeOutputs.of(forest).with_truth(y).by_averages().strata is None
+    assert Evidence.of(forest).with_truth(y).by_averages().strata is None
 
 
 @draws_by_weight

@@ -125,7 +125,7 @@ def test_a_metric_asks_no_tree_again(metric: str, case: Case, monkeypatch: pytes
         return
     expected = rfsize.size(counted, metric=metric, tolerance=0.01).loss_at(5)
     monkeypatch.setattr("rfsize.counting.forest_on_rows.visit_leaves", _asked)
-    monkeypatch.setattr(type(counted.forest.adapter), "leaf_index", _asked)
+    monkeypatch.setattr(type(counted._evidence.forest.adapter), "leaf_index", _asked)
     for report in (rfsize.size(counted, alpha=0.9), rfsize.size(counted, metric="scores", tolerance=0.1)):
         assert report.loss_at(5, metric) == expected
     otherwise = counted.with_truth((np.asarray(counted.y) + 1) % 2)
@@ -146,7 +146,7 @@ def test_thresholds_and_weights(data: Data) -> None:
         rfsize.tree_outputs(model, data.X, data.y, oob=True, threshold=0.3, sample_weight=weight), alpha=0.9
     )
     assert rfsize.size(counted, alpha=0.9).to_dict() == expected.to_dict()
-    assert counted.sample_weight.tolist() == weight.tolist()
+    assert counted._evidence.sample_weight.tolist() == weight.tolist()
 
 
 @pytest.mark.parametrize("train", [train_lightgbm, train_xgboost])
@@ -171,7 +171,7 @@ def test_rows_that_belong_together(train: Any, groups: Any, monkeypatch: pytest.
         assert same(rfsize.size(counted, **options).to_dict(), expected.to_dict())
     assert counted.n_rows == 600
     assert len(counted.votes) == 600
-    assert len(counted.distinct.votes) == (300 if counted.groups.by == "copies" else 600)
+    assert len(counted._evidence.distinct.votes) == (300 if counted._evidence.groups.by == "copies" else 600)
 
 
 def test_copies_that_decide_are_warned_of() -> None:
@@ -200,7 +200,7 @@ def test_outputs_are_no_model(lgb_booster: Any, data: Data) -> None:
 def test_few_trees_asked_about_fresh_rows_are_no_matter_of_bags(data: Data) -> None:
     outputs = rfsize.tree_outputs(train_lightgbm(data.X, data.y, 5), data.fresh)
     for found in (outputs, pickle.loads(pickle.dumps(outputs))):
-        assert not found.by_votes().oob
+        assert not found._evidence.by_votes().oob
 
 
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "scikit-learn"])
@@ -301,7 +301,7 @@ def test_counting_refuses_what_votes_refuse(lgb_booster: Any, data: Data) -> Non
 def test_memory_that_it_holds(case: Case) -> None:
     """All arrays that can be reached, each once, but for the model and the rows."""
     outputs = case[2]
-    held = arrays_in([outputs.votes.counts, outputs.scores, outputs.blocks, outputs.averages])
+    held = arrays_in([outputs.votes.counts, outputs.scores, outputs._evidence.blocks, outputs._evidence.averages])
     # The rest are labels of classes, and where parts of the forest end.
     assert sum(held.values()) - 1000 <= outputs.nbytes <= sum(held.values())
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from helpers.forests import Data
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 
 
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ForestOnRows.of(lgb_multiclass, data.X, oob=True)
-    whole = TreeOutputs.of(rows)
+    whole = Evidence.of(rows)
     monkeypatch.setattr("rfsize.voting.scores._HELD", len(data.X) * 9 // 3)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
-    part = TreeOutputs.of(rows)
+    part = Evidence.of(rows)
     assert part.votes == whole.votes
     assert part.scores is not None
     assert whole.scores is not None

@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers.forests import Data
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -49,11 +49,13 @@ def test_counts_are_those_in_memory(client: Any, booster: Any, data: Data) -> No
         found = rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client), data.y)
         assert found.votes == expected.votes, name
         for of in (found, expected):
-            assert of.averages is not None
+            assert of._evidence.averages is not None
         for array in ("mean", "asked", "total", "asked_of"):
-            assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array)), name
+            assert np.array_equal(
+                getattr(found._evidence.averages, array), getattr(expected._evidence.averages, array)
+            ), name
         for array in ("rows", "counts", "votes", "total", "squares", "asked"):
-            assert np.array_equal(getattr(found.blocks, array), getattr(expected.blocks, array))
+            assert np.array_equal(getattr(found._evidence.blocks, array), getattr(expected._evidence.blocks, array))
         assert str(rfsize.size(found, alpha=0.9)) == printed, name
 
 
@@ -78,13 +80,13 @@ def test_where_a_part_of_the_rows_is_scored(
     monkeypatch.setattr("rfsize.voting.blocks._ROWS", 170)
     adapter = adapter_for(lgb_multiclass, casts_votes=False)
     whole = ForestOnRows.of(adapter, data.X)
-    expected, cuts = TreeOutputs.of(whole, "all"), [0, 1, 7, 400, 401, len(data.X)]
+    expected, cuts = Evidence.of(whole, "all"), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None
     assert expected.averages.parts.every > 1
     parts = [
         whole.part(range(start, stop), "all").tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
     ]
-    found = TreeOutputs.of(InParts(adapter, data.X, parts=parts), "all")
+    found = Evidence.of(InParts(adapter, data.X, parts=parts), "all")
     assert found.averages is not None
     for array in ("mean", "asked", "total", "asked_of"):
         assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
@@ -129,7 +131,7 @@ def test_what_is_asked_again_is_read_here(client: Any, booster: Any, data: Data)
     counted = rfsize.tree_outputs(
         booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), data.y
     )
-    assert np.array_equal(counted.forest.tree_votes(), rfsize.tree_outputs(booster, data.X).by_tree())
+    assert np.array_equal(counted._evidence.forest.tree_votes(), rfsize.tree_outputs(booster, data.X).by_tree())
 
 
 def test_forests_that_were_trained_on_workers(client: Any, data: Data) -> None:

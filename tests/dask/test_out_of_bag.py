@@ -15,7 +15,7 @@ import reference.scores
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data, only_tree, predict, raw_trees
 from helpers.xgboost_forests import class_margins
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -145,17 +145,17 @@ def test_copies_and_all_that_is_counted(client: Any, data: Data) -> None:
     X[600:680], y[600:680] = X[:80], y[:80]
     trained = Trained(client, X, y, num_parallel_tree=60)
     counted = rfsize.tree_outputs(trained.model, trained.dtrain, trained.y, oob=True)
-    here = TreeOutputs.of(counted.forest, "all").with_truth(y)
-    assert counted.forest.groups.by == "copies"
+    here = Evidence.of(counted._evidence.forest, "all").with_truth(y)
+    assert counted._evidence.forest.groups.by == "copies"
     assert counted.votes == here.votes
-    assert len(counted.distinct.votes.counts) == len(X) - 80
+    assert len(counted._evidence.distinct.votes.counts) == len(X) - 80
     for array in ("mean", "asked", "total", "asked_of"):
-        assert np.array_equal(getattr(counted.averages, array), getattr(here.averages, array))
+        assert np.array_equal(getattr(counted._evidence.averages, array), getattr(here.averages, array))
     assert np.array_equal(counted.scores.scatter, here.scores.scatter)
     size = rfsize.size(trained.model, trained.dtrain, trained.y, oob=True, alpha=0.9)
-    assert str(size) == str(rfsize.size(here, alpha=0.9))
+    assert str(size) == str(rfsize.size(rfsize.TreeOutputs(here), alpha=0.9))
     score = rfsize.oob_score(trained.model, trained.dtrain, trained.y, metric="auc")
-    assert str(score) == str(rfsize.oob_score(here, metric="auc"))
+    assert str(score) == str(rfsize.oob_score(rfsize.TreeOutputs(here), metric="auc"))
 
 
 def test_forests_of_one_machine(client: Any, booster: Any, data: Data) -> None:

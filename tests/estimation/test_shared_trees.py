@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 import rfsize
 from helpers.outputs import outputs_of
 from rfsize import theory
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.estimation.shared_trees import LeadChanges, TreeNoise, beyond_mean, noisy_counts, weighted_sums
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
@@ -30,7 +30,7 @@ FRACTIONS = stats.beta(1.0, 4.0)
 GRID = (np.arange(100_000) + 0.5) / 100_000
 
 
-def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> TreeOutputs:
+def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> Evidence:
     """What 100 trees say: on a row each votes for class 1 with a probability that is beta distributed over the rows.
 
     A tree that is lenient is so on all rows; ``shared`` is the part of its variance that is due to that. Class 2 gets
@@ -50,12 +50,12 @@ def forest(seed: int, shared: float, n_classes: int = 2, n_rows: int = ROWS) -> 
     return outputs_of(rfsize.Votes(counts), scores, blocks=blocks)
 
 
-def interval(told: TreeOutputs, voting: str, estimator: str) -> tuple[float, float]:
+def interval(told: Evidence, voting: str, estimator: str) -> tuple[float, float]:
     report = report_of(replace(told, n_trees=TREES, source="rows given"), LabelGoal(ALPHA, voting, method=estimator))
     return report.interval
 
 
-def of_rows_alone(told: TreeOutputs) -> TreeOutputs:
+def of_rows_alone(told: Evidence) -> Evidence:
     return outputs_of(told.votes, told.scores)
 
 

@@ -6,20 +6,20 @@ import warnings
 from typing import Any
 
 import rfsize
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 
-def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts: Any) -> TreeOutputs:
+def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts: Any) -> Evidence:
     """Outputs of votes and scores, of as many trees as were asked at most unless ``n_trees`` says how many."""
     if votes is not None:
         n_rows, n_trees = len(votes), votes.n_trees
     else:
         assert scores is not None
         n_rows, n_trees = len(scores), int(scores.asked.max(initial=0))
-    of = {"n_rows": n_rows, "n_trees": n_trees, "_voted": votes, "scores": scores, **parts}
-    return TreeOutputs(**of)
+    of = {"n_rows": n_rows, "n_trees": n_trees, "voted": votes, "scores": scores, **parts}
+    return Evidence(**of)
 
 
 def votes_of(*rows: Any, **options: Any) -> Votes:

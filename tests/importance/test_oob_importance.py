@@ -37,7 +37,7 @@ def values(importances: Importances, names: list[str] | None = None) -> np.ndarr
 
 def bags_of(model: Any, X: Any) -> np.ndarray:
     """In-bag masks of trees, (n_trees, n_rows)."""
-    return rfsize.tree_outputs(model, X, oob=True, groups="rows").asked_again.seen()[:, :, 0].T
+    return rfsize.tree_outputs(model, X, oob=True, groups="rows")._evidence.asked_again.seen()[:, :, 0].T
 
 
 def wrong(predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ class TestWholeForest:
             model = train_xgboost(data.X, data.three, 31, objective="multi:softprob", num_class=3)
         outputs = rfsize.tree_outputs(model, data.X, data.three, oob=True)
         found = rfsize.oob_importance(outputs)
-        seen = outputs.asked_again.seen()
+        seen = outputs._evidence.asked_again.seen()
 
         def worse(y: np.ndarray, mean: np.ndarray) -> float:
             return float(np.mean(softmax(mean, axis=1).argmax(axis=1) != y))
@@ -293,7 +293,7 @@ class TestNoiseOfRows:
         for name, metric in (("rmse", "rmse"), ("scorer", weightless)):
             scores[name] = np.sqrt(rfsize.oob_importance(forest, X, y, metric=metric, columns=["x0"])._measured.of_rows)
         every = np.arange(300)
-        asked = ~rfsize.tree_outputs(forest, X, oob=True).asked_again.seen()[:, :, 0]
+        asked = ~rfsize.tree_outputs(forest, X, oob=True)._evidence.asked_again.seen()[:, :, 0]
 
         def mean(rows: np.ndarray) -> np.ndarray:
             return (tree_scores(forest, rows)[:, :, 0] * asked).sum(axis=1) / asked.sum(axis=1)

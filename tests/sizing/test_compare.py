@@ -158,7 +158,7 @@ class TestRefusals:
         forest = sklearn_forest(X, y)
         whole = outputs(forest, X, y, oob=True)
         with pytest.raises(ValueError, match="the number of rows is 800 of the first and 700 of the second"):
-            rfsize.compare(whole, whole.take(np.arange(ROWS) < 700))
+            rfsize.compare(whole, rfsize.TreeOutputs(whole._evidence.take(np.arange(ROWS) < 700)))
         backwards = whole.with_truth(y[::-1].copy())
         with pytest.raises(ValueError, match=r"y differs on \d+ of 800: row \d+ has"):
             rfsize.compare(whole, backwards)

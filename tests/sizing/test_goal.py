@@ -9,14 +9,14 @@ import pytest
 
 import rfsize
 from helpers.outputs import outputs_of
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.report import report_of
 from rfsize.voting.scores import Scores
 
 
-def outputs(n_trees: int = 40, share: float = 0.45) -> TreeOutputs:
+def outputs(n_trees: int = 40, share: float = 0.45) -> Evidence:
     rng = np.random.default_rng(0)
     score = rng.normal(rng.normal(size=(300, 1, 1)), 1.0, size=(300, n_trees, 1))
     counts = rng.binomial(n_trees, share, size=300)

@@ -367,7 +367,7 @@ def test_a_scorer_is_given_the_labels_of_the_model(data: Data) -> None:
     model = RandomForestClassifier(80, max_depth=4, random_state=0).fit(data.X, names)
     by_name = rfsize.size(model, data.X, names, oob=True, metric="balanced_accuracy", tolerance=0.05)
     counted = rfsize.tree_outputs(model, data.X, names, oob=True)
-    known = counted.averages.asked[:, 0] > 0
+    known = counted._evidence.averages.asked[:, 0] > 0
     label = counted.predict(fill="no")
     assert by_name._answer.now == pytest.approx(balanced_accuracy_score(names[known], label[known]), abs=0.02)
 

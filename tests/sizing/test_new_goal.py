@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 import rfsize
 from helpers.forests import Data
 from rfsize import theory
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.reporting.account import Grid
 from rfsize.sizing.goals import named
 from rfsize.sizing.goals.base import Answer, GoalWithin
@@ -27,7 +27,7 @@ class BiggestError(GoalWithin):
     names = ("biggest_error",)
 
     @classmethod
-    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         return cls.names
 
     @property
@@ -38,12 +38,12 @@ class BiggestError(GoalWithin):
     def axis(self) -> str:
         return "biggest standard error"
 
-    def answer(self, outputs: TreeOutputs) -> BiggestErrorAnswer:
+    def answer(self, outputs: Evidence) -> BiggestErrorAnswer:
         return BiggestErrorAnswer(self, outputs)
 
 
 class BiggestErrorAnswer(Answer):
-    def __init__(self, goal: BiggestError, outputs: TreeOutputs) -> None:
+    def __init__(self, goal: BiggestError, outputs: Evidence) -> None:
         assert outputs.scores is not None
         self.goal, self.lacks_votes = goal, False
         self.variance = float(outputs.scores.covariance(0, 0).max())

@@ -24,8 +24,8 @@ from helpers.fraction_searches import (
     search,
     standard_error,
 )
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
 ONE_TREE_FOR_ALL_CLASSES = tuple(map(int, xgb.__version__.split(".")[:2])) >= (3, 2)
@@ -108,7 +108,7 @@ def test_averaged_scores_are_judged(framework: str, data: Data) -> None:
     X, y = data.X[:ROWS], data.y[:ROWS]
     for row in found.curve:
         model = plain_forest(framework, data, row["fraction"])
-        told = TreeOutputs.of(ForestOnRows.of(model, X, oob=True))
+        told = Evidence.of(ForestOnRows.of(model, X, oob=True))
         wrong = (told.scores.mean[:, 0] > told.cut) != y
         assert row["error"] == pytest.approx(wrong[told.scores.asked > 0].mean(), abs=2.0 / ROWS)
     by_default = search(framework, data, [0.3, 0.5])

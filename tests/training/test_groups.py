@@ -246,7 +246,7 @@ def test_folds_hold_out_whole_groups(framework: Any) -> None:
         return rfsize.tree_outputs(params, make(X, y), cv=cv, **options)
 
     found = outputs()
-    assert (found.groups.by, rfsize.size(found, alpha=0.8).n_rows) == ("copies", 300)
+    assert (found._evidence.groups.by, rfsize.size(found, alpha=0.8).n_rows) == ("copies", 300)
     assert found.votes == outputs(groups="copies").votes
     alone = outputs(groups="rows")
     assert alone.votes != found.votes
@@ -275,7 +275,7 @@ def test_folds_of_an_estimator_hold_out_whole_groups(kind: str) -> None:
     found = rfsize.tree_outputs(forest, X, y, cv=3)
     copies = np.unique(X, axis=0, return_inverse=True)[1].ravel()
     given = rfsize.tree_outputs(forest, X, y, cv=3, groups=copies)
-    assert (found.groups.by, given.groups.by) == ("copies", "given")
+    assert (found._evidence.groups.by, given._evidence.groups.by) == ("copies", "given")
     assert np.bincount(copies).tolist() == [2] * 300
     alone = rfsize.tree_outputs(forest, X, y, cv=3, groups="rows")
     assert np.mean(alone.votes.winner() == y) > np.mean(found.votes.winner() == y) + 0.02

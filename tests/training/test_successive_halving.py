@@ -10,7 +10,7 @@ import pytest
 from helpers.forests import Data
 from helpers.fraction_searches import ROWS, given, losses, search, standard_error
 from rfsize.adapters.registry import integration_for
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.scoring import Comparison
 from rfsize.training.successive_halving import cost, elimination_plan, preference, survivors
@@ -68,7 +68,7 @@ def test_elimination_does_what_it_says(framework: str, data: Data) -> None:
         for fraction in live:
             forests[fraction].add(n_trees - forests[fraction].n_trees)
             trees[fraction] = n_trees
-        wrong = losses([TreeOutputs.in_training(forests[fraction]).votes for fraction in live], data.y[:ROWS])
+        wrong = losses([Evidence.in_training(forests[fraction]).votes for fraction in live], data.y[:ROWS])
         order = np.argsort(wrong.mean(axis=1), kind="stable")
         best = live[order[0]]
         apart = wrong - wrong[order[0]]

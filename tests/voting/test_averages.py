@@ -110,7 +110,7 @@ def test_what_is_counted_fills_them(data: Data, monkeypatch: pytest.MonkeyPatch)
     model = RandomForestClassifier(60, max_depth=5, oob_score=True, random_state=0).fit(data.X, data.three)
     monkeypatch.setattr("rfsize.voting.averages._SUMS", 1500 * 3 * 7)
     counted = rfsize.tree_outputs(model, data.X, oob=True)
-    averages = counted.averages
+    averages = counted._evidence.averages
     assert averages is not None
     assert averages.parts.every == 3
     np.testing.assert_allclose(averages.mean, model.oob_decision_function_, atol=1e-12)

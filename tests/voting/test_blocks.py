@@ -19,8 +19,8 @@ from helpers.lightgbm_forests import each_tree
 from helpers.xgboost_forests import class_margins
 from reference.blocks import assert_blocks
 from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost.trainer import XgboostTrainer
 from rfsize.voting.blocks import N_BLOCKS, N_FIRST, TreeBlocks, dealt, rows_in_blocks
@@ -77,7 +77,7 @@ def case(request: pytest.FixtureRequest, data: Data) -> Case:
 
 
 def blocks_of(model: Any, X: Any, **options: Any) -> TreeBlocks:
-    blocks = TreeOutputs.of(ForestOnRows.of(model, X, **options)).blocks
+    blocks = Evidence.of(ForestOnRows.of(model, X, **options)).blocks
     assert blocks is not None
     return blocks
 
@@ -94,7 +94,7 @@ def test_blocks_of_a_finished_forest(oob: bool, case: Case, monkeypatch: pytest.
     assert np.array_equal(found.rows, np.arange(len(X)))
     assert np.array_equal(found.counts, rfsize.tree_outputs(model, X, oob=oob).votes.counts)
     assert (found.n_trees, found.n_filled) == (len(label), N_BLOCKS)
-    outputs = TreeOutputs.of(ForestOnRows.of(model, X, oob=oob))
+    outputs = Evidence.of(ForestOnRows.of(model, X, oob=oob))
     assert np.array_equal(found.scores.asked, outputs.scores.asked)
     np.testing.assert_allclose(found.scores.mean, outputs.scores.mean, rtol=1e-9, atol=1e-12)
 
@@ -144,7 +144,7 @@ def test_trees_that_are_added_go_on_in_turn(first: int, framework: str, data: Da
         forest = XgboostTrainer(XGBOOST, xgb.DMatrix(X, y)).start()
     forest.add(first)
     forest.add(41 - first)
-    found, expected = TreeOutputs.in_training(forest).blocks, blocks_of(forest.booster(), X, oob=True)
+    found, expected = Evidence.in_training(forest).blocks, blocks_of(forest.booster(), X, oob=True)
     assert found is not None
     assert_same(found, expected)
 
@@ -160,7 +160,7 @@ def test_a_resumed_forest_deals_on(case: Case, data: Data) -> None:
     else:
         forest = integration_for(model).trainer_of(adapter_for(model), X, y, None).resume(model)
     forest.add(9)
-    found = TreeOutputs.in_training(forest).blocks
+    found = Evidence.in_training(forest).blocks
     assert found is not None
     assert found.n_trees == len(label) + 9
     assert_same(found, blocks_of(forest.booster(), X, oob=True))

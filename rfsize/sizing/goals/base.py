@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from rfsize import theory
 from rfsize.certifying.certificate import AVERAGES, Certificate
+from rfsize.counting.evidence import VOTINGS, Evidence
 from rfsize.counting.representative import FEWEST_VOTES
-from rfsize.counting.tree_outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Grid, Picture
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.scorers import name_of
@@ -102,7 +102,7 @@ class Goal(ABC):
         """
 
     @classmethod
-    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         """Names of the goals of this kind whose losses a report about something else lists."""
         return ()
 
@@ -170,7 +170,7 @@ class Goal(ABC):
         return self
 
     @abstractmethod
-    def answer(self, outputs: TreeOutputs) -> Answer:
+    def answer(self, outputs: Evidence) -> Answer:
         """What the outputs on the rows that sizes go by say of it."""
 
 

@@ -22,8 +22,8 @@ from rfsize.certifying.first_trees import FirstTrees
 from rfsize.certifying.promise import Promise, check_scores, checked_confidence
 from rfsize.certifying.sizes_tried import SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_rows import trained_on
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotCertifiedWarning, TrainingRowsWarning
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
@@ -145,7 +145,7 @@ class CertifiedGoal(GoalOnRows):
         tolerance = tolerance_of_numbers(y) if self.tolerance is None else self.tolerance
         return replace(self, metric="scores", tolerance=tolerance)
 
-    def answer(self, outputs: TreeOutputs) -> CertifiedAnswer:
+    def answer(self, outputs: Evidence) -> CertifiedAnswer:
         """What the rows certify.
 
         Raises
@@ -164,7 +164,7 @@ class CertifiedGoal(GoalOnRows):
         promise.check_rows(first.rows, classes or [""])
         return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), adapter.predict_obeys)
 
-    def _limit(self, outputs: TreeOutputs, voting: str) -> Answer | None:
+    def _limit(self, outputs: Evidence, voting: str) -> Answer | None:
         """What the same rows say of an unlimited forest; None where they cannot tell."""
         goal: Goal = (
             LabelGoal(alpha=self.alpha, average=self.average, voting=voting)
@@ -185,7 +185,7 @@ def _taken(given: dict[str, Any]) -> dict[str, Any]:
     return {"method": given.pop("method", None)}
 
 
-def _rows_to_certify_on(outputs: TreeOutputs) -> Any:
+def _rows_to_certify_on(outputs: Evidence) -> Any:
     """The forest on the rows; ``ValueError`` where nothing that they show holds on others, or no model is known."""
     refuse_to_certify(outputs.source)
     if any(one.category is TrainingRowsWarning for one in outputs.noted):

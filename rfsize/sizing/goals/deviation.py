@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -30,7 +30,7 @@ class DeviationGoal(GoalWithin):
     names = ("probabilities", "scores")
 
     @classmethod
-    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         if outputs.scores is None or not outputs.scores.are_finite():
             return ()
         return ("probabilities",) if len(outputs.classes) else ("scores",)
@@ -56,7 +56,7 @@ class DeviationGoal(GoalWithin):
             )
         return self
 
-    def answer(self, outputs: TreeOutputs) -> DeviationAnswer:
+    def answer(self, outputs: Evidence) -> DeviationAnswer:
         """How far predictions are off, from the scatter of the trees' scores on each row.
 
         Raises
@@ -81,7 +81,7 @@ class DeviationGoal(GoalWithin):
         return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, lacks_votes)
 
 
-def scores_of(outputs: TreeOutputs, metric: Any) -> tuple[Scores, Link]:
+def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(

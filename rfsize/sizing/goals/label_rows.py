@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
 from rfsize.utils.typing import Int64s
@@ -105,7 +105,7 @@ LabelRows = VotedRows | ScoredRows
 """Rows that a forest is sized by, and what its trees say of them."""
 
 
-def label_rows(outputs: TreeOutputs, voting: str, method: str) -> LabelRows:
+def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
     """The rows by a rule of voting, with the method by which agreement is estimated from them.
 
     Raises

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import fewest_votes, too_many_without_votes
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
@@ -81,7 +81,7 @@ class LabelGoal(GoalOnRows):
         return cls(**given)
 
     @classmethod
-    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         return cls.names if len(outputs.classes) else ()
 
     @property
@@ -114,7 +114,7 @@ class LabelGoal(GoalOnRows):
             )
         return self
 
-    def answer(self, outputs: TreeOutputs) -> LabelAnswer:
+    def answer(self, outputs: Evidence) -> LabelAnswer:
         """The agreement of labels by the votes or averaged scores.
 
         Raises
@@ -161,7 +161,7 @@ class LabelAnswer(Answer):
     strata : ndarray of int64, shape (n_rows,), or None
         Strata of the rows, which blocks know too; None where rows stand alone.
     blocks : TreeBlocks or None
-    outputs : TreeOutputs
+    outputs : Evidence
         What names the classes, and says by which rule the model itself predicts.
     """
 
@@ -173,7 +173,7 @@ class LabelAnswer(Answer):
         rows: LabelRows,
         strata: Int64s | None,
         blocks: TreeBlocks | None,
-        outputs: TreeOutputs,
+        outputs: Evidence,
     ) -> None:
         self.goal, self._rows, self._strata, self._blocks, self._outputs = goal, rows, strata, blocks, outputs
         used = rows.asked[rows.asked >= rows.at_least]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_blocks
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
@@ -58,7 +58,7 @@ class MetricGoal(GoalWithin):
         return super().named(metric, **given)
 
     @classmethod
-    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
+    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         """None where the truth or the trees' scores are not known.
 
         The Brier score takes the place of a logarithmic loss that may be infinite because leaves hold rows of some
@@ -89,7 +89,7 @@ class MetricGoal(GoalWithin):
     def fewest_votes(self) -> int:
         return _FEWEST_VOTES
 
-    def answer(self, outputs: TreeOutputs) -> MetricAnswer:
+    def answer(self, outputs: Evidence) -> MetricAnswer:
         """What the metric loses, by what smaller forests of the trees at hand lose.
 
         Raises
@@ -118,7 +118,7 @@ class MetricGoal(GoalWithin):
         return MetricAnswer(self, judge, found, cautions, lacks_votes)
 
 
-def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
+def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
     """How many of the rows, or of their groups, are outside the largest class, where they are few."""
     if not len(outputs.classes) or not len(rows):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.sizing.goals.base import Goal, GoalWithin
 from rfsize.sizing.goals.certified import CertifiedGoal
 from rfsize.sizing.goals.deviation import DeviationGoal
@@ -53,7 +53,7 @@ def any_goal(metric: MetricLike) -> Goal:
     return kind.named(metric, **({"tolerance": 1.0} if issubclass(kind, GoalWithin) else {}))
 
 
-def listed_beside(outputs: TreeOutputs) -> tuple[str, ...]:
+def listed_beside(outputs: Evidence) -> tuple[str, ...]:
     """Names of the goals whose losses a report lists beside its own."""
     return tuple(name for kind in GOALS for name in kind.beside(outputs))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.goals.deviation import DeviationGoal
 from rfsize.sizing.goals.labels import LabelGoal
@@ -59,7 +59,7 @@ class UsualGoal(Goal):
             return DeviationGoal("scores", self.tolerance, confidence=self.confidence)
         return DeviationGoal("scores", tolerance_of_numbers(y), confidence=self.confidence)
 
-    def answer(self, outputs: TreeOutputs) -> Answer:
+    def answer(self, outputs: Evidence) -> Answer:
         return self.checked(len(outputs.classes), outputs.y).answer(outputs)
 
 

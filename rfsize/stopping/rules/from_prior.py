@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
@@ -120,11 +121,11 @@ def terms_of_prior(
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
     """The votes that a prior is, where they stand for those of fresh rows."""
-    outputs = TreeOutputs.of_votes(prior) if isinstance(prior, Votes) else prior.distinct
-    lack = outputs.by_votes().of_some_rows("where voting may stop") if outputs.votes.is_out_of_bag else None
+    evidence = Evidence.of_votes(prior) if isinstance(prior, Votes) else prior._evidence.distinct
+    lack = evidence.by_votes().of_some_rows("where voting may stop") if evidence.votes.is_out_of_bag else None
     if lack is not None:
         raise lack.error()
-    return outputs.votes
+    return evidence.votes
 
 
 def stored_prior(fields: Fields, size: int) -> Floats | None:

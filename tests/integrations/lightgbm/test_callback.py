@@ -17,8 +17,8 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from helpers.outputs import outputs_of
 from helpers.reports import of_same_votes, same
+from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goals.labels import LabelGoal
@@ -167,7 +167,7 @@ def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch
     train(data, some, y=data.three, params=params)
     assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
     assert some.report_.available == callback.report_.available
-    known = TreeOutputs.of(ForestOnRows.of(whole, data.X, oob=True))
+    known = Evidence.of(ForestOnRows.of(whole, data.X, oob=True))
     thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
     again = report_of(replace(thinned, source="oob"), LabelGoal(0.9, "soft"))
     assert some.report_.n_trees == again.n_trees
@@ -387,7 +387,7 @@ def test_cross_validation(validation: str | None, classes: int, data: Data) -> N
         booster.best_iteration = -1
         counts[held_out] = rfsize.tree_outputs(booster, data.X[held_out]).votes.counts
     held_out = [
-        TreeOutputs.of(ForestOnRows.of(one, data.X[rows]))
+        Evidence.of(ForestOnRows.of(one, data.X[rows]))
         for one, (_, rows) in zip(cvbooster.boosters, folds, strict=True)
     ]
     scores = Scores.stacked([one.scores for one in held_out])

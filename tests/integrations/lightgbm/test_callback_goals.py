@@ -15,6 +15,7 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from helpers.regressors import lightgbm, numbers
 from helpers.reports import of_same_votes, same
+from rfsize.counting.evidence import Evidence
 from rfsize.sizing.report import report_of
 
 ROWS = 500
@@ -109,7 +110,7 @@ def test_trees_are_estimated_from_once(
 ) -> None:
     looks: list[int] = []
 
-    def counted(outputs: rfsize.TreeOutputs, goal: Any) -> rfsize.Report:
+    def counted(outputs: Evidence, goal: Any) -> rfsize.Report:
         looks.append(outputs.n_trees)
         return report_of(outputs, goal)
 

@@ -16,7 +16,7 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.integrations.lightgbm import integration
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 
@@ -46,7 +46,7 @@ def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:
         assert np.array_equal(forest.booster().predict(data.fresh), expected.predict(data.fresh))
         assert forest.n_trees == forest.booster().current_iteration() == 6
     assert params == given
-    assert TreeOutputs.in_training(forest).votes.n_trees == 6
+    assert Evidence.in_training(forest).votes.n_trees == 6
 
 
 def test_another_seed_changes_bags_and_features_whatever_seeds_are_named(data: Data) -> None:

@@ -31,7 +31,7 @@ from helpers.xgboost_forests import (
     plain_blocks,
 )
 from reference.scores import assert_scores
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.evidence import Evidence
 from rfsize.integrations.xgboost import integration
 from rfsize.integrations.xgboost.trainer import XgboostTrainer
 
@@ -77,7 +77,7 @@ def test_trees_of_each_class_that_left_a_row_out_vote_together(data: Data) -> No
         mean = scores.mean(axis=0) if len(scores) else np.zeros(3)
         assert forest.out_of_bag.scores.mean[row] == pytest.approx(mean, abs=1e-4)
     whole = rfsize.tree_outputs(forest.booster(), data.X, oob=True).votes
-    assert (whole.asked >= TreeOutputs.in_training(forest).votes.asked).all()
+    assert (whole.asked >= Evidence.in_training(forest).votes.asked).all()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("softmax", "multiclass")])
@@ -96,7 +96,7 @@ def test_out_of_bag_votes_and_scores_are_those_of_the_trees_that_did_not_see_the
     assert_scores(told.scores, np.concatenate(scores), np.concatenate(outside), rtol=1e-4, atol=1e-4)
     assert forest.n_trees == 8
     if training.casts_votes:
-        assert TreeOutputs.in_training(forest).votes == rfsize.tree_outputs(forest.booster(), data.X, oob=True).votes
+        assert Evidence.in_training(forest).votes == rfsize.tree_outputs(forest.booster(), data.X, oob=True).votes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,7 +209,7 @@ def test_weights_are_part_of_the_proof(data: Data) -> None:
     forest.add(5)
     forest.add(5)
     votes = rfsize.tree_outputs(forest.booster(), data.X, data.y, oob=True, sample_weight=weight).votes
-    assert TreeOutputs.in_training(forest).votes == votes
+    assert Evidence.in_training(forest).votes == votes
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
