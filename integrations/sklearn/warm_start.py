@@ -169,14 +169,11 @@ class SklearnInTraining(ForestInTraining):
             return
         X, _, sample_weight = self._rows
         bags = newest.bags(len(self.out_of_bag.scores.asked), None, sample_weight, None, None)
-        found = out_of_bag(
-            newest,
-            bags,
-            lambda start, stop: newest.leaf_index(take(X, start, stop)),
-            self._threshold,
-            self.groups,
-        )
-        self.out_of_bag = self.out_of_bag.plus(found)
+
+        def leaves(start: int, stop: int) -> NDArray[Any]:
+            return newest.leaf_index(take(X, start, stop))
+
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(newest, bags, leaves, self._threshold, self.groups))
 
     @property
     def _ensemble(self) -> SklearnEnsemble:

@@ -103,6 +103,7 @@ class Nodes(NamedTuple):
         weight = leaf_values(learner).astype(np.float64)
         kept = np.concatenate([np.asarray(tree["base_weights"], dtype=np.float64) for tree in trees])
         weight[inner] = kept.reshape(weight.shape)[inner]
+        # Trees that score all classes have none before XGBoost 3.2.
         hessian = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
         return cls(
             weight,

@@ -47,8 +47,8 @@ from rfsize.integrations.xgboost.first_round import (
     refuse_other_starts,
     start_of,
 )
-from rfsize.integrations.xgboost.independent import check_forest, in_one_round
-from rfsize.integrations.xgboost.learning_rate import are_alike, learning_rate, shrinking, was_sampled
+from rfsize.integrations.xgboost.independent import are_alike, check_forest, in_one_round, was_sampled
+from rfsize.integrations.xgboost.learning_rate import learning_rate, shrinking
 from rfsize.integrations.xgboost.model_json import (
     ADAPTIVE,
     CONSTANT_HESSIAN,
@@ -124,9 +124,10 @@ class XgboostForest(Adapter):
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
-        self.leaves = _leaf_table(learner, self.tree_of, self._margins)
+        nodes = Nodes.of(learner)
+        self.leaves = _leaf_table(learner, nodes, self.tree_of, self._margins)
         self.is_shrunk = self.booster.attr(SHRUNK) is not None
-        self._start, nodes = start_of(learner, self._margins), Nodes.of(learner)
+        self._start = start_of(learner, self._margins)
         # Leaves that were refitted, by rfsize or as quantiles, tell no gradients.
         has_gradients = not self.is_shrunk and self._objective not in ADAPTIVE
         self._gradient = gradients(nodes) if has_gradients else None
@@ -447,7 +448,7 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
-def _leaf_table(learner: dict[str, Any], tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
+def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])
@@ -459,15 +460,13 @@ def _leaf_table(learner: dict[str, Any], tree_of: Int64s, margins: NDArray[np.fl
         of_tree[tree_of] = margins
         base = np.repeat(of_tree, sizes)
     margin = base + value * np.float32(len(tree_of))
-    is_leaf = np.concatenate([tree["left_children"] for tree in trees]) == -1
+    is_leaf = nodes.left == -1
     if not np.isfinite(margin[is_leaf]).all():
         refuse("a tree has a leaf whose score cannot be averaged")
-    # Trees that score all classes have no hessians before XGBoost 3.2.
-    mass = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
     return Leaves(
         offset=offset[tree_of],
         score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
         raw=margin,
-        mass=np.concatenate(mass).astype(np.float64),
+        mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),
     )

@@ -10,6 +10,8 @@ from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.model_json import LINKS, VOTING, check, check_head, check_trees
 
+_SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+
 
 def boosted(found: str, model: Any) -> NotAForestError:
     """What to say of a model whose trees are, or would be, those of several rounds."""
@@ -80,3 +82,15 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
             f"the forest's objective is '{objective}', whose trees cast no votes: size it by what it predicts, with "
             f"metric='scores' and a tolerance. Forests that vote are those of {', '.join(sorted(VOTING))}"
         )
+
+
+def was_sampled(settings: dict[str, Any]) -> bool:
+    """Whether a booster's settings say that rows or columns were sampled; not where a file has lost them."""
+    return any(float(settings.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
+
+
+def are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    pairs = zip(trees, others, strict=True)
+    are_split = any(len(tree["left_children"]) > 1 for tree in trees)
+    return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)

@@ -13,22 +13,10 @@ from scipy.special import expit
 
 from rfsize.adapters.base import Shrinking
 from rfsize.integrations.xgboost.first_round import Gradients
+from rfsize.integrations.xgboost.independent import was_sampled
 from rfsize.integrations.xgboost.model_json import VOTING
 
 _AS_ONE = 0.005
-_SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
-
-
-def was_sampled(settings: dict[str, Any]) -> bool:
-    """Whether a booster's settings say that rows or columns were sampled; not where a file has lost them."""
-    return any(float(settings.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
-
-
-def are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
-    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
-    pairs = zip(trees, others, strict=True)
-    are_split = any(len(tree["left_children"]) > 1 for tree in trees)
-    return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)
 
 
 def learning_rate(found: Gradients | None, n_trees: int, settings: dict[str, Any]) -> float | None:

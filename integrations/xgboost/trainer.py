@@ -187,14 +187,11 @@ class XgboostInTraining(ForestInTraining):
         bags = forest.bags(trainer.dtrain.num_row(), trainer.label, trainer.weight, seed, subsample)
         # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
-        found = out_of_bag(
-            forest,
-            bags,
-            lambda start, stop: forest.arranged(predicted[start:stop]),
-            self._threshold,
-            self.groups,
-        )
-        self.out_of_bag = self.out_of_bag.plus(found)
+
+        def leaves(start: int, stop: int) -> NDArray[Any]:
+            return forest.arranged(predicted[start:stop])
+
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, leaves, self._threshold, self.groups))
         self.n_trees += forest.n_trees
         self._parts.append((booster, forest.tree_of))
         self._drawn.append(bags.drawn)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
-from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
+from rfsize.reporting.words import plain_account
 from rfsize.utils.plotting import faint, finish, new_axes
 from rfsize.utils.validation import whole
 from rfsize.utils.words import in_percent

@@ -11,8 +11,8 @@ from scipy.special import bdtr, chdtrc
 
 from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
-from rfsize.reporting.plain import plain_account
 from rfsize.reporting.result import Result
+from rfsize.reporting.words import plain_account
 from rfsize.utils.plotting import ink, legend_below, new_axes
 from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many

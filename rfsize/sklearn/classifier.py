@@ -343,11 +343,6 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """Out-of-bag probabilities of the training rows."""
         return self._known_out_of_bag("oob_decision_function_").predicted
 
-    @property
-    def oob_score_(self) -> float:
-        """Accuracy of the out-of-bag labels."""
-        return self._known_oob_score()
-
     def _checked_goal(self) -> Goal:
         """What is to be sized, once all parameters are checked."""
         choice("voting", self.voting, VOTINGS)

@@ -190,8 +190,3 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     def oob_prediction_(self) -> NDArray[np.float64]:
         """Out-of-bag predictions of the training rows."""
         return self._known_out_of_bag("oob_prediction_").predicted[:, 0]
-
-    @property
-    def oob_score_(self) -> float:
-        """R² of the out-of-bag predictions."""
-        return self._known_oob_score()

@@ -215,7 +215,9 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"there is no {name}: {self._out_of_bag}")
         return self._out_of_bag
 
-    def _known_oob_score(self) -> float:
+    @property
+    def oob_score_(self) -> float:
+        """Accuracy of the out-of-bag labels; of a regressor R² of the out-of-bag predictions."""
         score = self._known_out_of_bag("oob_score_").score
         if isinstance(score, str):
             raise AttributeError(f"there is no oob_score_: {score}")

@@ -101,16 +101,8 @@ class FractionSearch(Result):
         """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        return {
-            "best": self.best,
-            "own": self.own,
-            "rule": self.rule,
-            "search": self.search,
-            "metric": self.metric,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "curve": rows,
-        }
+        told = ("best", "own", "rule", "search", "metric", "n_rows", "n_dropped")
+        return {**{name: getattr(self, name) for name in told}, "curve": rows}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the out-of-bag curve with its standard errors, and the chosen fraction.

@@ -64,7 +64,6 @@ class Judge(ABC):
         self._trainer = trainer
         self._voting = voting
 
-    @abstractmethod
     def compare(self, candidates: Sequence[Tallied]) -> Comparison:
         """Judge all candidates on the rows that none of them lacks votes for.
 
@@ -73,6 +72,18 @@ class Judge(ABC):
         ValueError
             If there are fewer than two such rows, or a value is undefined.
         """
+        rows = self._common_rows(candidates)
+        value = self._values(candidates, rows)
+        best = int((value if self.name == "error" else -value).argmin())
+        value_se, over_rows = self._standard_errors(candidates, rows, best)
+        behind_se = self._behind_se(over_rows, best, candidates)
+        return Comparison(value, value_se, np.abs(value - value[best]), behind_se, rows.size)
+
+    @abstractmethod
+    def _standard_errors(
+        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Over the choice of the rows: of the value of each candidate, and of its difference from the best."""
 
     @abstractmethod
     def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -145,28 +156,21 @@ class MeanLoss(Judge):
 
     name = "error"
 
-    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
-        rows = self._common_rows(candidates)
-        label, weight = self._trainer.label[rows], self._weight(rows)
+    def _standard_errors(
+        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        loss, weight = self._losses(candidates, rows), self._weight(rows)
         weight = np.ones(rows.size) if weight is None else weight
-        loss = np.stack([self._loss(candidate, rows, label) for candidate in candidates])
-        value = np.average(loss, axis=1, weights=weight)
-        best = int(value.argmin())
-        over_rows = _standard_error(loss - loss[best], weight)
-        return Comparison(
-            value=value,
-            value_se=_standard_error(loss, weight),
-            behind=value - value[best],
-            behind_se=self._behind_se(over_rows, best, candidates),
-            n_rows=rows.size,
-        )
+        return _standard_error(loss, weight), _standard_error(loss - loss[best], weight)
 
     def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        label = self._trainer.label[rows]
-        losses = [self._loss(candidate, rows, label) for candidate in candidates]
-        return np.average(losses, axis=1, weights=self._weight(rows))
+        return np.average(self._losses(candidates, rows), axis=1, weights=self._weight(rows))
 
-    def _loss(self, candidate: Tallied, rows: NDArray[np.int64], label: NDArray[Any]) -> NDArray[np.float64]:
+    def _losses(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.stack([self._loss(candidate, rows) for candidate in candidates])
+
+    def _loss(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        label = self._trainer.label[rows]
         if len(self._trainer.classes):
             return (self._labels(candidate, rows) != label).astype(np.float64)
         squared: NDArray[np.float64] = (self._predicted(candidate, rows)[:, 0] - label) ** 2
@@ -200,21 +204,14 @@ class Scorer(Judge):
         right = np.eye(n_classes)[trainer.label.astype(np.int64)] if n_classes else trainer.label.astype(np.float64)
         self._score(self._estimator(right, right.argmax(axis=1) if n_classes else right), rows, rows)
 
-    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
-        rows = self._common_rows(candidates)
+    def _standard_errors(
+        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         estimators = [self._stored(candidate, rows) for candidate in candidates]
-        value = self._values(candidates, rows)
-        best = int(value.argmax())
         drawn = np.array(
             [[self._score(estimator, rows, draw) for estimator in estimators] for draw in self._draws(rows)]
         )
-        return Comparison(
-            value=value,
-            value_se=drawn.std(axis=0, ddof=1),
-            behind=value[best] - value,
-            behind_se=self._behind_se((drawn[:, [best]] - drawn).std(axis=0, ddof=1), best, candidates),
-            n_rows=rows.size,
-        )
+        return drawn.std(axis=0, ddof=1), (drawn[:, [best]] - drawn).std(axis=0, ddof=1)
 
     def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         every = np.arange(rows.size)
