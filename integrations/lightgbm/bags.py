@@ -12,9 +12,8 @@ from typing import Any, cast
 import numpy as np
 
 from rfsize import _core
-from rfsize.adapters.bags import LaidOutBags
+from rfsize.adapters.bags import LaidOutBags, Layout
 from rfsize.adapters.base import dependence
-from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
-from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import checked_threshold
-from rfsize.adapters.layout import Layout
 from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.adapters.leaf_labels import LeafLabels, known_truth
-from rfsize.adapters.leaves import Leaves
+from rfsize.adapters.leaves import LeafLabels, Leaves, known_truth
 from rfsize.integrations.sklearn.ensemble import SklearnBags
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights

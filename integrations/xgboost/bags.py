@@ -13,8 +13,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.bags import LaidOutBags
-from rfsize.adapters.layout import Layout
+from rfsize.adapters.bags import LaidOutBags, Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.model_json import VERSION

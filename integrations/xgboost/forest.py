@@ -14,7 +14,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapters.bags import Bags
+from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import (
     damage_refused,
@@ -22,9 +22,7 @@ from rfsize.adapters.damage import (
     refuse,
 )
 from rfsize.adapters.identical import refuse_identical
-from rfsize.adapters.layout import Layout
-from rfsize.adapters.leaf_labels import LeafLabels, kept_as_single, known_truth
-from rfsize.adapters.leaves import Leaves
+from rfsize.adapters.leaves import LeafLabels, Leaves, kept_as_single, known_truth
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import (

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, LaidOutBags, WholeBags
+from rfsize.adapters.bags import Bags, LaidOutBags, Layout, WholeBags
 from rfsize.adapters.columns import rows_for
-from rfsize.adapters.layout import Layout
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaf_labels import LeafLabels
+from rfsize.adapters.leaves import LeafLabels
 from rfsize.exceptions import InbagError
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, LaidOutBags
+from rfsize.adapters.bags import Bags, LaidOutBags, Layout
 from rfsize.adapters.base import Adapter
-from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved

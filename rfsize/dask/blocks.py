@@ -11,8 +11,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
-from rfsize.adapters.layout import Layout
 from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
 from rfsize.utils.pieces import PiecesElsewhere

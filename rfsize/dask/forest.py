@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
-from rfsize.adapters.layout import Layout
 from rfsize.counting.copies import resolved
 from rfsize.counting.elsewhere import RowsElsewhere
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
