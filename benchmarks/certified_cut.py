@@ -26,9 +26,9 @@ from certified import FRAMEWORKS, forest, made, thirds
 from scipy.stats import binom
 
 import rfsize
-from rfsize.certifying.bound import most_disagreements
-from rfsize.certifying.first_trees import FirstTrees
+from rfsize.certifying.certificate import most_disagreements
 from rfsize.certifying.promise import Promise
+from rfsize.certifying.smaller_forests import FirstTrees
 from rfsize.certifying.trees_on_rows import TreesOnRows
 
 CONFIDENCE = 0.95

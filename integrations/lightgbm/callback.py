@@ -22,9 +22,8 @@ from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report, report_of
+from rfsize.sizing.report import Report, noting_copies, report_by, report_of
 from rfsize.sizing.sentences import headline
-from rfsize.sizing.sized import noting_copies, report_by
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution, give, warn

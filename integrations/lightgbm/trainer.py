@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
-from rfsize.counting.out_of_bag import out_of_bag
+from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of

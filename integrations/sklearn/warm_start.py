@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer
-from rfsize.counting.out_of_bag import out_of_bag
+from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
 from rfsize.utils.matrix import n_rows, take

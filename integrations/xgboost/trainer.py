@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
-from rfsize.counting.out_of_bag import out_of_bag
+from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
 from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest, booster_of

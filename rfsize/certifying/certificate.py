@@ -1,20 +1,58 @@
-"""What was seen on rows, by class, and what that certifies."""
+"""What was seen on rows, by class, and what that certifies, by the bounds of Clopper and Pearson."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.certifying.bound import bounds, tested
+from rfsize.utils.typing import Floats
 from rfsize.utils.words import in_percent
 
 AVERAGES = ("micro", "macro")
 COUNTS = ("rows", "disagreements", "trees")
+
+_FAR = 10.0  # standard deviations
+
+
+def tested(differing: NDArray[Any], rows: NDArray[Any], average: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Disagreements and rows of all that is bounded by itself."""
+    if average == "micro":
+        return differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
+    return differing[rows > 0], rows[rows > 0]
+
+
+def bounds(differing: NDArray[Any], rows: NDArray[Any], confidence: float) -> Floats:
+    """Clopper–Pearson upper bounds of the shares that differ, each at this confidence."""
+    from scipy.stats import beta
+
+    with np.errstate(invalid="ignore"):
+        found = beta.ppf(confidence, np.asarray(differing) + 1, np.asarray(rows) - differing)
+    return np.where(np.asarray(differing) >= rows, 1.0, found)
+
+
+@lru_cache(maxsize=256)
+def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
+    """The most disagreements among so many rows whose bound is 1 − α at most; −1 where not even none has it."""
+    from scipy.stats import beta
+
+    # At a confidence below a half bounds are below what was seen, but never by so much.
+    expected = rows * (1.0 - alpha)
+    few = np.arange(min(rows, int(expected + _FAR * (1.0 + math.sqrt(expected))) + 1))
+    return int(np.count_nonzero(beta.ppf(confidence, few + 1, rows - few) <= 1.0 - alpha)) - 1
+
+
+def fewest_rows(alpha: float, confidence: float) -> int:
+    """The fewest rows that can certify α: αⁿ ≤ 1 − confidence."""
+    rows = math.ceil(math.log(1.0 - confidence) / math.log(alpha))
+    while most_disagreements(rows, alpha, confidence) < 0:  # where rounding decides
+        rows += 1
+    return rows
 
 
 class ClassOutcome(NamedTuple):

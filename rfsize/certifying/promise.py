@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.certifying.bound import fewest_rows, most_disagreements, tested
-from rfsize.certifying.certificate import Certificate, ClassCounts
+from rfsize.certifying.certificate import Certificate, ClassCounts, fewest_rows, most_disagreements, tested
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, positive, share
 from rfsize.utils.words import how_many

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.adapters.base import dependence_of
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
-from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.evidence import asked, asked_out_of_bag
+from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
@@ -164,22 +163,6 @@ def tree_outputs(
     evidence = asked(forest, y, sample_weight, keeps="all")
     give(evidence.noted)
     return TreeOutputs(evidence)
-
-
-def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> Evidence:
-    """What the trees of a forest say of rows, which may be those of training, with their truth."""
-    y, sample_weight = forest.here(y), forest.here(sample_weight)
-    seen = noting_training_rows(forest, y, sample_weight)
-    found = Evidence.of(forest, keeps)
-    if y is None and forest.bags is not None:
-        sample_weight = None  # which the proof of the bags may take
-    return found.with_truth(y, sample_weight).noting(*seen)
-
-
-def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
-    """What the trees of a model say of the training rows that they did not see, with all that predictions take."""
-    adapter = adapter_for(model, casts_votes=False)
-    return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")
 
 
 def inbag(

@@ -13,9 +13,8 @@ from sklearn.utils import _safe_indexing
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.copies import resolved
-from rfsize.counting.elsewhere import rows_elsewhere
 from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.forest_on_rows import ForestOnRows, rows_elsewhere
 from rfsize.counting.training_data import TrainingData, checked_target, tree_counts
 from rfsize.exceptions import NotAForestError
 from rfsize.utils import matrix

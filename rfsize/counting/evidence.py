@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import dependence_of, shrinking_of
+from rfsize.adapters.registry import adapter_for
 from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
 from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.counting.training_rows import noting_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, refuse_unused, sample_weights, training_labels
@@ -409,6 +411,10 @@ class Evidence:
             return Kinds.of_votes(known.voted.take(some))
         return None if known.scores is None else Kinds.of_scores(known.scores.take(some))
 
+    def by_groups(self, groups: Groups) -> Evidence:
+        """What the trees say of the same rows where others belong together, for which they are asked once more."""
+        return Evidence.of(replace(self.asked_again, groups=groups)).with_truth(self.y, self.sample_weight)
+
     @cached_property
     def averages(self) -> Averages:
         """Averaged scores of all rows, and of parts of the forest, for which the trees may be asked once more."""
@@ -443,3 +449,19 @@ def _votes_of_folds(parts: Sequence[tuple[Int64s, Evidence]], classes: NDArray[A
         counts[rows[:, None], class_indices(classes, one.classes, len(one.classes))] = one.votes.counts
     first = parts[0][1]
     return Votes(counts, classes, first.n_trees, threshold=first.votes.threshold)
+
+
+def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> Evidence:
+    """What the trees of a forest say of rows, which may be those of training, with their truth."""
+    y, sample_weight = forest.here(y), forest.here(sample_weight)
+    seen = noting_training_rows(forest, y, sample_weight)
+    found = Evidence.of(forest, keeps)
+    if y is None and forest.bags is not None:
+        sample_weight = None  # which the proof of the bags may take
+    return found.with_truth(y, sample_weight).noting(*seen)
+
+
+def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
+    """What the trees of a model say of the training rows that they did not see, with all that predictions take."""
+    adapter = adapter_for(model, casts_votes=False)
+    return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")

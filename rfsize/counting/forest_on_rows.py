@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -15,24 +18,29 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
-from rfsize.counting.elsewhere import rows_elsewhere
-from rfsize.counting.leaves import LeafIndex, leaf_index
-from rfsize.counting.memory import check_memory
+from rfsize.counting.leaves import LeafIndex, SeenByGroup, Visit, asked_of, leaf_index, visit_leaves
 from rfsize.counting.tally import Tally
-from rfsize.counting.walk import SeenByGroup, Visit, asked_of, visit_leaves
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
-from rfsize.utils.validation import refuse_unused
-from rfsize.voting.averages import Averages
+from rfsize.utils.validation import positive, refuse_unused
+from rfsize.voting.averages import Averages, Parts
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Predictor
-from rfsize.voting.scores import scored_every
+from rfsize.voting.scores import Scores, most_scored, scored_every
 from rfsize.voting.tallied import Tallied
 from rfsize.voting.votes import Votes
 
 # What is added up: votes; what sizes go by; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
+
+# Bytes, from above; `benchmarks/memory.py` measures what is taken. Whatever the rows: two pieces of them, and the block
+# that is worked on with its leaves, votes and scores, tree by tree.
+_ALWAYS = 500_000_000
+# What votes and scores take: for each class a row is counted by, of a row, and for each byte of its scores.
+_SIZED, _OF_SCORES = (32, 70), 4
+# Of a row and for each of its mean scores, with what a metric of them takes; and for each sum by parts of the forest.
+_AVERAGED, _SUMMED = (70, 75), 6
 
 
 def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
@@ -318,3 +326,71 @@ class PartOfRows:
         with np.errstate(over="ignore", invalid="ignore"):
             visit_leaves(adapter, len(self.rows), leaves, tally.add, what=what, proof=proof, seen=self.seen)
         return tally.result, [] if proof is None else proof.sums
+
+
+def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
+    """Raise ``ValueError`` where so many rows may take more bytes, beside the model and rows that are in memory."""
+    if max_memory is None:
+        return
+    limit = positive("max_memory", max_memory)
+
+    def taken(rows: int) -> int:
+        return bytes_taken(adapter, rows, oob=oob)
+
+    if taken(n_rows) <= limit:
+        return
+    found = (
+        f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.3f} GB of memory, {_ALWAYS / 1e9:.3f} GB whatever their "
+        f"number, where max_memory allows {limit / 1e9:,.3f} GB"
+    )
+    fit = bisect_right(range(n_rows), limit, key=taken) - 1
+    if fit < 1:
+        raise ValueError(f"{found}: allow more")
+    if oob:
+        raise ValueError(f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once")
+    raise ValueError(
+        f"{found}: ask about {fit:,} rows at a time, or allow more; rfsize.size draws so many by max_rows={fit}, or as "
+        'many as narrow its interval by max_rows="auto"'
+    )
+
+
+def bytes_taken(adapter: Adapter, n_rows: int, *, oob: bool) -> int:
+    """Bytes that so many rows take at most."""
+    n_votes, n_scores = len(adapter.classes), adapter.leaves.n_scores
+    a_row = _SIZED[0] * n_votes + _SIZED[1] + _AVERAGED[0] + _AVERAGED[1] * n_scores
+    in_all = _ALWAYS + _OF_SCORES * Scores.bytes_of(most_scored(n_rows, n_scores), n_scores)
+    in_all += _SUMMED * Parts.most_sums(n_rows, adapter.n_trees, n_scores)
+    if oob:  # whether each tree saw the row
+        a_row += adapter.n_trees * n_scores
+    return in_all + a_row * n_rows
+
+
+class RowsElsewhere(ABC):
+    """Rows that know how a forest is asked about them."""
+
+    @abstractmethod
+    def asked(
+        self,
+        adapter: Adapter,
+        *,
+        oob: bool,
+        threshold: float,
+        y: Any,
+        sample_weight: Any,
+        seed: int | None,
+        subsample: float | None,
+        groups: Any,
+        missing: float | None,
+    ) -> Any:
+        """The forest on these rows, a `ForestOnRows`; arguments as of `ForestOnRows.of`."""
+
+
+def rows_elsewhere(X: Any) -> RowsElsewhere | None:
+    """Rows that lie on Dask's workers, as `rfsize.dask.rows` wraps them; None of rows that are here."""
+    if isinstance(X, RowsElsewhere):
+        return X
+    # Of Dask itself, or of a framework's module for it: neither is imported where nobody uses it.
+    if not any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__):
+        return None
+    found: RowsElsewhere = import_module("rfsize.dask").rows(X)
+    return found

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.api import asked_out_of_bag
 from rfsize.counting.cross_validation import folds_of, rows_in_memory
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.evidence import Evidence, asked_out_of_bag
 from rfsize.exceptions import InbagError
 from rfsize.utils import matrix
 from rfsize.utils.validation import one_per_row

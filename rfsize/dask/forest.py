@@ -11,8 +11,7 @@ from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
-from rfsize.counting.elsewhere import RowsElsewhere
-from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows
+from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
 from rfsize.dask.blocks import BlocksOnWorkers, as_said
 from rfsize.dask.clients import here
 from rfsize.utils.typing import Floats

@@ -19,8 +19,7 @@ from rfsize.dask.sent import RowsForWorkers, all_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report
-from rfsize.sizing.sized import report_by
+from rfsize.sizing.report import Report, report_by
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
-from rfsize.certifying.first_trees import sizes_tried
-from rfsize.certifying.likeness import Likeness
 from rfsize.certifying.promise import Promise, check_scores
+from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError, UndefinedMetricError

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.certifying.first_trees import sizes_tried
-from rfsize.certifying.likeness import Likeness
+from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.shrinking.choosing import order_of_trees
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.refitting import refitted

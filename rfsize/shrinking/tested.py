@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfsize.certifying.bound import tested
-from rfsize.certifying.likeness import Likeness
+from rfsize.certifying.certificate import tested
 from rfsize.certifying.promise import Promise
+from rfsize.certifying.smaller_forests import Likeness
 from rfsize.shrinking.candidates import Candidate
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.utils.typing import Floats, Int64s

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
-from rfsize.counting.api import asked
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.evidence import Evidence, asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.sizing.enough_rows import sized_on_enough_rows
@@ -18,8 +17,7 @@ from rfsize.sizing.goals.certified import CertifiedGoal, refuse_to_certify
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report
-from rfsize.sizing.sized import sized
+from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import first_trees_within, lost_by
 from rfsize.utils.validation import refuse_unused, whole
 from rfsize.utils.warn import give

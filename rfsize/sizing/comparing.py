@@ -26,7 +26,7 @@ from rfsize.sizing.goals.metric import MetricAnswer
 from rfsize.sizing.goals.named import any_goal
 from rfsize.sizing.metrics import Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, predictions_for, weighs_rows
-from rfsize.sizing.noise_of_rows import noise_of_rows
+from rfsize.sizing.noise import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.sized_forest import answer_of
 from rfsize.sizing.words import decimals, metric_in_words

@@ -11,8 +11,7 @@ from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.report import Report
-from rfsize.sizing.sized import sized
+from rfsize.sizing.report import Report, sized
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
 from rfsize.utils.warn import Caution

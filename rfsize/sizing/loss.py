@@ -45,8 +45,7 @@ from rfsize import theory
 from rfsize.estimation.intervals import COVERAGE, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
-from rfsize.sizing.few_trees import Measured, losses_of_few_trees
-from rfsize.sizing.forest_parts import ForestParts, Predicted
+from rfsize.sizing.forest_parts import ForestParts, Measured, Predicted, losses_of_few_trees
 from rfsize.sizing.metrics import Metric, no_weight, value_of
 from rfsize.sizing.named_metrics import of_smaller_forests
 from rfsize.utils.typing import Floats, Int64s

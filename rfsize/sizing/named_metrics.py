@@ -1,9 +1,10 @@
-"""The metrics that are known by name, and those that a callable gives."""
+"""Metrics: those that are known by name, those that a callable gives, and scikit-learn's scorers."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
-from rfsize.sizing.scorers import Scorer, name_of, scored, scorer_names, scorer_of, takes_weights
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
 from rfsize.voting.links import Predictor
@@ -43,6 +43,9 @@ _SCORERS = {
     "rmse": "neg_root_mean_squared_error",
     "mae": "neg_mean_absolute_error",
 }
+
+Scorer = Callable[..., float]
+"""One of scikit-learn's, called as ``scorer(estimator, X, y)``: its estimator has predicted rows named by number."""
 
 # What a user may ask for: a name, a function of the truth and the predictions, or a scorer of scikit-learn's.
 MetricLike = str | Callable[..., float]
@@ -265,3 +268,61 @@ def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
         return np.asarray((predicted[..., 1] - truth) ** 2)
     of_truth = predicted[:, np.arange(len(truth)), truth]
     return np.asarray(np.sum(predicted**2, axis=2) - 2.0 * of_truth + 1.0)
+
+
+def scorer_names() -> list[str]:
+    """Names of scikit-learn's scorers."""
+    from sklearn.metrics import get_scorer_names
+
+    return list(get_scorer_names())
+
+
+def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
+    """The scorer that is meant by a name which is not ``known`` otherwise, or by a callable; None where it is none."""
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if isinstance(metric, str):
+        scorer: Scorer | None = get_scorer(metric) if metric not in known and metric in get_scorer_names() else None
+        return scorer
+    return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
+
+
+def takes_weights(scorer: Scorer) -> bool:
+    """Whether it can be given weights of the rows."""
+    return "sample_weight" in _parameters(getattr(scorer, "_score_func", scorer))
+
+
+def name_of(scorer: Scorer) -> str:
+    """What reports call it."""
+    score = getattr(scorer, "_score_func", scorer)
+    return str(getattr(score, "__name__", type(score).__name__))
+
+
+def scored(
+    scorer: Scorer,
+    truth: NDArray[Any],
+    predicted: Floats,
+    forest: Predictor,
+    sample_weight: Floats | None,
+) -> float:
+    """What a scorer says of predictions of a forest: probabilities of all classes, or numbers where there are none."""
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    rows = np.arange(len(truth))[:, None]
+    return scorer(_estimator(predicted, forest), rows, truth, **weights)
+
+
+def _estimator(predicted: Floats, forest: Predictor) -> Any:
+    """An estimator that has predicted all rows, and finds them by their numbers."""
+    # Here, because scikit-learn takes long to import.
+    from rfsize.utils.stored import StoredClassifier, StoredRegressor
+
+    if not len(forest.classes):
+        return StoredRegressor(predicted)
+    return StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []

@@ -25,18 +25,16 @@ from scipy.stats import t as student
 
 from rfsize.adapters.base import shrinking_of
 from rfsize.adapters.registry import several_in
-from rfsize.counting.api import asked_out_of_bag
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.evidence import Evidence, asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_parts
-from rfsize.sizing.drawn_trees import drawn_trees
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
-from rfsize.sizing.noise_of_rows import noise_of_rows
+from rfsize.sizing.noise import drawn_trees, noise_of_rows
+from rfsize.sizing.report import copies_caution, sized
 from rfsize.sizing.scores import Curve, FoldScores, OobScore
-from rfsize.sizing.sized import asked_by, copies_caution, sized
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
@@ -241,7 +239,7 @@ def _warn_where_copies_decide(found: OobScore, outputs: Evidence, metric: Metric
     groups = outputs.groups
     if groups.of_copies is None:
         return
-    other = asked_by(groups.of_copies, outputs.asked_again, outputs.y, outputs.sample_weight)
+    other = outputs.by_groups(groups.of_copies)
     judge, averages = judge_of(metric, other), other.averages
     rows = np.flatnonzero(averages.is_asked)
     value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import integration_for
-from rfsize.counting.api import asked
-from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.evidence import VOTINGS, asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData, checked_target
 from rfsize.counting.tree_outputs import TreeOutputs

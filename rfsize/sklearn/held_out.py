@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
-from rfsize.certifying.bound import fewest_rows
+from rfsize.certifying.certificate import fewest_rows
 from rfsize.counting.copies import resolved
 from rfsize.counting.training_data import TrainingData
 from rfsize.voting.groups import Groups

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rfsize.certifying.bound import bounds
-from rfsize.certifying.certificate import Certificate, ClassOutcome
+from rfsize.certifying.certificate import Certificate, ClassOutcome, bounds
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed
 from rfsize.stopping.rules.base import Drawing, Figures, Stops

@@ -19,8 +19,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report, report_of
-from rfsize.sizing.sized import noting_copies, report_by
+from rfsize.sizing.report import Report, noting_copies, report_by, report_of
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows

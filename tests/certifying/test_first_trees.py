@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from rfsize.certifying.bound import most_disagreements
-from rfsize.certifying.first_trees import FirstTrees, _by_averages, _by_predictions, _by_votes, sizes_tried
-from rfsize.certifying.likeness import Likeness
+from rfsize.certifying.certificate import most_disagreements
 from rfsize.certifying.promise import Promise
+from rfsize.certifying.smaller_forests import (
+    FirstTrees,
+    Likeness,
+    _by_averages,
+    _by_predictions,
+    _by_votes,
+    sizes_tried,
+)
 from rfsize.voting.links import Link, Predictor
 
 WANTED = Promise(0.95, 0.9, "micro")

@@ -17,8 +17,8 @@ from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import add_at_leaves
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.leaves import out_of_bag_members
 from rfsize.counting.tally import Tally
-from rfsize.counting.walk import out_of_bag_members
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.voting.scores import Scores
 

@@ -7,8 +7,7 @@ from typing import Any
 from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
 from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.report import Report
-from rfsize.sizing.sized import report_by
+from rfsize.sizing.report import Report, report_by
 from rfsize.training.blocks import Beginning, ForestInBlocks, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough

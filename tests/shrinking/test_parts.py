@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from rfsize.adapters.registry import adapter_for
-from rfsize.certifying.likeness import Likeness
+from rfsize.certifying.smaller_forests import Likeness
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.shrinking import leaves_of_rows, refitting
 from rfsize.shrinking.candidates import Candidates, _pays

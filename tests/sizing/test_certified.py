@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
-from rfsize.certifying.first_trees import sizes_tried
+from rfsize.certifying.smaller_forests import sizes_tried
 from rfsize.exceptions import NotCertifiedWarning
 
 ALPHA, CONFIDENCE = 0.95, 0.9

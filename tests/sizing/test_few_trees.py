@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rfsize.sizing.few_trees import _kept
+from rfsize.sizing.forest_parts import _kept
 
 N_ROWS, N_TREES = 100, 8
 

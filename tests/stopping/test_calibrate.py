@@ -17,8 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
-from rfsize.certifying.bound import bounds, fewest_rows, most_disagreements
-from rfsize.certifying.certificate import Certificate, ClassCounts
+from rfsize.certifying.certificate import Certificate, ClassCounts, bounds, fewest_rows, most_disagreements
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.forest_on_rows import ForestOnRows

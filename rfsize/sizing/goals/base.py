@@ -14,8 +14,7 @@ from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.evidence import VOTINGS, Evidence
 from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.reporting.account import Grid, Picture
-from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.scorers import name_of
+from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent

@@ -16,22 +16,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.certifying.bound import bounds, tested
-from rfsize.certifying.certificate import Certificate
-from rfsize.certifying.first_trees import FirstTrees
+from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_scores, checked_confidence
-from rfsize.certifying.sizes_tried import SizesTried
+from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_rows import trained_on
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotCertifiedWarning, TrainingRowsWarning
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
-from rfsize.sizing.goals.deviation import DeviationGoal
+from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal, changing_classes, harms, own_predict
-from rfsize.sizing.goals.usual import tolerance_of_numbers
-from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.scorers import name_of
+from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.sizing.words import finite, from_to, in_words
 from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution

@@ -22,6 +22,9 @@ from rfsize.utils.validation import positive
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
+# Of the standard deviation of y, how far numbers may be off where no tolerance is given.
+_OF_NUMBERS = 0.05
+
 
 @dataclass(frozen=True)
 class DeviationGoal(GoalWithin):
@@ -133,3 +136,14 @@ class DeviationAnswer(Answer):
 
     def in_short(self, n_trees: int) -> str:
         return f"{self.goal.name} ±{self.value(n_trees):.2g}"
+
+
+def tolerance_of_numbers(y: ArrayLike | None) -> float:
+    """How far off numbers may be where no tolerance is given; ``ValueError`` where ``y`` is not known."""
+    if y is None:
+        raise ValueError(
+            "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
+            "deviation), or metric='scores' with a tolerance in the unit of y"
+        )
+    # Of a y that is the same everywhere any tolerance will do.
+    return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0

@@ -1,19 +1,66 @@
-"""The goal that you name by ``metric``, ``alpha`` and ``tolerance``."""
+"""The goal that you name by ``metric``, ``alpha`` and ``tolerance``, or mean by naming none."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from rfsize.counting.evidence import Evidence
-from rfsize.sizing.goals.base import Goal, GoalWithin
+from rfsize.sizing.goals.base import Answer, Goal, GoalWithin
 from rfsize.sizing.goals.certified import CertifiedGoal
-from rfsize.sizing.goals.deviation import DeviationGoal
+from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal
-from rfsize.sizing.goals.usual import UsualGoal
 from rfsize.sizing.named_metrics import MetricLike, one_name, other_names
-from rfsize.utils.validation import choice
+from rfsize.utils.validation import choice, refuse_unused
+
+
+@dataclass(frozen=True)
+class UsualGoal(Goal):
+    """The labels of a classifier, or the numbers of a regressor; which of them is known with the forest.
+
+    Attributes
+    ----------
+    tolerance : float or None
+        How far off numbers may be; by default 5 % of the standard deviation of ``y``.
+    """
+
+    tolerance: float | None = None
+
+    names = ("auto",)
+    name = names[0]
+    level = 0.0
+    title = aim = easier = axis = ""
+
+    @classmethod
+    def named(cls, metric: MetricLike, **given: Any) -> Goal:
+        if given.keys() - {"threshold", "tolerance", "confidence"}:
+            return LabelGoal.named(metric, **given)
+        given.pop("threshold", None)
+        return cls(**given)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> Goal:
+        if n_classes:
+            refuse_unused(
+                "labels are equal on a share alpha of the rows. Leave it out, or give metric='probabilities' or a "
+                "metric, which take a tolerance",
+                tolerance=self.tolerance,
+            )
+            return LabelGoal(confidence=self.confidence)
+        if self.tolerance is not None:
+            return DeviationGoal("scores", self.tolerance, confidence=self.confidence)
+        return DeviationGoal("scores", tolerance_of_numbers(y), confidence=self.confidence)
+
+    def answer(self, outputs: Evidence) -> Answer:
+        return self.checked(len(outputs.classes), outputs.y).answer(outputs)
+
 
 GOALS: tuple[type[Goal], ...] = (UsualGoal, LabelGoal, DeviationGoal, MetricGoal)
 """All kinds of goals against an unlimited forest; this is the only place to name a new one."""

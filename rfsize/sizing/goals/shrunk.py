@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rfsize.certifying.promise import Promise
-from rfsize.certifying.sizes_tried import SizesTried
+from rfsize.certifying.smaller_forests import SizesTried
 from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal

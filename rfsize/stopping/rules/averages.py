@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.certifying.certificate import Certificate
-from rfsize.certifying.first_trees import running_leads
 from rfsize.certifying.promise import Promise
+from rfsize.certifying.smaller_forests import running_leads
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape

@@ -1,21 +1,117 @@
-"""How many rows the first trees of a forest answer unlike all of its trees."""
+"""Smaller forests beside the whole one: how many rows they answer otherwise, and the smallest that rows certify."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.certifying.likeness import Likeness
+from rfsize.certifying.certificate import Certificate, ClassCounts, tested
 from rfsize.certifying.promise import Promise
-from rfsize.certifying.sizes_tried import SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.voting.links import Link, Predictor
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """What of a row's mean scores must be as by all trees.
+
+    Attributes
+    ----------
+    predictor : Predictor
+        What the forest predicts from mean scores.
+    metric : {"labels", "probabilities", "scores"}
+    tolerance : float
+        How far off probabilities or scores may be.
+    """
+
+    predictor: Predictor
+    metric: str
+    tolerance: float
+
+    @classmethod
+    def of(cls, rows: ForestOnRows, promise: Promise) -> Likeness:
+        """What is promised of a forest."""
+        return cls(rows.predictor, promise.metric, promise.tolerance)
+
+    def classes(self, mean: Floats) -> Int64s:
+        """Class index that mean scores of shape (…, n_scores) predict; 0 of a regression."""
+        if not len(self.predictor.classes):
+            return np.zeros(mean.shape[:-1], dtype=np.int64)
+        return self.predictor.labels(self.predictor.predictions(mean))
+
+    def differ(self, mean: Floats, whole: Floats) -> Bools:
+        """Rows whose mean scores, shape (…, n_scores), answer unlike those of all trees, shape (…)."""
+        if self.metric == "labels":
+            return self.classes(mean) != self.classes(whole)
+        apart = np.abs(self._numbers(mean) - self._numbers(whole)).max(axis=-1)
+        return np.asarray(apart > self.tolerance)
+
+    def _numbers(self, mean: Floats) -> Floats:
+        """What is compared: probabilities, or scores, of a regressor as it predicts them."""
+        if self.metric == "probabilities":
+            return self.predictor.predictions(mean)
+        link = Link("identity") if len(self.predictor.classes) else self.predictor.link
+        return np.asarray(link.predicted(mean))
+
+
+@dataclass(frozen=True, eq=False)
+class SizesTried(ABC):
+    """Rows that smaller forests answer unlike the whole forest.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n_classes,)
+        Rows by the class that all trees give them; one entry of regression.
+    differing : ndarray of int64, shape (n_classes, n)
+        Those of them that each smaller forest answers otherwise.
+    """
+
+    rows: Int64s
+    differing: Int64s
+
+    @property
+    @abstractmethod
+    def available(self) -> int:
+        """Trees of the whole forest."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Int64s:
+        """Sizes that are tested one after another, from many trees to few."""
+
+    @abstractmethod
+    def at(self, n_trees: int) -> Int64s:
+        """Rows of each class that so many trees answer otherwise; none of all trees, or of more."""
+
+    def share(self, n_trees: int, average: str) -> float:
+        """Share of the rows that so many trees answer otherwise; with "macro" of the class where it is largest."""
+        differing, rows = tested(self.at(n_trees), self.rows, average)
+        return float((differing / rows).max())
+
+    def fewest(self, promise: Promise) -> int:
+        """The fewest trees that the rows certify; all trees where they certify no fewer."""
+        differing = [self.at(int(size)) for size in self.sizes]
+        last = promise.boldest(np.stack(differing, axis=1), self.rows) if differing else -1
+        return self.available if last < 0 else int(self.sizes[last])
+
+    def certificate(self, n_trees: int, promise: Promise) -> Certificate:
+        """What the rows certify of so many trees."""
+        return promise.certificate(ClassCounts.of_sums(self.rows, self.at(n_trees), n_trees * self.rows))
+
+    def times(self, factor: float) -> Self:
+        """What so many times the rows may show."""
+        rows, differing = (np.rint(factor * of).astype(np.int64) for of in (self.rows, self.differing))
+        return replace(self, rows=rows, differing=differing)
+
 
 # From one size that is tried to the next, what few trees are expected to lose grows by this factor. Larger steps skip
 # sizes that would pass, smaller ones meet more sizes that fail by chance.
