@@ -101,10 +101,7 @@ class LightGbmForest(Adapter):
     def conventions(self) -> Conventions:
         return conventions(self._forest)
 
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> LightGbmBags:
-        return self.laid_out_bags(Layout.alone(n_rows), y, sample_weight, seed, subsample)
-
-    def laid_out_bags(
+    def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> LightGbmBags:
         n_rows = layout.n_rows

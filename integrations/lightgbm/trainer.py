@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
@@ -141,7 +142,7 @@ class LightGbmTrainer(Trainer):
                 "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
             )
         X = adapter.check(self.rows)
-        bags = adapter.bags(matrix.n_rows(X), self.label, None, None, None)
+        bags = adapter.bags(Layout.alone(matrix.n_rows(X)), self.label, None, None, None)
 
         def leaves(start: int, stop: int) -> NDArray[Any]:
             return adapter.leaf_index(matrix.take(X, start, stop))

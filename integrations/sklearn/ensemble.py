@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.bags import Bags
+from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
@@ -117,17 +117,19 @@ class SklearnEnsemble(Adapter):
         # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
         return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
+    def bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> SklearnBags:
         if seed is not None or subsample is not None:
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
-        if n_rows != self.booster._n_samples:
+        if layout.n_rows != self.booster._n_samples:
             raise InbagError(
-                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {n_rows}: give all training "
-                "rows, in the order of training"
+                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
+                "training rows, in the order of training"
             )
         if self.no_bags is not None:
             raise InbagError(self.no_bags)
-        return SklearnBags(self, sample_weights(sample_weight, n_rows))
+        return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     @property
     def no_bags(self) -> str | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
@@ -68,8 +69,10 @@ class SklearnForest(SklearnEnsemble):
         of_all[:, np.asarray(tree.classes_, dtype=np.intp)] = value
         return of_all
 
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> SklearnBags:
-        bags = super().bags(n_rows, y, sample_weight, seed, subsample)
+    def bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> SklearnBags:
+        bags = super().bags(layout, y, sample_weight, seed, subsample)
         if y is not None:
             weight = self._joined("weighted_n_node_samples").astype(np.float64)
             bags.labels = leaf_labels(self.booster, self.leaves, self._node_values, weight, bags, y, sample_weight)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
@@ -168,7 +169,7 @@ class SklearnInTraining(ForestInTraining):
         if newest.no_bags is not None:
             return
         X, _, sample_weight = self._rows
-        bags = newest.bags(len(self.out_of_bag.scores.asked), None, sample_weight, None, None)
+        bags = newest.bags(Layout.alone(len(self.out_of_bag.scores.asked)), None, sample_weight, None, None)
 
         def leaves(start: int, stop: int) -> NDArray[Any]:
             return newest.leaf_index(take(X, start, stop))

@@ -213,10 +213,7 @@ class XgboostForest(Adapter):
             check_dmatrix(X, self.missing, kept_by=kept_by)
         return X
 
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> XgboostBags:
-        return self.laid_out_bags(Layout.alone(n_rows), y, sample_weight, seed, subsample)
-
-    def laid_out_bags(
+    def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> XgboostBags:
         self._refuse_other_samplings()
@@ -296,7 +293,7 @@ class XgboostForest(Adapter):
         guesses = round_shares(n_rows, sizes) if found is None and known is None else []
         for subsample in guesses:
             try:
-                bags = self.laid_out_bags(layout, y, sample_weight, 0, subsample)
+                bags = self.bags(layout, y, sample_weight, 0, subsample)
             except InbagError:
                 continue
             bags.labels = None

@@ -12,6 +12,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
@@ -184,7 +185,8 @@ class XgboostInTraining(ForestInTraining):
     def _take(self, booster: xgb.Booster, *, seed: int | None = None, subsample: float | None = None) -> None:
         trainer = self._trainer
         forest = XgboostForest(booster, casts_votes=trainer.casts_votes)
-        bags = forest.bags(trainer.dtrain.num_row(), trainer.label, trainer.weight, seed, subsample)
+        layout = Layout.alone(trainer.dtrain.num_row())
+        bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
         # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
 

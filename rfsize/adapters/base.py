@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, LaidOutBags, Layout, WholeBags
+from rfsize.adapters.bags import Bags, Layout, WholeBags
 from rfsize.adapters.columns import rows_for
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
@@ -212,20 +212,14 @@ class Adapter(ABC):
             "cut this model with rfsize.truncate"
         )
 
-    def bags(self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
-        """The forest's bags over ``n_rows`` training rows, not yet proven."""
+    def bags(self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
+        """The forest's bags over training rows that lay as ``layout`` tells, not yet proven.
+
+        They are `LaidOutBags` where rows may have lain on several machines.
+        """
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so that no row is known to be out of bag; give "
             "validation rows and leave oob=False"
-        )
-
-    def laid_out_bags(
-        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
-    ) -> LaidOutBags:
-        """The forest's bags over training rows that lay on machines as ``layout`` tells, not yet proven."""
-        raise InbagError(
-            f"rfsize does not know how {self.framework} lays rows out on workers, so that no row is known to be out of "
-            "bag; give the training rows in memory, or in pieces, to rfsize itself, or validation rows with oob=False"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
@@ -242,10 +236,7 @@ class Adapter(ABC):
         if drawn.size and (drawn == n_rows).all():
             return WholeBags(n_rows, self.n_trees, self.mass_of_a_row[self._output_of_leaf])
         try:
-            if len(layout.sizes) == 1:
-                bags = self.bags(n_rows, y, sample_weight, None, None)
-            else:
-                bags = self.laid_out_bags(layout, y, sample_weight, None, None)
+            bags = self.bags(layout, y, sample_weight, None, None)
         except InbagError:
             return None
         bags.labels = None  # which leaves that were changed after training contradict

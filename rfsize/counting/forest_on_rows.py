@@ -129,7 +129,7 @@ class ForestOnRows:
         if not oob:
             return cls(adapter, X, None, threshold)
         n_rows = matrix.n_rows(X)
-        bags = adapter.bags(n_rows, y, sample_weight, seed, subsample)
+        bags = adapter.bags(Layout.alone(n_rows), y, sample_weight, seed, subsample)
         return cls(adapter, X, bags, threshold, resolved(groups, X, n_rows))
 
     @property

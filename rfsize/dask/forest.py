@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rfsize.adapters.bags import Layout
+from rfsize.adapters.bags import LaidOutBags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
 from rfsize.dask.blocks import BlocksOnWorkers, as_said
 from rfsize.dask.clients import here
+from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Floats
 from rfsize.voting.averages import Averages
 from rfsize.voting.groups import ALONE
@@ -91,7 +92,13 @@ class RowsOnWorkers(RowsElsewhere):
         bags, alike = None, ALONE
         if oob:
             y, sample_weight = here(y, blocks.client), here(sample_weight, blocks.client)
-            bags = adapter.laid_out_bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
+            bags = adapter.bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
+            if not isinstance(bags, LaidOutBags):
+                raise InbagError(
+                    f"rfsize does not know how {adapter.framework} lays rows out on workers, so that no row is known "
+                    "to be out of bag; give the training rows in memory, or in pieces, to rfsize itself, or validation "
+                    "rows with oob=False"
+                )
             alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
         return ForestOnWorkers(adapter, blocks, bags, threshold, alike)
 

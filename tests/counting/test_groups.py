@@ -21,6 +21,7 @@ import reference.groups
 import rfsize
 from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.xgboost_forests import class_margins
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -88,7 +89,7 @@ def test_several_classes(framework: str, patients: list[str]) -> None:
 def _votes_of_classes(model: Any, X: np.ndarray, groups: list[str]) -> np.ndarray:
     """Of each class, the first tree that saw none of the group votes with the first of the others, and so on."""
     margin = class_margins(model.get_booster(), X, range(41))
-    inbag = adapter_for(model).bags(len(X), None, None, None, None).take(0, len(X))
+    inbag = adapter_for(model).bags(Layout.alone(len(X)), None, None, None, None).take(0, len(X))
     seen = np.stack([reference.groups.spread(inbag[:, :, k].T, groups) for k in range(3)], axis=2)
     counts = np.zeros((len(X), 3), dtype=int)
     for row in range(len(X)):

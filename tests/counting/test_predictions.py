@@ -28,6 +28,7 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.lightgbm_forests import each_tree
 from helpers.xgboost_forests import class_margins
+from rfsize.adapters.bags import Layout
 from rfsize.adapters.registry import adapter_for
 
 ROWS = 300
@@ -97,7 +98,7 @@ def test_members_whose_probabilities_are_not_read(data: Data) -> None:
 
 def seen_by(model: Any, n_rows: int, sample_weight: Any = None) -> np.ndarray:
     """Whether each tree saw each row, (n_trees, n_rows, n_bags)."""
-    bags = adapter_for(model, casts_votes=False).bags(n_rows, None, sample_weight, None, None)
+    bags = adapter_for(model, casts_votes=False).bags(Layout.alone(n_rows), None, sample_weight, None, None)
     return bags.take(0, n_rows).transpose(1, 0, 2)
 
 

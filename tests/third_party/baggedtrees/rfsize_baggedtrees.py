@@ -9,7 +9,7 @@ import numpy as np
 from baggedtrees import BaggedTrees
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags
+from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.leaves import Leaves
@@ -71,9 +71,9 @@ class BaggedTreesForest(Adapter):
         return model
 
     def bags(
-        self, n_rows: int, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> BaggedTreesBags:
-        return BaggedTreesBags(self.booster, n_rows)
+        return BaggedTreesBags(self.booster, layout.n_rows)
 
     def tree_table(self, threshold: float) -> TreeTable:
         def joined(name: str) -> NDArray[Any]:
