@@ -81,9 +81,16 @@ class ScikitLearn(Integration):
         write_model(model, path)
 
 
+def _several(what: str, kind: str) -> str:
+    return (
+        f"the ensemble predicts several {what} at once; train one for each column of y, as "
+        f"sklearn.multioutput.MultiOutput{kind}(forest).fit(X, y) does, and give its estimators_ one by one"
+    )
+
+
 def _check_classes(classes: Any) -> None:
     if np.ndim(classes[0]) > 0:
-        raise NotAForestError("the ensemble predicts several labels at once; train one for each")
+        raise NotAForestError(_several("labels", "Classifier"))
     if len(classes) < 2:
         (only,) = classes.tolist()
         raise NotAForestError(f"the ensemble knows one class only, {only!r}: there is nothing to vote on")
@@ -95,7 +102,7 @@ def _check_regressor(model: Any, of_trees: bool) -> None:
             f"the members of the {type(model).__name__} are no regression trees; rfsize sizes what trees predict"
         )
     if model.estimators_[0].n_outputs_ > 1:
-        raise NotAForestError("the ensemble predicts several numbers at once; train one for each")
+        raise NotAForestError(_several("numbers", "Regressor"))
 
 
 def _why_not(model: Any) -> str:

@@ -64,7 +64,7 @@ def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     if forest["iteration_indptr"] != [0, len(forest["trees"])]:
         refuse(f"its one round has the trees {forest['iteration_indptr']} of {len(forest['trees'])}")
     if whole_number(learner["learner_model_param"].get("num_target", 1), "num_target", 0, MOST_FEATURES) > 1:
-        raise NotAForestError("the forest predicts several labels at once; train one forest for each")
+        raise NotAForestError("the forest predicts several targets at once; train a forest for each column of y")
 
 
 def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:

@@ -11,6 +11,7 @@ import pytest
 import xgboost as xgb
 from lightgbm import LGBMRegressor
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
 from xgboost import XGBRegressor
 
@@ -168,13 +169,23 @@ def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
         (of_lightgbm("regression", 3, boosting="gbdt"), "gbdt"),
         (lambda data: GradientBoostingRegressor().fit(data.X, data.y), "cast no votes$"),
         (lambda data: BaggingRegressor(KNeighborsRegressor()).fit(data.X, data.y), "no regression trees"),
-        (lambda data: RandomForestRegressor(3).fit(data.X, data.X[:, :2]), "several numbers at once"),
+        (
+            lambda data: RandomForestRegressor(3).fit(data.X, data.X[:, :2]),
+            r"several numbers .* for each column of y",
+        ),
         (lambda data: train_xgboost(data.X, data.X[:, :2], 3, objective="reg:squarederror"), "several"),
     ],
 )
 def test_what_is_refused(train: Callable[[Data], Any], message: str, data: Data) -> None:
     with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
         rfsize.size(train(data), data.fresh, **WANTED)
+
+
+def test_each_of_several_numbers_has_a_forest_of_its_own(data: Data) -> None:
+    """As the refusal advises."""
+    several = MultiOutputRegressor(RandomForestRegressor(30, random_state=0)).fit(data.X, data.X[:, :2])
+    for forest in several.estimators_:
+        assert rfsize.size(forest, data.X, oob=True, **WANTED).available == 30
 
 
 def test_scale_pos_weight_is_for_classes(data: Data) -> None:

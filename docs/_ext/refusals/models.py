@@ -190,7 +190,7 @@ def logitraw(at: AtHand) -> object:
     NotAForestError,
     "the ensemble predicts several labels at once",
     why="a vote is one label",
-    instead="one forest for each",
+    instead="one forest for each, as `sklearn.multioutput.MultiOutputClassifier` trains",
 )
 def several_labels(at: AtHand) -> object:
     return rfsize.size(RandomForestClassifier(3).fit(at.X, np.stack([at.y, at.three], axis=1)), at.X_val)
