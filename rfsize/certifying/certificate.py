@@ -55,6 +55,15 @@ def fewest_rows(alpha: float, confidence: float) -> int:
     return rows
 
 
+def finest_alpha(rows: int, confidence: float) -> float:
+    """The largest α that so many rows can certify, with one digit of 1 − α."""
+    smallest = -math.expm1(math.log(1.0 - confidence) / rows)
+    step = 10.0 ** math.floor(math.log10(smallest))
+    digits = round(-math.log10(step))
+    alpha = round(1.0 - math.ceil(smallest / step) * step, digits)
+    return alpha if fewest_rows(alpha, confidence) <= rows else round(alpha - step, digits)
+
+
 class ClassOutcome(NamedTuple):
     """What happens to the rows that all trees give one class.
 

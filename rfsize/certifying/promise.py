@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.certifying.certificate import Certificate, ClassCounts, fewest_rows, most_disagreements, tested
+from rfsize.certifying.certificate import (
+    Certificate,
+    ClassCounts,
+    fewest_rows,
+    finest_alpha,
+    most_disagreements,
+    tested,
+)
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, positive, share
 from rfsize.utils.words import how_many
@@ -50,10 +57,12 @@ class Promise:
         rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
         found = int(rows[rarest])
         if self.average == "macro" and found < needed:
+            finest = finest_alpha(total, self.confidence)
             raise ValueError(
                 f"average='macro' bounds each class by itself, and the forest gives class {labels[rarest]!r} to "
                 f"{found:,} of {total:,} rows, where {of} takes {needed:,} of each class: give about "
-                f"{math.ceil(needed * total / found):,} rows like these, or leave average='micro'"
+                f"{math.ceil(needed * total / found):,} rows like these. Or bound misses and false alarms together, as "
+                f"a share of all rows: these rows can certify average='micro' with alpha={finest!r}"
             )
 
     def boldest(self, differing: NDArray[Any], rows: Int64s) -> int:

@@ -17,7 +17,14 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from helpers.stop_tables import some_votes
-from rfsize.certifying.certificate import Certificate, ClassCounts, bounds, fewest_rows, most_disagreements
+from rfsize.certifying.certificate import (
+    Certificate,
+    ClassCounts,
+    bounds,
+    fewest_rows,
+    finest_alpha,
+    most_disagreements,
+)
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -177,6 +184,20 @@ def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:
     message = r"'macro' bounds each class .* class 1 to 20 of 520 rows, .* takes 299 of each .* about 7,774 rows"
     with pytest.raises(ValueError, match=message):
         rfsize.StopTable.calibrate(forest, rare, average="macro")
+    advised = finest_alpha(len(rare), 0.95)
+    with pytest.raises(ValueError, match=rf"these rows can certify average='micro' with alpha={advised}$"):
+        rfsize.StopTable.calibrate(forest, rare, average="macro")
+    assert rfsize.StopTable.calibrate(forest, rare, alpha=advised).certificate is not None
+
+
+@given(rows=st.integers(10, 10**7), confidence=st.sampled_from([0.5, 0.8, 0.95, 0.999]))
+def test_the_finest_alpha_is_one_that_rows_certify(rows: int, confidence: float) -> None:
+    alpha = finest_alpha(rows, confidence)
+    assert 0.0 < alpha < 1.0
+    assert fewest_rows(alpha, confidence) <= rows
+    one_less = 10.0 ** np.floor(np.log10(1.0 - alpha) + 1e-9)
+    finer = alpha + (one_less if 1.0 - alpha > 1.5 * one_less else one_less / 10.0)
+    assert finer >= 1.0 or fewest_rows(finer, confidence) > 0.999 * rows
 
 
 def test_macro_bounds_each_class() -> None:
