@@ -21,8 +21,11 @@ from rfsize.exceptions import NotAForestError, UndefinedMetricError
 from rfsize.shrinking.candidates import STEP, Candidates
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.tested import Tested, Tester, tested_down
+from rfsize.shrinking.ways import Ways
+from rfsize.sizing.described import to_time
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.shrunk import Paired, PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
+from rfsize.sizing.goals.weighed import Smaller, Weighing
 from rfsize.sizing.named_metrics import metric_with_truth
 from rfsize.sizing.report import Report
 from rfsize.sizing.within_bytes import bytes_of, most_trees_within
@@ -31,6 +34,9 @@ from rfsize.utils.validation import one_per_row, refuse_unused, whole
 from rfsize.utils.warn import give
 
 _Model = TypeVar("_Model")
+
+# A report on a size of your own knows so many times as many trees too.
+_BESIDE = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 # Of rows given for both, the share that chooses trees and refits leaves.
 _TO_REFIT = 0.5
@@ -86,7 +92,8 @@ def shrink(
         Its framework saves, loads and predicts it. All of its trees are kept where the rows certify no fewer.
     report : Report
         Its ``certificate``, what shrunken forests of other sizes were seen to lose (``loss_at``), and with ``y`` what
-        the metrics lose, with a standard error over the rows.
+        the metrics lose, with a standard error over the rows. ``plot`` sets what first trees, chosen trees and
+        refitted ones lose beside the bytes of their files and the time of a row.
 
     Raises
     ------
@@ -225,6 +232,7 @@ class _Search:
     promise: Promise
     tester: Tester
     candidates: Candidates
+    timed: Any
     tried: tuple[Tested, ...] = ()
 
     @classmethod
@@ -234,7 +242,7 @@ class _Search:
         promise = Promise(goal.alpha, goal.certainty, goal.average, digest, goal.metric, tolerance)
         likeness = Likeness.of(given, promise)
         tester = Tester.of(certify, likeness)
-        return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level))
+        return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level), to_time(given))
 
     @property
     def adapter(self) -> Adapter:
@@ -254,14 +262,14 @@ class _Search:
         return replace(self, tried=tuple(tested_down(sizes, self.candidates.of_size, self.tester, self.promise)))
 
     def of_size(self, n_trees: int) -> _Search:
-        """With one size tried, of which is certified what can be."""
-        candidate = self.candidates.of_size(n_trees)
-        mean = candidate.mean(self.tester.rows)
-        tried = Tested(candidate, self.tester.differing(mean), mean)
-        bound = self._sizes((tried,)).certificate(n_trees, self.promise).bound
+        """With one size tried, of which is certified what can be, and halves and doubles of it beside."""
+        most = self.adapter.n_trees - 1
+        sizes = sorted({round(min(max(1.0, n_trees * factor), most)) for factor in _BESIDE}, reverse=True)
+        tried = tuple(self.tester.test(self.candidates.of_size(size)) for size in sizes)
+        bound = self._sizes(tried).certificate(n_trees, self.promise).bound
         alpha = max(1.0 - bound, math.ulp(0.0))
         goal = replace(self.goal, alpha=alpha, n_trees=n_trees)
-        return replace(self, goal=goal, promise=replace(self.promise, alpha=alpha), tried=(tried,))
+        return replace(self, goal=goal, promise=replace(self.promise, alpha=alpha), tried=tried)
 
     def within(self, max_bytes: int) -> _Search:
         """With the largest forest tried whose file has no more bytes; ``ValueError`` where none has, or all have."""
@@ -270,9 +278,9 @@ class _Search:
         low = most_trees_within(max_bytes, self.of_first, self.adapter.n_trees)
         # Refitted scores may have more digits than those that were trained.
         while low > 0:
-            found = self.of_size(low)
-            if bytes_of(found.model(low)) <= max_bytes:
-                return found
+            candidate = self.candidates.of_size(low)
+            if bytes_of(self.adapter.of_members(candidate.members, candidate.raw)) <= max_bytes:
+                return self.of_size(low)
             low -= 1 + low // 100
         raise ValueError(f"max_bytes={max_bytes:,}, and one tree with refitted leaves has more: allow for more")
 
@@ -292,10 +300,20 @@ class _Search:
         sizes = self._sizes(self.tried)
         classes, labels_by = self.adapter.classes.tolist(), self.adapter.predict_obeys
         refits_below = self.candidates.refits_below
-        answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, refits_below, labels_by)
+        weighing = self._weighing(sizes)
+        answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, refits_below, labels_by, weighing)
         beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y, sizes))
         of_rows = (self.adapter.n_trees, "rows given", None, "rows")
         return Report(self.goal, *of_rows, answer.cautions, answer, None, beside)
+
+    def _weighing(self, sizes: ShrunkSizes) -> Weighing | None:
+        """Forests made in each way beside the whole one; None where no smaller one is kept."""
+        kept, whole = self.goal.n_trees or sizes.fewest(self.promise), self.adapter.n_trees
+        if kept == whole:
+            return None
+        forests = Ways(self.tester, self.candidates.order, self.goal.average).of(self.tried, kept)
+        all_trees = Smaller("your forest", whole, 0.0, lambda: self.adapter.booster)
+        return Weighing(forests, all_trees, kept, self.goal.level, self.goal.agreement_axis, self.timed)
 
     def _losses(self, y: Any, sizes: ShrunkSizes) -> Iterator[tuple[str, Answer]]:
         predictor, rows = self.tester.likeness.predictor, self.tester.rows

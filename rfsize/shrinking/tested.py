@@ -46,6 +46,11 @@ class Tester:
         differs = self.likeness.differ(mean, self.rows.whole)
         return np.bincount(self.group[differs], minlength=len(self.in_class))
 
+    def test(self, candidate: Candidate) -> Tested:
+        """A shrunken forest beside the whole one."""
+        mean = candidate.mean(self.rows)
+        return Tested(candidate, self.differing(mean), mean)
+
 
 @dataclass(frozen=True, eq=False)
 class Tested:
@@ -67,8 +72,7 @@ def tested_down(
     """Forests of fewer and fewer trees, up to the first on which more rows like these could certify nothing either."""
     for size in sizes:
         candidate = of_size(size)
-        mean = candidate.mean(tester.rows)
-        found = Tested(candidate, tester.differing(mean), mean)
+        found = tester.test(candidate)
         yield found
         failed = promise.boldest(found.differing[:, None], tester.in_class) < 0
         differing, rows = tested(found.differing, tester.in_class, promise.average)

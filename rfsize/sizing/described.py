@@ -48,17 +48,23 @@ class Savings(NamedTuple):
     n_rows: int
 
 
+def to_time(forest: ForestOnRows) -> Any:
+    """Rows on which predictions are timed."""
+    return matrix.take(forest.X, 0, min(forest.n_rows, _TIMED))
+
+
 def savings(outputs: Evidence | None, n_trees: int) -> Savings | None:
     """What a cut to the first trees saves; None where the model or its rows are not at hand in memory."""
     forest = None if outputs is None else outputs.forest
     if type(forest) is not ForestOnRows or n_trees >= forest.adapter.n_trees:
         return None
-    rows = matrix.take(forest.X, 0, min(forest.n_rows, _TIMED))
+    rows = to_time(forest)
     small = adapter_for(forest.adapter.truncated(n_trees), casts_votes=False)
-    return Savings(_weight(forest.adapter, rows), _weight(small, rows), matrix.n_rows(rows))
+    return Savings(weight_of(forest.adapter, rows), weight_of(small, rows), matrix.n_rows(rows))
 
 
-def _weight(adapter: Adapter, rows: Any) -> Weight:
+def weight_of(adapter: Adapter, rows: Any) -> Weight:
+    """What a forest costs, with its own ``predict`` timed on the rows together."""
     integration = integration_for(adapter.booster)
     times = []
     for _ in range(_TIMES):

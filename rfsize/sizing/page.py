@@ -40,22 +40,29 @@ def report_account(report: SizedForest) -> Account:
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
             Section(f"What {how_many(kept, 'tree')} lose", (_lost(report),), grids=grids),
-            Section("How many trees to ask for", (_UNLIMITED,), _pictures(report), _levels(report)),
+            Section("How many trees to ask for", _unlimited(report), _pictures(report), _levels(report)),
         ),
         code=_code(report),
         origin=_origin(report),
     )
 
 
-_UNLIMITED = (
-    "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the seed."
-)
+def _unlimited(report: SizedForest) -> tuple[str, ...]:
+    """What an unlimited forest is, where smaller ones are compared with it."""
+    if report._answer.tried is not None:
+        return ()
+    return (
+        "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the "
+        "seed.",
+    )
 
 
 def _lost(report: SizedForest) -> str:
     """What the table of losses compares."""
     if report.certificate is None:
         return "Against an unlimited forest, expected of a forest of each size."
+    if report._answer.tried is not None:
+        return "Against all of your trees, on the same rows."
     return f"Rows that the smaller forest answers unlike all of your trees; the rest against {_rest(report)}."
 
 
@@ -111,7 +118,9 @@ def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
 
 
 def _what(report: SizedForest) -> str:
-    return report.goal.title if report.certificate is None else "fewest first trees that are certified"
+    if report.certificate is None:
+        return report.goal.title
+    return f"fewest {'first' if report._answer.tried is None else 'chosen'} trees that are certified"
 
 
 def _before_and_after(report: SizedForest) -> tuple[Figure, ...]:
@@ -193,7 +202,8 @@ def _head(answer: Answer) -> str:
 
 def _pictures(report: SizedForest) -> tuple[Picture, ...]:
     says = f"{report.goal.axis} over the number of trees".capitalize()
-    return Picture(says, partial(draw_size, report)), *report._answer.pictures()
+    main = report._answer.main_pictures() or (Picture(says, partial(draw_size, report)),)
+    return *main, *report._answer.pictures()
 
 
 def _code(report: SizedForest) -> str:

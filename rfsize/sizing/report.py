@@ -112,7 +112,9 @@ class Report(SizedForest, Result):
         Returns
         -------
         matplotlib Axes
-            The axes. Where it is about a share of rows, they hold what is lost, and its ticks name what stays.
+            The axes. Where it is about a share of rows, they hold what is lost, and its ticks name what stays. A report
+            of `rfsize.shrink` draws what is lost over the bytes of the model's file, and in a new figure beside it over
+            the time of a row.
         """
         return plot_report(self, ax)
 

@@ -173,8 +173,8 @@ class SizedForest:
 
     @cached_property
     def _savings(self) -> Savings | None:
-        """What the smaller forest saves; None where that is not known, or its trees are not the first ones."""
-        return savings(self._outputs, self.n_kept) if self._answer.tried is None else None
+        """What the smaller forest saves; None where that is not known."""
+        return self._answer.savings or savings(self._outputs, self.n_kept)
 
     @cached_property
     def _suffering(self) -> tuple[Caution, ...]:

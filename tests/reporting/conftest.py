@@ -53,6 +53,7 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "three classes": rfsize.StopTable.build(31, n_classes=3),
         "four classes": rfsize.StopTable.build(31, n_classes=4),
         "weighted": rfsize.StopTable.lossless(weighted),
+        "shrunk": rfsize.shrink(lgb_booster, data.fresh, n_trees=10)[1],
         "fraction": search("xgboost", data),
         "mcnemar": rfsize.baselines.mcnemar_size(
             rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0, step=5

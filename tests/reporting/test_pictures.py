@@ -21,6 +21,7 @@ DRAWN = [
         "three classes",
         "four classes",
         "weighted",
+        "shrunk",
         "fraction",
         "mcnemar",
         "banfield",

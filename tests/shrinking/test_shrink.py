@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -241,7 +242,6 @@ def test_report_in_every_form(forest: Any) -> None:
     assert told["n_trees"] == report.n_trees
     assert sum(told["certificate"]["rows"]) == 3000
     assert "rfsize.shrink" in report._repr_html_()
-    assert report.plot().get_xlabel() == "trees in the forest"
     assert str(pickle.loads(pickle.dumps(report))) == str(report)
     tried = report._answer.tried
     values = [report.loss_at(size).value for size in tried]
@@ -251,6 +251,58 @@ def test_report_in_every_form(forest: Any) -> None:
         report.loss_at(next(size for size in range(1, 90) if size not in tried))
     with pytest.raises(ValueError, match=r"report of rfsize\.shrink"):
         rfsize.truncate(model, n_trees=report)
+
+
+def curves(ax: Any) -> dict[str, np.ndarray]:
+    return {str(line.get_label()): np.column_stack(line.get_data()) for line in ax.lines}
+
+
+def test_picture_sets_what_is_lost_beside_bytes_and_time(forest: Any) -> None:
+    model, X, _ = forest
+    small, report = rfsize.shrink(model, X[REST], rows=X[TRAIN], n_trees=12)
+    figure = report.plot().figure
+    of_bytes, of_time = map(curves, figure.axes)
+    assert [ax.get_xlabel().split(",")[0] for ax in figure.axes] == ["file of the model", "time of a row"]
+    assert set(of_bytes) == set(of_time)
+    by_all = model.predict(X[REST]) > 0.5
+    differs = float(np.mean((small.predict(X[REST]) > 0.5) != by_all))
+    n_bytes = len(small.model_to_string()) / 1e3
+    np.testing.assert_allclose(of_bytes["kept: 12 trees"], [[n_bytes, differs]])
+    assert any(np.allclose(point, [n_bytes, differs]) for point in of_bytes["chosen and refitted"])
+    first = []
+    for n_trees in (3, 6, 12, 24, 48):
+        cut = rfsize.truncate(model, n_trees=n_trees)
+        marked = (
+            len(cut.model_to_string())
+            + len(small.model_to_string(num_iteration=1))
+            - len(rfsize.truncate(model, n_trees=1).model_to_string())
+        )
+        first.append([marked / 1e3, np.mean((cut.predict(X[REST]) > 0.5) != by_all)])
+    found = of_bytes["first trees"]
+    np.testing.assert_allclose(found[:, 0], np.array(first)[:, 0], rtol=0.02)
+    np.testing.assert_allclose(found[:, 1], np.array(first)[:, 1])
+    plt.close("all")
+
+
+def test_report_knows_after_pickling_what_was_weighed(forest: Any) -> None:
+    model, X, _ = forest
+    _, report = rfsize.shrink(model, X[REST], rows=X[TRAIN], n_trees=12)
+    packed = pickle.dumps(report)
+    assert len(packed) < 50_000
+    again = pickle.loads(packed)
+    assert again._savings == report._savings
+    assert curves(again.plot()).keys() == curves(report.plot()).keys()
+    plt.close("all")
+
+
+def test_every_forest_is_drawn(case: tuple[Any, Any, Any]) -> None:
+    model, X, y = case
+    _, report = rfsize.shrink(model, X[REST], y[REST], n_trees=10)
+    by_bytes, by_time = map(curves, report.plot().figure.axes)
+    assert {"first trees", "chosen trees", "kept: 10 trees"} <= by_bytes.keys() == by_time.keys()
+    saved = report._savings
+    assert saved.after.n_bytes < saved.before.n_bytes == adapter_for(model, casts_votes=False).n_bytes
+    plt.close("all")
 
 
 def test_too_hard_a_promise_keeps_all_trees(forest: Any) -> None:

@@ -14,6 +14,7 @@ from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.evidence import VOTINGS, Evidence
 from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.reporting.account import Grid, Picture
+from rfsize.sizing.described import Savings
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.utils.warn import Caution
@@ -299,6 +300,11 @@ class Answer(ABC):
     against = "an unlimited forest"
     """What smaller forests are compared with."""
 
+    @property
+    def savings(self) -> Savings | None:
+        """What the forest at hand costs, and the smaller one, where its trees are not the first ones."""
+        return None
+
     def which(self, kept: int, trees: str) -> str:
         """So many trees, of those that there are, as a subject."""
         return f"{kept:,} of {trees}"
@@ -376,6 +382,10 @@ class Answer(ABC):
 
     def grids(self, n_trees: int) -> tuple[Grid, ...]:
         """Tables beside the losses of forests of several sizes, of a forest of so many trees."""
+        return ()
+
+    def main_pictures(self) -> tuple[Picture, ...]:
+        """Pictures in place of the loss over the number of trees; none where that is drawn."""
         return ()
 
     def pictures(self) -> tuple[Picture, ...]:

@@ -11,9 +11,12 @@ import numpy as np
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import SizesTried
 from rfsize.estimation.intervals import TAIL
+from rfsize.reporting.account import Picture
+from rfsize.sizing.described import Savings
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal
 from rfsize.sizing.goals.named import any_goal
+from rfsize.sizing.goals.weighed import Weighing
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
@@ -109,8 +112,9 @@ class ShrunkAnswer(CertifiedAnswer):
         classes: list[Any],
         refits_below: int,
         labels_by: str,
+        weighing: Weighing | None,
     ) -> None:
-        self._refits_below = refits_below
+        self._refits_below, self._weighing = refits_below, weighing
         super().__init__(goal, promise, sizes, classes, None, labels_by)
         self.tried = sizes.all
         if goal.n_trees is not None:
@@ -120,6 +124,16 @@ class ShrunkAnswer(CertifiedAnswer):
 
     def which(self, kept: int, trees: str) -> str:
         return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen for it'},"
+
+    @property
+    def savings(self) -> Savings | None:
+        return None if self._weighing is None else self._weighing.savings
+
+    def main_pictures(self) -> tuple[Picture, ...]:
+        return () if self._weighing is None else self._weighing.pictures
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_weighing": None if self._weighing is None else self._weighing.without_models()}
 
     def notes(self) -> list[str]:
         return [] if self.goal.n_trees is not None else super().notes()
