@@ -21,6 +21,8 @@ _USES = [
     "scikit_learn_ensembles.py",
     "submission_within_limits.py",
     "rare_class_by_auc.py",
+    "folds_of_a_cross_validation.py",
+    "sets_that_hold_the_truth.py",
     "serve_a_certified_forest.py",
     "search_in_a_pipeline.py",
     "why_sizes_differ.py",
