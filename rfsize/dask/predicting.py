@@ -131,7 +131,8 @@ def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
     if not isinstance(fast, CompiledForest):
         raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
     if method != "predict" and not fast.classes.size:
-        raise ValueError("the forest predicts numbers, which have no labels or probabilities: ask predict")
+        what = "labels" if method == "predict_labels" else "probabilities"
+        raise ValueError(f"the forest predicts numbers, and no {what}: ask predict")
     X, nothing = _rows(fast, X), _nothing(fast, method)
     if not hasattr(X, "map_blocks"):
         return X.map_partitions(_part, _once(fast), method, meta=_named(nothing, fast, X._meta.index))
