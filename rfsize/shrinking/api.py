@@ -36,7 +36,7 @@ from rfsize.utils.warn import give
 _Model = TypeVar("_Model")
 
 # A report on a size of your own knows so many times as many trees too.
-_BESIDE = (0.25, 0.5, 1.0, 2.0, 4.0)
+_BESIDE = (0.25, 0.5, 1.0, 2.0)
 
 # Of rows given for both, the share that chooses trees and refits leaves.
 _TO_REFIT = 0.5

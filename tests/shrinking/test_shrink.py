@@ -270,7 +270,7 @@ def test_picture_sets_what_is_lost_beside_bytes_and_time(forest: Any) -> None:
     np.testing.assert_allclose(of_bytes["kept: 12 trees"], [[n_bytes, differs]])
     assert any(np.allclose(point, [n_bytes, differs]) for point in of_bytes["chosen and refitted"])
     first = []
-    for n_trees in (3, 6, 12, 24, 48):
+    for n_trees in (3, 6, 12, 24):
         cut = rfsize.truncate(model, n_trees=n_trees)
         marked = (
             len(cut.model_to_string())
