@@ -366,7 +366,14 @@ def test_it_can_be_stored(table: str | None, booster_kind: Any, data: Data, tmp_
     for other in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(other.predict(data.fresh), model.predict(data.fresh))
         assert np.array_equal(other.predict_proba(data.fresh), model.predict_proba(data.fresh))
-        assert other.report_.to_dict() == model.report_.to_dict()
+        with pytest.raises(AttributeError, match="to_html"):
+            other.report_  # noqa: B018
+    assert b"TreeBlocks" in pickle.dumps(model.report_)
+    assert b"TreeBlocks" not in pickle.dumps(model)
+    report = pickle.loads(pickle.dumps(model.report_))
+    assert report.to_dict() == model.report_.to_dict()
+    if table is None:
+        assert rfsize.truncate(model, n_trees=1).report_ is model.report_
 
 
 def test_weights_are_routed_to_an_estimator_that_requests_them(booster_kind: Any, data: Data) -> None:

@@ -98,7 +98,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         `classes_`; `rfsize.compile` and its like take the fitted RightSizedClassifier itself, and answer in its labels.
     report_ : Report
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
-        of the forest of one fold.
+        of the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
         Why the out-of-bag votes gave way to cross-validation; None where they did not.
     n_trees_ : int

@@ -51,7 +51,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         The forest of T* trees.
     report_ : Report
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
-        the forest of one fold.
+        the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
         Why cross-validation took the place of out-of-bag predictions; None where it did not.
     n_trees_ : int

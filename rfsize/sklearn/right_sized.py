@@ -64,7 +64,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             give(report.warnings)
         out_of_bag = OutOfBagPredictions.of(forest, data, self.threshold) if held_out is None else _CROSS_VALIDATED
         self._out_of_bag: OutOfBagPredictions | str = out_of_bag
-        self.estimator_, self.report_, self.n_trees_ = forest, report, report.n_kept
+        self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
         return held_out
 
     def _check_parameters(self, examples: str) -> None:
@@ -90,6 +90,21 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         refuse_unused(reason, **{name: value for name, value in given.items() if value != by_default[name].default})
 
     @property
+    def report_(self) -> Report:
+        """The estimate of T*; a pickled estimator comes back without it."""
+        check_is_fitted(self)
+        if self._report is None:
+            raise AttributeError(
+                "report_ is not pickled with the estimator, since it holds what the trees answered on the training "
+                "rows and may be hundreds of times as large as the forest. Pickle report_ by itself, or keep its page "
+                "by report_.to_html(path)"
+            )
+        return self._report
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_report": None}
+
+    @property
     def adapter(self) -> Adapter:
         """The fitted forest as `rfsize.size` and its like take it, with this estimator's own class labels."""
         check_is_fitted(self)
@@ -101,6 +116,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _around(self, forest: Any) -> RightSizedForest:
         """This estimator with a forest of fewer trees."""
         small = copy.copy(self)
+        small._report = self._report
         small.estimator_, small.n_trees_ = forest, adapter_for(forest, casts_votes=False).n_trees
         small._out_of_bag = "the forest was cut to fewer trees since fit; rfsize.oob_predict and its like tell theirs"
         return small

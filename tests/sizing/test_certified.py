@@ -19,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
+from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import sizes_tried
 from rfsize.exceptions import NotCertifiedWarning
 
@@ -221,6 +222,13 @@ def test_where_no_fewer_are_certified(trees: RandomForestClassifier) -> None:
     one = RandomForestClassifier(1, random_state=0).fit(X2[TRAIN], Y2[TRAIN])
     with pytest.warns(NotCertifiedWarning):
         assert rfsize.size(one, X2[REST], target="forest").n_trees == 1
+
+
+def test_as_many_rows_as_asked_are_enough() -> None:
+    promise = Promise(alpha=0.99, confidence=0.95, average="micro")
+    promise.check_rows(np.array([200, 99]), ["a", "b"])
+    with pytest.raises(ValueError, match="298 rows cannot certify"):
+        promise.check_rows(np.array([200, 98]), ["a", "b"])
 
 
 HARD = {"voting": "hard"}
