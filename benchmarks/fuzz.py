@@ -40,7 +40,7 @@ OURS = (
 FRAMEWORKS = ("/lightgbm/", "/xgboost/")
 MEMORY = 1 << 30  # bytes beyond what a process has at its start
 PATIENCE = 60.0  # seconds for one case
-LAST_RESORT = "reading it ends in a "  # a refusal that no check foresaw
+LAST_RESORT = "reading it raises a "  # a refusal that no check foresaw
 
 
 def content_of(loader: Loader, seed: int, number: int) -> bytes:

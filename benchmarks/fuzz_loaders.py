@@ -357,7 +357,7 @@ def search_files(by_accident: bool) -> Loader:
         try:
             search._read(path)
         except ValueError as error:
-            if "cannot be taken up" in str(error) or "was written by a search" in str(error):
+            if "cannot continue from" in str(error) or "was written by a search" in str(error):
                 raise rfsize.exceptions.TableError(str(error)) from error.__cause__
             raise
         if by_accident and pickle.dumps(search._states) != whole:

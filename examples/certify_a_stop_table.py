@@ -5,6 +5,8 @@ Certify a stop table
 Rows without labels, which the forest was not trained on, show how few trees a row need ask, and certify what it costs.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/certify_a_stop_table.svg'
+
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 

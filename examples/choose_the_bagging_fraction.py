@@ -5,6 +5,8 @@ Choose the bagging fraction
 How many rows should each tree be trained on? The out-of-bag error answers, without held-out rows.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/choose_the_bagging_fraction.svg'
+
 import xgboost as xgb
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

@@ -5,6 +5,8 @@ Grow a forest to its size
 XGBoost trains all parallel trees in one round and cannot stop inside it; :func:`rfsize.grow` does it block by block.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/grow_to_size.svg'
+
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from xgboost import XGBClassifier

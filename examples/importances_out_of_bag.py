@@ -6,6 +6,8 @@ Which columns does a forest need, how sure is that, and would a forest of anothe
 importances of each training row by the trees that did not see it, for LightGBM and XGBoost as for scikit-learn.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/importances_out_of_bag.svg'
+
 from lightgbm import LGBMClassifier
 from sklearn.datasets import load_breast_cancer
 

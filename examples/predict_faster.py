@@ -5,6 +5,8 @@ Predict faster
 Each row asks only as many trees as it takes to settle its label, and no framework is needed to serve the forest.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/predict_faster.svg'
+
 import tempfile
 from pathlib import Path
 

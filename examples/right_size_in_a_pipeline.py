@@ -5,6 +5,8 @@ A right-sized forest in a pipeline
 :class:`rfsize.RightSizedClassifier` is a scikit-learn estimator: its ``fit`` grows the forest to size.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/right_size_in_a_pipeline.svg'
+
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline

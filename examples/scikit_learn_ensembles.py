@@ -5,6 +5,8 @@ Scikit-learn's own ensembles
 Random forests, bagging over any learner, and AdaBoost.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/scikit_learn_ensembles.svg'
+
 from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier
 from sklearn.model_selection import train_test_split

@@ -5,6 +5,8 @@ Shrink a model before you submit it
 Look at a forest in a notebook, choose an alpha, and save the small model.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/shrink_before_submitting.svg'
+
 import sys
 import tempfile
 from pathlib import Path

@@ -5,6 +5,8 @@ Size what predict returns
 From 100 trees: how many are enough for labels, for probabilities, for a metric, and for a regression.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/size_what_predict_returns.svg'
+
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.datasets import load_diabetes, load_digits
 

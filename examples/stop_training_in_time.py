@@ -5,6 +5,8 @@ Stop training in time
 LightGBM trains until its random forest has enough trees, and no longer.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stop_training_in_time.svg'
+
 import lightgbm as lgb
 from sklearn.datasets import load_digits
 

@@ -5,6 +5,8 @@ Cut a finished forest down
 Keep as many of 1000 trees as give the same labels, certified by rows that the forest was not trained on.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/truncate_a_finished_forest.svg'
+
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split

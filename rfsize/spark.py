@@ -51,7 +51,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     from pyspark.sql.functions import pandas_udf
 
     if not isinstance(fast, CompiledForest):
-        raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
+        raise ValueError(f"found a {type(fast).__qualname__} in place of a compiled forest: give rfsize.compile(model)")
     choice("output", output, _OUTPUTS)
     if output in ("label", "probability") and not fast.classes.size:
         raise ValueError(f"the forest predicts numbers, and output={output!r} is for classes: leave output out")

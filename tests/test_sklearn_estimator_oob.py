@@ -65,7 +65,7 @@ def test_members_that_answer_with_labels(data: Data) -> None:
     [
         (lightgbm(), {"cv": 3}, "sized by cross-validation"),
         (lightgbm(subsample_freq=0), {"cv": 3}, "sized by cross-validation"),
-        (BaggingClassifier(LogisticRegression(), random_state=0), {}, "are no trees, and only their votes are read"),
+        (BaggingClassifier(LogisticRegression(), random_state=0), {}, "rfsize reads only their votes"),
     ],
 )
 def test_where_there_are_none(estimator: Any, options: dict[str, Any], message: str, data: Data) -> None:

@@ -72,7 +72,7 @@ def test_cut_to_fewer_trees_it_is_another_estimator(model: RightSizedClassifier,
     expected = rfsize.truncate(model.estimator_, n_trees=4).predict_proba(data.fresh)
     assert np.array_equal(small.predict_proba(data.fresh), expected)
     assert set(small.predict(data.fresh)) <= set(WORDS)
-    with pytest.raises(AttributeError, match="cut to fewer trees"):
+    with pytest.raises(AttributeError, match="cut after fit"):
         _ = small.oob_score_
     assert np.array_equal(model.predict_proba(data.fresh), before)
     assert 0.0 < model.oob_score_ <= 1.0

@@ -60,7 +60,7 @@ def test_by_cross_validation(data: Data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "message"), [(1.0, "threshold must"), ("half", "threshold must"), (0.3, "one score per class")]
+    ("threshold", "message"), [(1.0, "threshold must"), ("half", "threshold must"), (0.3, "a score for each class")]
 )
 def test_what_does_not_fit_is_refused(threshold: Any, message: str, data: Data) -> None:
     with pytest.raises(ValueError, match=message):

@@ -43,7 +43,7 @@ def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
         RightSizedClassifier(forest, voting="averaged").fit(data.X, data.y)
     others = BaggingClassifier(LogisticRegression(), max_samples=0.5, random_state=1)
     assert RightSizedClassifier(others, alpha=0.9).fit(data.X, data.y).report_._answer.goal.voting == "hard"
-    with pytest.raises(ValueError, match="members that are no trees"):
+    with pytest.raises(ValueError, match="members are not trees"):
         RightSizedClassifier(others, alpha=0.9, voting="soft").fit(data.X, data.y)
 
 

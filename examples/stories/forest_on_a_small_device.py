@@ -5,6 +5,8 @@ A forest on a small device
 A sensor is to tell worn bearings from sound ones, with 13 kB of flash for the forest, a battery and a deadline.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/forest_on_a_small_device.svg'
+
 import ctypes
 import shutil
 import subprocess

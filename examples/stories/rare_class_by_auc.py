@@ -6,6 +6,8 @@ Two rows in a hundred are of the class that is looked for. People check the rows
 judged by the area under the ROC curve (AUC) and the average precision.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/rare_class_by_auc.svg'
+
 import textwrap
 import warnings
 

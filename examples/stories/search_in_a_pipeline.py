@@ -6,6 +6,8 @@ Which customers leave? A table of numbers and categories, a pipeline that prepar
 parameters, and a page for those who decide. The number of trees need not be searched for.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/search_in_a_pipeline.svg'
+
 import re
 import tempfile
 from pathlib import Path

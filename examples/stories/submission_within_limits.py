@@ -6,6 +6,8 @@ A competition is judged by log loss on hidden rows. The model's file may take ha
 that LightGBM loads.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/submission_within_limits.svg'
+
 import tempfile
 import time
 from pathlib import Path

@@ -5,6 +5,8 @@ Why sizes differ
 The same 100 trees are plenty for one problem and far too few for another; the rows next to a tie say why.
 """
 
+# sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/why_sizes_differ.svg'
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits

@@ -68,10 +68,10 @@ def seed_dependence(forest: ForestText) -> str | None:
         if _uses_low_bits(drawn, n) and drawn * forest.n_outputs % 2 == 0:
             enough = next(k for k in range(drawn, n + 1) if not _uses_low_bits(k, n))
             return (
-                f"with {name}={fraction:g} LightGBM samples {drawn} of {n} features, from the low bits of its "
-                "generator, which repeat: which features the trees meet depends on the seed, and a forest of another "
-                "seed may predict otherwise on more rows than alpha allows, however many trees it has; train with "
-                f"{name}={math.ceil(100.0 * enough / n) / 100.0:g} or more, where LightGBM samples otherwise"
+                f"with {name}={fraction:g} LightGBM samples {drawn} of {n} features by bits of its generator that "
+                "repeat, so the seed decides which features the trees use. A forest of another seed may predict "
+                "otherwise on more rows than alpha allows, however many trees it has; train with "
+                f"{name}={math.ceil(100.0 * enough / n) / 100.0:g} or more, where LightGBM samples in another way"
             )
         n = drawn  # nodes sample among the features of their tree
     return None
@@ -144,9 +144,10 @@ class LightGbmBags(LaidOutBags):
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in the order of training (and y, where the bagging is "
-            "balanced); where several workers trained the forest, rfsize.dask must be told which rows lay on which, by "
-            "layout=. Bags drawn on a GPU, or with parameters that were changed during training, cannot be rebuilt."
+            "Give exactly the training rows, all of them, in the order of training, and y if the bagging is "
+            "balanced. If several workers trained the forest, say which rows each of them had, by layout= of "
+            "rfsize.dask.rows. Bags drawn on a GPU, or with parameters that were changed during training, cannot "
+            "be rebuilt."
         )
 
 
@@ -206,8 +207,7 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
     sizes = {tree: count.sum() for tree, count in enumerate(forest.leaf_count[:: forest.n_outputs]) if count.size > 1}
     if sizes and min(sizes.values()) == n_rows:
         raise InbagError(
-            f"every bag holds all {n_rows} rows (LightGBM draws no others once the first is full), so no row is out "
-            "of bag; give validation rows and leave oob=False"
+            f"every bag holds all {n_rows} rows, so no row is out of bag; give validation rows and leave oob=False"
         )
     checked = list(sizes)[: 3 if len(candidates) == 1 else None]
     for levels in candidates:
@@ -216,8 +216,8 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
         if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if not bags.is_full[:, tree].any()):
             return bags
     raise InbagError(
-        f"X has {n_rows} rows, for which the rebuilt bags do not have the sizes that LightGBM stored (the first holds "
-        f"{sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise give validation rows and leave oob=False"
+        f"X has {n_rows} rows, and the bags rebuilt for them do not have the sizes that LightGBM stored (the first "
+        f"holds {sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise give validation rows and leave oob=False"
     )
 
 
@@ -243,13 +243,13 @@ def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
         return
     if (trained, learner) == ("1", "serial"):
         raise InbagError(
-            f"the forest was trained by one machine, and layout names {n_machines} that held rows: leave layout out, "
-            "where X are the training rows in their order"
+            f"one machine trained the forest, and layout names {n_machines} that held rows: leave layout out, and "
+            "give the training rows in their order"
         )
     raise InbagError(
-        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each of which "
-        f"drew bags of its own rows, and here they are taken to have lain on {n_machines}: give them to rfsize.dask, "
-        "with the partitions that lay on each of its workers as layout=; or give validation rows and leave oob=False"
+        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with "
+        f"bags of its own rows, and X is laid out for {n_machines}: name the partitions of each machine, "
+        "rfsize.dask.rows(X, layout=...); or give validation rows and leave oob=False"
     )
 
 

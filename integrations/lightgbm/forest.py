@@ -91,7 +91,7 @@ class LightGbmForest(Adapter):
     def leaf_index(self, X: Any) -> NDArray[Any]:
         leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees))
         if leaf.size == 0 or leaf.size % (self.n_trees * self._forest.n_outputs):
-            refuse(f"LightGBM does not walk its {self.n_trees} trees")
+            refuse(f"LightGBM does not say which leaves of its {self.n_trees} trees the rows reach")
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
 
     def tree_table(self, threshold: float) -> TreeTable:
@@ -107,7 +107,7 @@ class LightGbmForest(Adapter):
         n_rows = layout.n_rows
         if seed is not None or subsample is not None:
             raise InbagError(
-                "a LightGBM model holds its own bagging_seed and bagging_fraction: leave out seed and subsample"
+                "a LightGBM model stores its own bagging_seed and bagging_fraction: leave out seed and subsample"
             )
         balanced = any(float(self._forest.parameters.get(f"{sign}_bagging_fraction", 1)) < 1 for sign in ("pos", "neg"))
         bags = rebuilt_bags(self._forest, layout, self._positive(y, n_rows) if balanced and y is not None else None)
@@ -134,8 +134,8 @@ class LightGbmForest(Adapter):
         stored, trees = trees_of(text), np.arange(self.leaves.offset.size).reshape(self.leaves.offset.shape)[members]
         if "\nparameters:\n" not in text:
             raise NotAForestError(
-                "the LightGBM model's text has no parameters, among which a shrunken forest is marked: give the model "
-                "as lightgbm.train or Booster.save_model made it"
+                "the LightGBM model's text has no parameters, so rfsize cannot see whether the forest was shrunk: "
+                "give the model as lightgbm.train or Booster.save_model made it"
             )
         kept = [
             stored[tree] if raw is None else self._rescored(stored[tree], tree, raw) for tree in trees.ravel().tolist()

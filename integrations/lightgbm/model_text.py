@@ -82,8 +82,8 @@ class ForestText:
         shrunk = {shrinkage for tree in trees for shrinkage in numbers(tree, "shrinkage").tolist()} - {1.0}
         if shrunk:
             raise NotAForestError(
-                f"the LightGBM model says that it is a forest, but its trees are weighed by {sorted(shrunk)[:3]}, as "
-                "only those of boosting are, where each tree corrects the ones before it; train with boosting='rf'"
+                f"the LightGBM model says that it is a forest, but its trees have weights, {sorted(shrunk)[:3]}, "
+                "as in boosting, where each tree corrects the ones before it; train with boosting='rf'"
             )
         values, counts = zip(*map(_leaves, trees), strict=True)
         n_outputs = _n_outputs(header, len(trees))
@@ -123,7 +123,7 @@ class ForestText:
         name, _, options = self.header.get("objective", "custom").partition(" ")
         if name not in LINKS:
             raise NotAForestError(
-                f"the forest's objective is '{name}', whose predictions are not read; rfsize sizes classification and "
+                f"the forest's objective is '{name}', which rfsize does not read; it sizes classification and "
                 f"regression forests ({', '.join(LINKS)})"
             )
         return Link("square" if name == "regression" and options == "sqrt" else LINKS[name], self.sigmoid)
@@ -265,11 +265,11 @@ def numbers(tree: str, name: str) -> Floats:
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
     if not (line.isascii() and line.isprintable()):
         # Python takes other characters for spaces than LightGBM does.
-        refuse(f"{name} of {tree_name(tree)} holds what is no number: {line[:40]!r}")
+        refuse(f"{name} of {tree_name(tree)} holds something that is not a number: {line[:40]!r}")
     try:
         return np.array(line.split(), dtype=np.float64)
     except ValueError as error:
-        refuse(f"{name} of {tree_name(tree)} holds what is not a number ({str(error)[:80]})", error)
+        refuse(f"{name} of {tree_name(tree)} holds something that is not a number ({str(error)[:80]})", error)
 
 
 def listed(tree: str, name: str, size: int) -> Floats:

@@ -99,7 +99,7 @@ class LightGbmTrainer(Trainer):
             self._refuse_full_bags()
         if fraction is not None and self._is_balanced():
             raise ValueError(
-                "the parameters name pos_/neg_bagging_fraction, which another bagging fraction would not change; leave "
+                "the parameters name pos_/neg_bagging_fraction, and then bagging_fraction has no effect; leave "
                 "one or the other out"
             )
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
@@ -138,8 +138,8 @@ class LightGbmTrainer(Trainer):
         check_alike(forest, self._forest)
         if self.rows is None:
             raise ValueError(
-                "a forest is continued on the raw training rows, which the Dataset no longer holds (or never did); "
-                "give a new lightgbm.Dataset of the rows, or one made with free_raw_data=False"
+                "adding trees takes the raw training rows, and the Dataset does not hold them; give a new "
+                "lightgbm.Dataset of the rows, or one made with free_raw_data=False"
             )
         X = adapter.check(self.rows)
         bags = adapter.bags(Layout.alone(matrix.n_rows(X)), self.label, None, None, None)
@@ -164,8 +164,8 @@ class LightGbmTrainer(Trainer):
     def _refuse_full_bags(self) -> None:
         if self.fraction >= 1.0 and not self._is_balanced():
             raise InbagError(
-                "the parameters name no bagging_fraction below 1, so every tree would be trained on all rows and no "
-                "row be out of bag; give bagging_fraction, such as 0.632"
+                "the parameters name no bagging_fraction below 1, so every tree would be trained on all rows, and "
+                "no row would be out of bag; give bagging_fraction, such as 0.632"
             )
 
     def _is_balanced(self) -> bool:
@@ -271,7 +271,7 @@ def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) 
             "independent trees: give boosting='rf'"
         )
     if callable(value_of(params, "objective", None)):
-        raise NotAForestError("LightGBM trains no random forest with an objective of one's own; name one of its own")
+        raise NotAForestError("LightGBM trains no random forest with a custom objective; name an objective of LightGBM")
     if int(value_of(params, "bagging_freq", 1)) < 1:
         raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag; give bagging_freq=1")
     if value_of(params, "machines", None) is not None:

@@ -320,10 +320,9 @@ class TrainingVoteReader:
     def _refuse_to_leave_out(self, lost: Bools, but_for: float = 0.0) -> None:
         if lost.mean() > but_for:
             raise ValueError(
-                f"on {in_percent(lost.mean())} of the rows the votes of single trees cannot be read from what LightGBM "
-                "predicts: where a class is rare it rounds to certainty, and where no tree says yes to its class, all "
-                "classes are level but for the last bits. Let the Dataset keep its rows (free_raw_data=False), or "
-                "train first, then rfsize.size(model, X, oob=True)"
+                f"on {in_percent(lost.mean())} of the rows the votes of single trees cannot be read from "
+                "LightGBM's rounded predictions, as happens where a class is rare. Let the Dataset keep its rows "
+                "(free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
             )
 
     def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], Bools]:
@@ -413,9 +412,9 @@ def _refuse_several_machines(booster: lgb.Booster, parameters: dict[str, str]) -
         # Whoever holds the error holds the booster, and later trainings in this process would wait for its network.
         booster.free_network()
         raise ValueError(
-            f"{machines} machines train this forest together, as lightgbm.dask has its workers do, each on rows of its "
-            "own: SizeCallback would end the training of one and leave the others waiting for it. Leave the callback "
-            "out and take rfsize.dask.grow, or size the finished forest by rfsize.size"
+            f"{machines} machines train this forest together, as lightgbm.dask has its workers do. SizeCallback "
+            "would stop one of them and leave the others waiting for it: leave the callback out and take "
+            "rfsize.dask.grow, or size the finished forest by rfsize.size"
         )
 
 

@@ -119,9 +119,9 @@ def _why_not(model: Any) -> str:
         return f"found a {name}, whose members cast no votes{sized if isinstance(model, _REGRESSORS) else ''}"
     if isinstance(model, AdaBoostClassifier):
         return (
-            f"found an {name}, whose members are no independent draws: each is trained on the errors of those before "
-            "and has a weight of its own, so that there is no infinite ensemble for T*(α) to agree with. Stop it where "
-            "the remaining weight cannot change the label: rfsize.compile(model) for decision trees, for others "
+            f"found an {name}, which has no T*(α): each member is trained on the errors of those before and has a "
+            "weight of its own, so the members are not independent draws. Its predictions can stop early without "
+            "loss: rfsize.compile(model) for decision trees, for others "
             "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply(votes of the members)"
         )
     if isinstance(model, BaseEnsemble):

@@ -44,8 +44,8 @@ class SklearnBagging(SklearnEnsemble):
         index, n_classes = np.stack(answers, axis=1).astype(np.int64)[:, :, None], len(self.classes)
         if index.min() < 0 or index.max() >= n_classes:
             raise ValueError(
-                f"members of the ensemble answer {index.min()} to {index.max()}, which are not all indices of its "
-                f"{n_classes} classes: such an answer is no vote; let the members answer with a class on every row"
+                f"members of the ensemble predict {index.min()} to {index.max()}, which are not all indices of its "
+                f"{n_classes} classes: let each member predict a class on every row"
             )
         return index
 

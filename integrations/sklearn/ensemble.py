@@ -137,9 +137,9 @@ class SklearnEnsemble(Adapter):
         model = self.booster
         if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
-                f"scikit-learn kept the samples of {len(model._seeds)} of the {self.n_trees} members only, as it does "
-                "when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give validation "
-                "rows and leave oob=False"
+                f"scikit-learn stored the samples of only {len(model._seeds)} of the {self.n_trees} members, as it "
+                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give "
+                "validation rows and leave oob=False"
             )
         if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
             return None

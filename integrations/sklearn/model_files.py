@@ -49,8 +49,8 @@ def read_model(path: Path) -> Any:
         _refuse(path, error)
     if unknown:
         raise ValueError(
-            f"{path} holds what is not scikit-learn's or NumPy's own: {', '.join(unknown)[:300]}; only models of their "
-            "types are read from files, so use this one in Python"
+            f"{path} holds types that are neither scikit-learn's nor NumPy's: {', '.join(unknown)[:300]}; rfsize "
+            "reads no others from files, so use this model in Python"
         )
     try:
         _check_trees(model)

@@ -47,15 +47,15 @@ def _threshold(model: Any, adapter: Adapter) -> float:
     positive = model._curve_scorer._get_pos_label() if is_tuned else model.pos_label
     if positive is not None and positive != adapter.classes[1]:
         raise NotAForestError(
-            f"the {name} has the threshold of class {positive!r}, and rfsize reads that of the second class, "
-            f"{adapter.classes[1]!r}: train it with that pos_label, and 1 less the threshold"
+            f"the {name} has a threshold for class {positive!r}, and rfsize needs one for the second class, "
+            f"{adapter.classes[1]!r}: train it with that pos_label, and 1 minus the threshold"
         )
     given = model.best_threshold_ if is_tuned else model.threshold
     threshold = 0.5 if isinstance(given, str) else float(given)
     if not 0.0 < threshold < 1.0:
         raise NotAForestError(
-            f"the {name} decides at {threshold:g}, where every row, or none, is of class {adapter.classes[1]!r}: there "
-            "is nothing to vote on"
+            f"at the threshold {threshold:g} of the {name}, every row, or none, is of class {adapter.classes[1]!r}: "
+            "there is nothing to vote on"
         )
     # scikit-learn decides for the second class at the threshold too.
     return float(np.nextafter(threshold, 0.0))

@@ -94,7 +94,9 @@ def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
             )
         fraction /= 1.0 - fraction  # what it is worth with replacement
     elif not isinstance(estimator, BAGGING):
-        raise InbagError(f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: bootstrap=True")
+        raise InbagError(
+            f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
+        )
     return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
 
 

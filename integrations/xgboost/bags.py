@@ -190,20 +190,21 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"the bags of the forest are as rebuilt, but each row in them has {off[0]:.4g} times the hessian that "
-                "the booster's base_score gives it. Either the rows had weights at training: give them as "
-                "sample_weight=. Or they had a base_margin, which predict knows nothing of: train without it, and give "
-                "a constant one as base_score"
+                f"the bags of the forest are as rebuilt, but each row in them has {off[0]:.4g} times the hessian "
+                "that the booster's base_score gives it. Either the rows had weights at training: give them as "
+                "sample_weight=. Or they had a base_margin, which predict does not know: train without it, and "
+                "give a constant one as base_score"
             )
 
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in the order of training, with sample_weight= where the "
-            "forest was trained with weights; a model loaded from a file has forgotten its seed= and subsample=, and a "
-            "booster what its DMatrix took for missing=. Where several workers trained it, rfsize.dask must be told "
-            "which rows lay on which: give the DaskDMatrix of the training as X, or layout=. Bags cannot be rebuilt "
-            "with base_margin, feature_weights or seed_per_iteration, or drawn on a GPU, or by tree_method='exact'."
+            "Give exactly the training rows, all of them, in the order of training, with sample_weight= if the "
+            "forest was trained with weights. A model loaded from a file does not store its seed and subsample: "
+            "give seed= and subsample=. A booster does not store which value meant missing: give missing=. If "
+            "several workers trained it, give the DaskDMatrix of the training as X, or layout= of "
+            "rfsize.dask.rows. Bags cannot be rebuilt with base_margin, feature_weights or seed_per_iteration, or "
+            "drawn on a GPU, or by tree_method='exact'."
         )
 
 

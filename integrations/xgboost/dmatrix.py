@@ -36,8 +36,8 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
     """
     if not holds_rows(X):
         raise ValueError(
-            f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which none can be taken; "
-            "give the rows as an array or DataFrame"
+            f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which rfsize cannot take a "
+            "part; give the rows as an array or DataFrame"
         )
     if X.get_base_margin().size:
         raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")

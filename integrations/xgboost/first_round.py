@@ -263,9 +263,9 @@ def refuse_other_starts(start: Start, nodes: Nodes, found: Gradients | None) -> 
         worst = mean[np.argmax(np.abs(mean - 0.5))]
         within = "from 0 to 1" if np.isfinite(start.largest) else "from 0 up"
         raise NotAForestError(
-            f"the trees of the forest did not begin at its base_score: of {wrong.sum()} of {wrong.size} nodes the "
-            f"gradients that XGBoost stored would be those of a mean label such as {worst:.3g}, where labels are "
-            f"{within}. Either it was trained with a base_margin, which predict knows nothing of: give a constant one "
-            "as base_score. Or it is a slice of the later rounds of a boosted model, whose trees correct those before: "
-            "train one round of parallel trees"
+            f"the trees of the forest did not begin at its base_score: on {wrong.sum()} of {wrong.size} nodes "
+            f"XGBoost stored the gradients of a mean label such as {worst:.3g}, and labels are {within}. Either "
+            "the forest was trained with a base_margin, which predict does not know: give a constant one as "
+            "base_score. Or it is a slice of the later rounds of a boosted model, whose trees correct those "
+            "before: train one round of parallel trees"
         )

@@ -186,7 +186,7 @@ class XgboostForest(Adapter):
         if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
             raise ValueError(
                 f"missing={missing!r}, but the {type(self._model).__name__} was fitted with missing={self.missing!r}, "
-                "and keeps it: leave missing out"
+                "and stores it: leave missing out"
             )
         self.missing, self._was_told_missing = float(missing), True
 
@@ -233,15 +233,16 @@ class XgboostForest(Adapter):
                     break
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: train "
-                "with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or it was "
-                "loaded from a file, which does not keep its settings: give seed= and subsample= as at training"
+                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: "
+                "train with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or "
+                "it was loaded from a file, which does not store its settings: give seed= and subsample= as at "
+                "training"
             )
         if len(found) > 1:
             raise InbagError(
-                f"the bags of this model can be rebuilt in {len(found)} ways, because its file does not keep how its "
-                "columns were sampled, and it has too few trees or rows to tell them apart; keep boosters as pickles, "
-                "or give validation rows and leave oob=False"
+                f"the bags of this model can be rebuilt in {len(found)} ways: its file does not store how its "
+                "columns were sampled, and it has too few trees or rows to tell these apart; keep boosters as "
+                "pickles, or give validation rows and leave oob=False"
             )
         if not found and y is None and self._objective in ADAPTIVE:
             raise InbagError(
@@ -326,9 +327,9 @@ class XgboostForest(Adapter):
     def _refuse_other_samplings(self) -> None:
         if self._objective not in CONSTANT_HESSIAN:
             raise InbagError(
-                f"the hessians of '{self._objective}' may differ from row to row, so the sums that XGBoost stored in "
-                f"the leaves cannot prove the bags; train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or give "
-                "validation rows and leave oob=False"
+                f"the hessians of '{self._objective}' may differ from row to row, so the sums that XGBoost stored "
+                f"in the leaves cannot prove the bags; train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or "
+                "give validation rows and leave oob=False"
             )
         if self.shared_bags is not None:
             raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
@@ -419,7 +420,7 @@ class XgboostForest(Adapter):
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         """Rows that a classifier was fitted on, with ``label`` (class indices), as `xgboost.train` takes them."""
         if isinstance(X, xgb.DMatrix):
-            raise ValueError("X is a DMatrix, which no classifier is fitted on; give the rows that its fit took")
+            raise ValueError("X is a DMatrix, and classifiers are not fitted on one; give the rows that its fit took")
         data = self.matrix(X)
         data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
         return data

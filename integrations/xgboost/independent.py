@@ -74,8 +74,8 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
         )
     if objective not in LINKS:
         raise NotAForestError(
-            f"the forest's objective is '{objective}', whose trees cast no votes, and whose predictions are not read "
-            f"either; rfsize sizes classification and regression forests ({', '.join(sorted(LINKS))})"
+            f"the forest's objective is '{objective}', which rfsize does not read; it sizes classification and "
+            f"regression forests ({', '.join(sorted(LINKS))})"
         )
     if casts_votes and objective not in VOTING:
         raise NotAForestError(

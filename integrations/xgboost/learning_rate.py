@@ -43,9 +43,10 @@ def shrinking(rate: float | None, objective: str, margins: NDArray[np.float32] |
         if keeps == 0.5:
             labels = "; labels alone are those of learning_rate=1, since base_score favours no class"
     return Shrinking(
-        f"the forest was trained with learning_rate={rate:.3g}, so that its trees count {rate:.3g} times what they "
-        f"learnt, and its {predicted} are {moved} base_score. Sizes and losses by {predicted}, scores or metrics come "
-        f"out too {wrong} for a forest{labels}. Train with learning_rate=1; XGBoost's default, 0.3, is for boosting",
+        f"the forest was trained with learning_rate={rate:.3g}, so each tree counts only {rate:.3g} times what it "
+        f"learnt, and its {predicted} are {moved} base_score. Sizes and losses by {predicted}, scores or metrics "
+        f"come out too {wrong} for a forest{labels}. Train with learning_rate=1; XGBoost's default, 0.3, is for "
+        "boosting",
         keeps,
     )
 

@@ -97,7 +97,7 @@ _TREE = {
     "categories_nodes": [WHOLE],
     "categories_segments": [WHOLE],
     "categories_sizes": [WHOLE],
-    "tree_param": {"num_nodes": TEXT, "num_deleted": TEXT, "size_leaf_vector": TEXT},
+    "tree_param": {"num_nodes": TEXT, "num_feature": TEXT, "num_deleted": TEXT, "size_leaf_vector": TEXT},
 }
 _TREES = {
     "gbtree_model_param": {"num_trees": TEXT, "num_parallel_tree": TEXT},

@@ -178,8 +178,8 @@ class XgboostInTraining(ForestInTraining):
             self._take(booster, seed=self._trainer.seed, subsample=self._trainer.fraction)
         except InbagError as error:
             raise InbagError(
-                "the forest was loaded from a file, which does not keep its settings; give params with the seed and "
-                f"subsample of its training, or keep boosters as pickles. With those of params, {error}"
+                "the forest was loaded from a file, which does not store its settings; give params with the seed "
+                f"and subsample of its training, or keep boosters as pickles. With those of params, {error}"
             ) from error
 
     def _take(self, booster: xgb.Booster, *, seed: int | None = None, subsample: float | None = None) -> None:
@@ -218,7 +218,7 @@ def refuse_other_data(dtrain: Any) -> None:
         raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
     if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
         raise ValueError(
-            f"XGBoost {xgb.__version__} does not tell which leaves the rows of a QuantileDMatrix reach; give a "
+            f"XGBoost {xgb.__version__} does not say which leaves the rows of a QuantileDMatrix reach; give a "
             "DMatrix, or install XGBoost 3.1 or newer"
         )
     if dtrain.get_base_margin().size:
@@ -232,7 +232,7 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
         raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
     if objective not in CONSTANT_HESSIAN:
         raise NotAForestError(
-            f"params say objective={objective!r}, from whose trees no votes or means are read; train with one of "
+            f"params say objective={objective!r}, whose trees rfsize cannot read; train with one of "
             f"{', '.join(sorted(CONSTANT_HESSIAN))}"
         )
     updater = settings["gradient_booster"]["gbtree_train_param"]["updater"]

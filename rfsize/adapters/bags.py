@@ -91,8 +91,8 @@ class Layout:
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
-                f"layout must name each of the {len(lengths)} partitions of X once, by its number from 0, in a list of "
-                f"those that lay on each worker, found {machines!r}"
+                "layout must hold a list for each worker, with the numbers of its partitions of X. Each of the "
+                f"{len(lengths)} partitions must be named once, from 0 on; found {machines!r}"
             )
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):

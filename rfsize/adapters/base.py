@@ -218,8 +218,8 @@ class Adapter(ABC):
         They are `LaidOutBags` where rows may have lain on several machines.
         """
         raise InbagError(
-            f"rfsize does not know how {self.framework} draws its bags, so that no row is known to be out of bag; give "
-            "validation rows and leave oob=False"
+            f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
+            "bag: give validation rows and leave oob=False"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
@@ -275,8 +275,8 @@ class Adapter(ABC):
     def read_as_missing(self, missing: float) -> None:
         """Take a value of the rows for missing, besides NaN; only where the model does not keep which it was."""
         raise ValueError(
-            f"missing={missing!r} is for an xgboost.Booster, which does not keep what its DMatrix took for missing; a "
-            f"model of {self.framework} reads rows as it did at training: leave missing out"
+            f"missing={missing!r} is only for an xgboost.Booster, which does not store which value meant missing. "
+            f"A model of {self.framework} knows it from the training: leave missing out"
         )
 
     def with_booster(self, booster: Any) -> Any:
@@ -334,8 +334,8 @@ def checked_threshold(threshold: float, *, casts_votes: bool, scores_each_class:
         )
     if threshold != 0.5 and scores_each_class:
         raise ValueError(
-            f"threshold={threshold:g} is for the probability of one class, but each vote of this forest is the highest "
-            "of one score per class; leave threshold at 0.5"
+            f"threshold={threshold:g} is for forests that predict the probability of one class. This forest has a "
+            "score for each class, and a tree votes for the highest: leave threshold at 0.5"
         )
     return threshold
 

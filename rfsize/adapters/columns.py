@@ -33,7 +33,7 @@ def rows_for(
         by_place = names is None and matrix.names_of(X) is not None
         raise ValueError(
             f"X has {matrix.n_features(X)} columns, but the forest was trained on {n_features} features"
-            + (", which have no names by which to find them: leave the other columns out" if by_place else "")
+            + (", whose names it does not know: leave the other columns out" if by_place else "")
         )
     return X
 
@@ -62,7 +62,10 @@ def known_columns(X: Any, names: Sequence[str] | None, *, spaces_become_undersco
     if missing:
         raise ValueError(f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}")
     if unknown:
-        warn(f"the forest was not trained on the columns {unknown} of X, which are left out", UnknownColumnsWarning)
+        warn(
+            f"the columns {unknown} of X are left out, because the forest was not trained on them",
+            UnknownColumnsWarning,
+        )
     place = {name: index for index, name in enumerate(found)}
     places = [place[name] for name in names]
     return X.only(places) if isinstance(X, Pieces) else only(X, places)

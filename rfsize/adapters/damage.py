@@ -28,14 +28,12 @@ def damage_refused() -> Iterator[None]:
     except (NotAForestError, InbagError):
         raise
     except DAMAGE as error:
-        refuse(f"reading it ends in a {type(error).__name__}, {str(error)[:200]!r}", error)
+        refuse(f"reading it raises {type(error).__name__}, {str(error)[:200]!r}", error)
 
 
 def refuse(found: str, cause: Exception | None = None) -> NoReturn:
     """Raise `NotAForestError` for a damaged model, with what was found."""
-    raise NotAForestError(
-        f"the model is damaged: {found}; save it again where it is whole, or train it again"
-    ) from cause
+    raise NotAForestError(f"the model is damaged: {found}; save the original model again, or train it again") from cause
 
 
 def number(found: Any, name: str, least: float, most: float) -> float:
@@ -65,7 +63,7 @@ def whole_numbers(found: Any, name: str, least: int, most: int) -> Int64s:
         refuse(f"{name} holds a number of more than 64 bits")
     within = (values >= least) & (values <= most) & (values == np.floor(values))
     if values.ndim != 1 or not within.all():
-        refuse(f"{name} holds what is not a whole number from {least} to {most}")
+        refuse(f"{name} holds something other than whole numbers from {least} to {most}")
     return values.astype(np.int64)
 
 
@@ -134,9 +132,9 @@ def check_children(left: Int64s, right: Int64s, n_nodes: int, name: str) -> None
     """That the children of the splits of a tree are nodes below its root, each the child of one: every walk ends."""
     children = np.concatenate([left, right])
     if children.size and not 1 <= children.min() <= children.max() < n_nodes:
-        refuse(f"a split of {name} has a child that is no node of it")
+        refuse(f"a split of {name} has a child that is not a node of the tree")
     if np.unique(children).size < children.size:
-        refuse(f"two splits of {name} share a child, so that it is no tree")
+        refuse(f"two splits of {name} share a child, so it is not a tree")
 
 
 _DEEPEST = 1 << 14  # frameworks look for the depth of a tree by calls within calls

@@ -30,6 +30,6 @@ def refuse_identical(trees: Iterable[Any], are_alike: Callable[[Any, Any], bool]
         n_trees += 1
     if n_trees > 1:
         raise NotAForestError(
-            f"all {n_trees} trees of the forest are identical, as they are where no rows and no columns were "
-            f"sampled: they vote alike on every row, and tell nothing of other forests. Train with {train_with}"
+            f"all {n_trees} trees of the forest are identical, because training sampled neither rows nor columns. "
+            f"Their votes say nothing about other forests. Train with {train_with}"
         )

@@ -308,17 +308,17 @@ class Integration(ABC):
             Whether to fill in a bagging fraction of 0.632 where none is named.
         """
         raise ValueError(
-            f"{self.framework} forests are not trained from the command line; fit one in Python and give it to "
+            f"the command line cannot train {self.framework} forests: train one in Python and give it to "
             "rfsize.grow, or name another framework"
         )
 
     def _no_blocks(self) -> ValueError:
-        return ValueError(f"forests of {self.framework} are not trained on workers: rfsize.grow trains them here")
+        return ValueError(
+            f"rfsize cannot train {self.framework} forests on workers: train in this process, with rfsize.grow"
+        )
 
     def _no_files(self) -> ValueError:
-        return ValueError(
-            f"models of {self.framework} are not read from files or written to them here; use rfsize in Python"
-        )
+        return ValueError(f"the command line cannot read or write models of {self.framework}: use rfsize in Python")
 
 
 def no_training_data(thing: Any) -> ValueError:

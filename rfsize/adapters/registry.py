@@ -35,7 +35,7 @@ def _of_group(distribution: Distribution) -> list[EntryPoint]:
     except (TypeError, ValueError, AttributeError) as error:
         warn(
             f"the entry points of the distribution {distribution.metadata['Name']!r} cannot be read ({error}), so "
-            "rfsize does not know whether it teaches a framework: repair or uninstall it",
+            "rfsize does not know whether it integrates a framework: repair or uninstall it",
             RuntimeWarning,
         )
         return []
@@ -142,8 +142,8 @@ def adapter_for(
     adapter = _adapter_of(model, casts_votes=casts_votes)
     if adapter.is_shrunk and adapter is not model and not may_be_shrunk:
         raise NotAForestError(
-            "the model was made by rfsize.shrink: its trees were chosen to answer together, so none "
-            "of them is an independent draw. Give the forest that was shrunk"
+            "rfsize.shrink made this model. It chose the trees for their common mean, so they are not independent "
+            "draws: give the forest that was shrunk"
         )
     if missing is not None:
         adapter.read_as_missing(missing)
@@ -157,8 +157,8 @@ def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
     if isinstance(own, Adapter):
         if casts_votes and not own.classes.size:
             raise NotAForestError(
-                f"the {type(model).__name__} predicts numbers, for which its trees cast no votes: size it by what it "
-                "predicts, with metric='scores' and a tolerance"
+                f"the {type(model).__name__} is a regression forest, whose trees cast no votes: size its "
+                "predictions, with metric='scores' and a tolerance"
             )
         return own
     if isinstance(model, type):

@@ -35,8 +35,8 @@ def checked_votes(
         if classes is not None:
             raise
         raise ValueError(
-            f"{error}. y must hold class indices, as tree_votes does; where it holds labels, or a class that no tree "
-            "votes for, give the labels of all class indices: classes=[...]"
+            f"{error}. y must hold class indices, as tree_votes does. If it holds labels, or a class that no tree "
+            "votes for, give classes=[...], the label of each class index"
         ) from None
 
 

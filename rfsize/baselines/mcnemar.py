@@ -212,8 +212,8 @@ def _sizes(n_trees: int, step: int) -> NDArray[np.int64]:
     sizes = np.arange(step, n_trees + 1, step)
     if len(sizes) < 2:
         raise ValueError(
-            f"found {n_trees} trees, which at a step of {step} make {len(sizes)} sizes, none to compare: give at least "
-            f"{2 * step} trees, or a smaller step"
+            f"{n_trees} trees at a step of {step} make {len(sizes)} sizes, and a comparison takes two: give at "
+            f"least {2 * step} trees, or a smaller step"
         )
     if len(sizes) > _MOST_SIZES:
         raise ValueError(
@@ -257,8 +257,8 @@ def _why(sizes: NDArray[np.int64], beaten: NDArray[np.bool_], chosen: int, conve
     larger = len(sizes) - 1 - chosen
     if not converged:
         return (
-            f"no size up to {sizes[-1]:,} trees beats it at level {level!r}, but only {larger} larger ones were there "
-            "to do so; give more trees"
+            f"no larger size up to {sizes[-1]:,} trees beats it at level {level!r}, but only {larger} larger sizes "
+            "were compared; give more trees"
         )
     below = "it is the smallest size compared"
     if chosen > 0:

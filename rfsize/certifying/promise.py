@@ -59,8 +59,8 @@ class Promise:
         if self.average == "macro" and found < needed:
             finest = finest_alpha(total, self.confidence)
             raise ValueError(
-                f"average='macro' bounds each class by itself, and the forest gives class {labels[rarest]!r} to "
-                f"{found:,} of {total:,} rows, where {of} takes {needed:,} of each class: give about "
+                f"average='macro' takes {needed:,} rows of each class for {of}, and the forest gives class "
+                f"{labels[rarest]!r} to {found:,} of {total:,} rows: give about "
                 f"{math.ceil(needed * total / found):,} rows like these. Or bound misses and false alarms together, as "
                 f"a share of all rows: these rows can certify average='micro' with alpha={finest!r}"
             )
@@ -128,8 +128,7 @@ def check_scores(averages_scores: bool, n_classes: int, metric: str, average: st
     """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no classes that are asked for."""
     if not averages_scores:
         raise ValueError(
-            "the members of this ensemble have no scores that are averaged: use metric='labels' with voting='hard' "
-            "or 'auto'"
+            "the members of this ensemble have no scores to average: use metric='labels' with voting='hard' or 'auto'"
         )
     if metric == "probabilities" and not n_classes:
         raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")

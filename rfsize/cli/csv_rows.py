@@ -49,8 +49,8 @@ class _Checked(io.TextIOBase):
         header, first = next(records, []), next(records, [])
         if len(first) > len(header):
             raise ValueError(
-                f"rows of {len(first)} cells stand under a header of {how_many(len(header), 'name')}, so that nothing "
-                "tells which cell belongs to which column; name every column, and end no line with a comma"
+                f"the header has {how_many(len(header), 'name')}, but rows have {len(first)} cells, so rfsize "
+                "cannot tell which cell belongs to which column: name every column, and end no line with a comma"
             )
         self._begin, self._rest = io.StringIO("".join(kept)), text
 

@@ -55,7 +55,7 @@ _COMMANDS = {
     "truncate": _Command(
         write_truncated,
         "write a forest of as many of the first trees as are enough",
-        "rfsize truncate model.txt train.csv --labels y --oob --alpha 0.98 -o small.txt",
+        "write a forest of only the first trees, as many as are enough",
         (*ASKED, *SIZED_BY, "-o --output"),
     ),
     "shrink": _Command(
@@ -79,7 +79,7 @@ _COMMANDS = {
     "table": _Command(
         write_table,
         "write the table by which rows stop asking trees, from DATA",
-        "rfsize table model.txt unseen.csv --labels y --certify --alpha 0.99 -o table.json",
+        "write a stop table, by which rows ask fewer trees",
         (*ASKED, *KEPT, "--rule", "--target", "--certify", "--confidence", "-o --output"),
     ),
     "compile": _Command(
@@ -150,8 +150,8 @@ def _check_standard(options: argparse.Namespace) -> None:
     files = set(given) - _TABLES - ({"output"} if options.command == "predict" else set())
     if files:
         raise ValueError(
-            f"found - for the {min(files)}, but only tables of rows are read from standard input, and only predictions "
-            "written to standard output: name a file"
+            f"- cannot stand for the {min(files)}: standard input is only for tables of rows, and standard output "
+            "only for predictions. Name a file"
         )
     if len(_TABLES & set(given)) > 1:
         raise ValueError("standard input can be read only once: name a file for one of the two tables")

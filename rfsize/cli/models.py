@@ -107,8 +107,8 @@ def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
     fits = found.ndim == 1 and found.size == n_classes == len(set(found.tolist())) and found.dtype.kind in "Ubif"
     if not fits or (found.dtype.kind == "f" and not np.isfinite(found).all()):
         raise ValueError(
-            f"{path} names its classes {text[:80]!r}, which are not the names of {n_classes} classes: train it again "
-            "with rfsize grow, or save it again with its framework, which forgets them"
+            f"{path} names its classes {text[:80]!r}, which are not the names of {n_classes} classes: train it "
+            "again with rfsize grow, or save it again with its framework, which drops the names"
         )
     return found
 
@@ -117,6 +117,7 @@ def _refuse_pickle(path: Path, content: bytes) -> None:
     """A clear word for what is never read: a pickle may run any program."""
     if content.startswith(b"\x80") or path.suffix in {".pkl", ".pickle", ".joblib"}:
         raise ValueError(
-            f"{path} is a pickle, which may run any program when it is read, so it is not: save the model with "
-            "save_model of LightGBM or XGBoost, or with skops.io.dump (pip install rfsize[skops]) of scikit-learn"
+            f"{path} is a pickle. rfsize reads no pickles, because reading one can run any program: save the model "
+            "with save_model of LightGBM or XGBoost, or with skops.io.dump (pip install rfsize[skops]) of "
+            "scikit-learn"
         )

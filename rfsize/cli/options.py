@@ -70,7 +70,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--oob": _flag(
         "DATA are the training rows, in the order of training; leave it out for rows that the forest has not seen"
     ),
-    "--threshold": _number("probability above which class 1 is predicted, where you cut elsewhere than at 0.5"),
+    "--threshold": _number("probability above which class 1 is predicted (default 0.5)"),
     "--seed": _number("seed of the forest; needed with --oob of an XGBoost forest, whose file does not keep it", int),
     "--subsample": _number(
         "subsample of the forest; needed with --oob of an XGBoost forest, whose file does not keep it"
@@ -84,7 +84,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--alpha": _number("share of rows that must keep their label (default 0.99); lower it for fewer trees"),
     "--tolerance": _number(
-        "in place of --alpha: how far off probabilities or scores may be, or how much worse a metric"
+        "in place of --alpha: how far off probabilities or scores may be, or how much worse a metric may become"
     ),
     "--voting": _word(
         "how labels come from trees: averaged scores (soft), majority of the votes (hard), or as predict does it "
@@ -92,10 +92,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         VOTINGS,
     ),
     "--average": _word(
-        "alpha of all rows together (default micro), or of each class (macro): take macro where one class is rare",
+        "apply alpha to all rows together (default micro) or to each class (macro); take macro if a class is rare",
         AVERAGES,
     ),
-    "--method": _word("how agreement is estimated; leave it at auto but to compare methods", list(ESTIMATORS)),
+    "--method": _word("how agreement is estimated; change it only to compare methods", list(ESTIMATORS)),
     "--json": _flag("print the result as JSON, for a script"),
     "-o --output": _file("file to write", "OUT", required=True),
     "--score": _text(
@@ -128,7 +128,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "fraction --metric": _text("metric or scikit-learn scorer to go by (default: the error)", "NAME"),
     "--resume": _file("file that keeps finished work: a second run goes on from it"),
     "table --rule": _word(
-        "how rows stop: simply (default threshold), at the fewest trees (optimal), or whatever the rows (robust)",
+        "rule of stopping: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
         ("threshold", "optimal", "robust"),
     ),
     "--target": _word(
@@ -140,7 +140,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--certify": _flag("certify the table for this forest, on DATA that it was not trained on"),
     "--confidence": _number("how sure a certificate is (default 0.95)"),
-    "--table": _file("stop table that 'rfsize table' wrote, with which rows ask fewer trees"),
+    "--table": _file("stop table that 'rfsize table' wrote; with it rows ask fewer trees"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
     "--n-jobs": _number("threads (default: one per core)", int),

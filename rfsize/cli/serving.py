@@ -23,7 +23,7 @@ from rfsize.utils.words import how_many, in_percent
 # Of `rfsize table`: those of certified tables, and those of the others.
 _OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
 _OF_EXPECTED = ("oob", "target", "rule", "groups", "seed", "subsample")
-_ADVICE = "; --certify makes a table certified for this forest, from rows that it was not trained on"
+_ADVICE = "; --certify certifies a table for this forest, from rows that it was not trained on"
 
 
 def write_table(options: argparse.Namespace) -> None:
@@ -59,7 +59,7 @@ def _check_table_options(options: argparse.Namespace) -> None:
         )
     if found is not None:
         raise ValueError(
-            f"--{found} is for tables of votes that --certify does not make: leave out one of the two"
+            f"--{found} is for tables made without --certify: leave out one of the two"
             if options.certify
             else f"--{found} is for certified tables: add --certify, with rows that the forest was not trained on"
         )
@@ -106,8 +106,7 @@ def _forest(options: argparse.Namespace) -> CompiledForest:
         fast = load(options.forest, **n_jobs)
         if isinstance(fast, CompiledMean):
             raise ValueError(
-                f"{options.forest} holds the mean of several forests, which is asked in Python: "
-                "rfsize.load(path).predict(X)"
+                f"{options.forest} holds several forests, whose mean only Python predicts: rfsize.load(path).predict(X)"
             )
         if of_labels and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **of_labels, **n_jobs)
@@ -115,7 +114,6 @@ def _forest(options: argparse.Namespace) -> CompiledForest:
         fast = compiled(loaded.with_class_names(may_be_shrunk=True), **of_labels, **n_jobs)
     if not fast.classes.size and (options.proba or of_labels):
         raise ValueError(
-            "the forest predicts numbers, of which there are neither probabilities nor votes: leave out --proba and "
-            "--voting"
+            "the forest predicts numbers, and has neither probabilities nor votes: leave out --proba and --voting"
         )
     return fast

@@ -159,8 +159,8 @@ def like_table(X: Any, other: Any) -> Any:
 def _from_npy(table: Table, target: str | None, may_lack: bool) -> tuple[Any, Any]:
     if target is not None and not may_lack:
         raise ValueError(
-            f"{table} holds one array without column names, so that --labels names none: give a "
-            f"table with names, or leave --labels out"
+            f"{table} holds one array without column names, so --labels finds no column: give a table with names, "
+            "or leave --labels out"
         )
     held = table.held()
     with held.open("rb") if isinstance(held, Path) else nullcontext(held) as file:

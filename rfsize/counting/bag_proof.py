@@ -102,11 +102,11 @@ class BagProof:
             wrong = comparable & (np.abs(target - scale * labels.stored) > tolerance)
         if wrong.any():
             raise InbagError(
-                f"the leaves do not hold what their bags make of the labels y: in {self._trees_of(wrong)}. Either y "
-                "are not the labels of training, in its order. Or leaves were changed after training (refit, "
-                "set_leaf_output, an edited file) or grown on top of other predictions (base_margin, boosting), and "
-                "may know rows that their bags left out. Give y as at training; for a changed forest give validation "
-                "rows and leave oob=False"
+                f"the leaves differ from what their bags and the labels y give: in {self._trees_of(wrong)}. Either "
+                "y are not the labels of training, in its order: give y as at training. Or the leaves were "
+                "changed after training (refit, set_leaf_output, an edited file) or grown on top of other "
+                "predictions (base_margin, boosting), and may know rows outside their bags: give validation rows "
+                "and leave oob=False"
             )
 
     def _trees_of(self, wrong: Bools) -> str:

@@ -70,9 +70,8 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
         return ALONE
     if X is None:
         raise ValueError(
-            "groups='copies' compares the training rows, which the data no longer hold (or never did): make a "
-            "lightgbm.Dataset with free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group "
-            "of each row"
+            "groups='copies' compares the training rows, and the data do not hold them: make a lightgbm.Dataset "
+            "with free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group of each row"
         )
     return copies(X)
 

@@ -39,8 +39,9 @@ def cross_validated(
         return _of_parameters(model, X, cv, groups, threshold)
     if not hasattr(model, "fit") or not tree_counts(model):
         raise NotAForestError(
-            f"cv trains a forest without each fold, and found a {type(model).__name__} to train: give an estimator, "
-            "such as RandomForestClassifier(200), or params as a dict with a lightgbm.Dataset or xgboost.DMatrix"
+            f"cv trains a forest for each fold, and rfsize cannot train a {type(model).__name__}: give an "
+            "estimator, such as RandomForestClassifier(200), or params as a dict with a lightgbm.Dataset or "
+            "xgboost.DMatrix"
         )
     integration_for(model).check_estimator(model)
     names = tree_counts(model)
@@ -113,9 +114,7 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
         if belong is not None:
             n_groups = len(np.unique(belong))
             if cv > n_groups:
-                raise ValueError(
-                    f"{cv} folds cannot hold out whole groups of which there are {n_groups}: give a smaller cv"
-                )
+                raise ValueError(f"{cv} folds take as many groups, and there are {n_groups}: give a smaller cv")
             splitter = (StratifiedGroupKFold if stratified else GroupKFold)(cv)
     if splitter is None:
         splitter = check_cv(cv, label, classifier=stratified)
@@ -132,7 +131,7 @@ def _refuse_split_groups(folds: list[Fold], belong: Int64s, by: str) -> None:
         if np.isin(belong[held_out], belong[train]).any():
             others = "copies" if by == "copies" else "others of the same group"
             raise ValueError(
-                f"cv holds out rows of which forests are trained on {others}: give a splitter that keeps groups "
+                f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups "
                 "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
             )
 
@@ -143,7 +142,7 @@ def _checked(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Itera
     for train, held_out in folds:
         train, held_out = _checked_rows(train, n_rows), _checked_rows(held_out, n_rows)
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
-            raise ValueError("a row must not be held out twice, nor be trained on where it is held out")
+            raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
         held_out_before[held_out] = True
         yield train, held_out
 

@@ -150,7 +150,7 @@ class Evidence:
         for batch in batches:
             first._check_batch(batch)
         if len({batch.forest.adapter.digest for batch in batches if batch.forest is not None}) > 1:
-            raise ValueError("concat joins what one forest says of batches of rows, and these are of several forests")
+            raise ValueError("concat joins outputs of one forest on batches of rows, and these are of several forests")
         n_rows = [batch.n_rows for batch in batches]
         starts = np.cumsum([0, *n_rows[:-1]])
         scored = [start + np.arange(batch.n_rows)[batch.scored] for start, batch in zip(starts, batches, strict=True)]
@@ -185,13 +185,13 @@ class Evidence:
         if other.source != "rows given" or other.groups.index is not None:
             raise ValueError(
                 f"concat joins batches of rows that the forest was not trained on, found TreeOutputs({other}): out of "
-                "bag and in cross-validation, ask about all training rows at once"
+                "bag and in cross-validation, give all training rows at once"
             )
         for name, value in self._asked_as.items():
             if (others := other._asked_as[name]) != value:
                 raise ValueError(
-                    f"concat joins what one forest says of batches of rows, but {name} is {value} of the first and "
-                    f"{others} of another: ask one forest about all batches, in the same way"
+                    f"concat joins outputs of one forest on batches of rows, but {name} is {value} in the first and "
+                    f"{others} in another: make all of them from one forest, with the same arguments"
                 )
 
     @property
@@ -425,9 +425,9 @@ class Evidence:
         """The forest on the rows, whose trees may be asked again; ``ValueError`` where there is no model."""
         if self.forest is None:
             raise ValueError(
-                "the trees cannot be asked again: counted Votes, forests in training, and outputs that were pickled, "
-                "joined by concat or made by cross-validation refer to no model. Take rfsize.tree_outputs(model, X, "
-                "...) of a trained one"
+                "the trees cannot be asked again, because these outputs refer to no model: they are counted "
+                "Votes, of a forest in training, pickled, joined by concat, or made by cross-validation. Give "
+                "rfsize.tree_outputs(model, X, ...) of a trained model"
             )
         return self.forest
 
@@ -437,8 +437,8 @@ class Evidence:
         forest = self.asked_again
         if not forest.adapter.averages_scores and forest.adapter.predict_obeys == "soft":
             raise NotAForestError(
-                "the members of the ensemble are no trees, and only their votes are read, not the probabilities that "
-                "predict averages: train it with oob_score=True, and take its own oob_decision_function_"
+                "the members of the ensemble are not trees. rfsize reads only their votes, not the probabilities "
+                "that predict averages: train it with oob_score=True, and take its own oob_decision_function_"
             )
         return forest.predictor
 

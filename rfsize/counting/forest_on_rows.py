@@ -340,8 +340,9 @@ def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob
     if taken(n_rows) <= limit:
         return
     found = (
-        f"{n_rows:,} rows may take {taken(n_rows) / 1e9:,.3f} GB of memory, {_ALWAYS / 1e9:.3f} GB whatever their "
-        f"number, where max_memory allows {limit / 1e9:,.3f} GB"
+        f"{n_rows:,} rows may take {taken(n_rows) / 1000000000.0:,.3f} GB of memory, of which "
+        f"{_ALWAYS / 1000000000.0:.3f} GB do not depend on their number, and max_memory allows "
+        f"{limit / 1000000000.0:,.3f} GB"
     )
     fit = bisect_right(range(n_rows), limit, key=taken) - 1
     if fit < 1:
@@ -349,8 +350,8 @@ def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob
     if oob:
         raise ValueError(f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once")
     raise ValueError(
-        f"{found}: ask about {fit:,} rows at a time, or allow more; rfsize.size draws so many by max_rows={fit}, or as "
-        'many as narrow its interval by max_rows="auto"'
+        f"{found}: ask about {fit} rows at a time, or allow more. In rfsize.size, max_rows={fit} draws that many "
+        'rows, and max_rows="auto" as many as make its interval narrower'
     )
 
 

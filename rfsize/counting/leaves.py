@@ -134,9 +134,8 @@ def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
     walk = CompiledWalk(adapter)
     if not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         raise NotAForestError(
-            f"on some rows of X the compiled trees reach other leaves than {adapter.framework} says, so that rfsize "
-            "cannot send these rows down the trees itself. Give X as a float array, and report the model if that does "
-            "not help"
+            f"on some rows of X rfsize reaches other leaves than {adapter.framework} does. Give X as a float "
+            "array; if that does not help, please report the model"
         )
     return walk
 

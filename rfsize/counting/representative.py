@@ -70,7 +70,7 @@ def by_nature_advice(groups: str) -> str:
     """What to do besides where copies belong together, and leave rows without votes; as the end of a sentence."""
     if groups != "copies":
         return ""
-    return "; or give groups='rows' where rows come again by nature, so that fresh rows have copies too"
+    return "; or give groups='rows' if equal rows are different cases, so that fresh rows have copies too"
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class RowsAsked:
         """
         asked = self.asked[self.asked > 0]
         if not asked.size:
-            return Lack("every tree saw every row, so that none is out of bag: train more trees", None)
+            return Lack("every tree saw every row, so no row is out of bag: train more trees", None)
         mean = float(asked.mean())
         if mean >= FEWEST_VOTES or (of_these_trees and mean >= _NEARLY_ALL * self.n_trees):
             return self.of_some_rows(what)
@@ -267,9 +267,9 @@ class RowsAsked:
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
         none = f", and {in_percent(without)} of them have none" if without > _WITHOUT else ""
         return Lack(
-            f"the {how_many(len(own), 'row')} {name} have {mean:.1f} out-of-bag votes on average{none}, and the others "
-            f"{others.mean():.1f}: {self._cause}. So these votes do not tell {what}, which depends on such rows too; "
-            f"it takes {fewest} votes on rows of each kind. {self._advice(enough)}",
+            f"the {how_many(len(own), 'row')} {name} have {mean:.1f} out-of-bag votes on average{none}, and the "
+            f"others {others.mean():.1f}: {self._cause}. So these votes cannot tell {what}, which depends on such "
+            f"rows too; it takes {fewest} votes on rows of each kind. {self._advice(enough)}",
             enough,
             of_some_rows=True,
         )
@@ -291,8 +291,8 @@ class RowsAsked:
         if not too_many_without_votes(without, len(self.asked)) and (known or without <= _FEW_ROWS):
             return None
         return Lack(
-            f"{how_many(without, 'row')} ({in_percent(without / len(self.asked))}) have no out-of-bag votes, and it is "
-            f"not by chance which: {self._cause}. So the votes on the others do not tell {what}. {self._advice(None)}",
+            f"{how_many(without, 'row')} ({in_percent(without / len(self.asked))}) have no out-of-bag votes, and "
+            f"not by chance: {self._cause}. So the votes on the others cannot tell {what}. {self._advice(None)}",
             None,
             of_some_rows=True,
         )

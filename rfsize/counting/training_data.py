@@ -38,8 +38,8 @@ class TrainingData:
         present, label = np.unique(self.label[rows], return_inverse=True)
         if len(present) < 2:
             raise ValueError(
-                f"all rows outside a fold are of the class {self.classes[present].tolist()}: the others have too few "
-                "rows for cross-validation; give more rows, or as cv= folds that leave rows of two classes"
+                f"outside one fold all rows are of the class {self.classes[present].tolist()}, because the others "
+                "have too few rows; give more rows, or give as cv= folds that leave rows of two classes"
             )
         return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
 

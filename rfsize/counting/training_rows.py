@@ -67,8 +67,8 @@ def refuse_training_rows(forest: ForestOnRows) -> None:
 def trained_on(n_rows: int) -> ValueError:
     """The refusal to certify a forest on the rows that it was trained on."""
     return ValueError(
-        f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and what is certified on "
-        "such rows does not hold on any others: give rows that it was not trained on"
+        f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and a certificate "
+        "from training rows does not hold for other rows: give rows that it was not trained on"
     )
 
 

@@ -309,8 +309,8 @@ class TreeOutputs:
             return np.where(is_asked, labels, fill)
         if not is_asked.all():
             raise FewVotesError(
-                f"{self._unasked}, and have no label: name one by fill=, such as fill=-1, or take predict_proba, which "
-                "is NaN there"
+                f"{self._unasked}. They have no label: choose one by fill=, such as fill=-1, or take "
+                "predict_proba, which gives NaN for them"
             )
         return np.asarray(labels)
 
@@ -329,7 +329,7 @@ class TreeOutputs:
             warn(lack.message, NoVotesWarning)
         elif is_asked is not None and not is_asked.all():
             warn(
-                f"{self._unasked}, and have NaN for a prediction: leave them out, or train more trees, or with a "
+                f"{self._unasked}. Their prediction is NaN: leave them out, or train more trees, or train with a "
                 "smaller bagging fraction",
                 NoVotesWarning,
             )
@@ -338,4 +338,4 @@ class TreeOutputs:
     def _unasked(self) -> str:
         """What to say of rows without a tree."""
         n_rows = np.count_nonzero(~self._evidence.averages.is_asked)
-        return f"of {n_rows:,} of the training rows no tree may be asked, since each saw them or others of their groups"
+        return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"

@@ -91,7 +91,9 @@ class BlocksOnWorkers(PiecesElsewhere):
         """
         if self._collection is not None:
             if machines is not None:
-                raise ValueError(f"X is a {self._collection_kind}, which keeps where its rows lay: leave layout out")
+                raise ValueError(
+                    f"X is a {self._collection_kind}, which stores the rows of each worker: leave layout out"
+                )
             machines = self._collection.machines
         if machines is None:
             return Layout.alone(self.shape[0])
@@ -211,8 +213,8 @@ def as_said(part: Any, n_rows: int) -> Any:
     """
     if part.shape[0] != n_rows:
         raise ValueError(
-            f"a chunk or partition of X has {how_many(part.shape[0], 'row')}, and the collection says {n_rows:,}: make "
-            "X with chunks as they are, or with math.nan where you do not know them"
+            f"a chunk or partition of X has {how_many(part.shape[0], 'row')}, and the collection says {n_rows:,}: "
+            "make X with its true chunks, or with math.nan where you do not know them"
         )
     return part
 

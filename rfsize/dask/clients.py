@@ -49,7 +49,7 @@ def checked_client(client: Any) -> Any:
             "workers are to train, on one machine distributed.Client()"
         )
     if client.asynchronous:
-        raise ValueError("the client is asynchronous, and training waits for its workers: give one that is not")
+        raise ValueError("the client is asynchronous, and training waits for its workers: give a synchronous client")
     if client.status != "running":
         raise ValueError(f"the client is {client.status}: make another, distributed.Client()")
     try:

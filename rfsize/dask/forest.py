@@ -95,9 +95,9 @@ class RowsOnWorkers(RowsElsewhere):
             bags = adapter.bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
             if not isinstance(bags, LaidOutBags):
                 raise InbagError(
-                    f"rfsize does not know how {adapter.framework} lays rows out on workers, so that no row is known "
-                    "to be out of bag; give the training rows in memory, or in pieces, to rfsize itself, or validation "
-                    "rows with oob=False"
+                    f"rfsize does not know which rows each worker of {adapter.framework} trains on, so it cannot tell "
+                    "which rows are out of bag: give the training rows to rfsize itself, in memory or in pieces, or "
+                    "give validation rows with oob=False"
                 )
             alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
         return ForestOnWorkers(adapter, blocks, bags, threshold, alike)

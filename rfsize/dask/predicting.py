@@ -129,10 +129,10 @@ def _rows(fast: CompiledForest, X: Any) -> Any:
 def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
     """What a method of the forest gives of each block, lazily."""
     if not isinstance(fast, CompiledForest):
-        raise ValueError(f"a compiled forest is asked, found {type(fast).__qualname__}: give rfsize.compile(model)")
+        raise ValueError(f"found a {type(fast).__qualname__} in place of a compiled forest: give rfsize.compile(model)")
     if method != "predict" and not fast.classes.size:
         what = "labels" if method == "predict_labels" else "probabilities"
-        raise ValueError(f"the forest predicts numbers, and no {what}: ask predict")
+        raise ValueError(f"the forest predicts numbers, and no {what}: use predict")
     X, nothing = _rows(fast, X), _nothing(fast, method)
     if not hasattr(X, "map_blocks"):
         return X.map_partitions(_part, _once(fast), method, meta=_named(nothing, fast, X._meta.index))

@@ -43,9 +43,9 @@ class RowsForWorkers:
             X = checked_collection(X)
         if len(getattr(X, "shape", ())) != 2:
             raise ValueError(
-                f"data is a {type(X).__module__}.{type(X).__qualname__}; workers are sent Dask arrays and DataFrames, "
-                "and arrays, DataFrames and sparse matrices of this process, of rows and features: give these, and "
-                "label and weight beside them"
+                f"data is a {type(X).__module__}.{type(X).__qualname__}; give Dask arrays or DataFrames, or "
+                "arrays, DataFrames or sparse matrices of this process, as rows and features, with label and "
+                "weight beside them"
             )
         self.n_rows = int(X.shape[0]) if isinstance(X.shape[0], Integral) else None
         self._here: list[Any] = [X] if in_memory else []

@@ -252,9 +252,7 @@ def peak_caveat(peak: float, what: str) -> str | None:
     """Why a density with such a `Density.peak`, fitted to ``what``, is not to be trusted; None where it is."""
     if peak <= MOST_PEAKED:
         return None
-    return (
-        f"the {what} show more rows at a tie than a smooth density has, and T* may be far larger than any estimate says"
-    )
+    return f"the {what} show more rows at a tie than a smooth density has, so T* may be far larger than the estimate"
 
 
 def given_fraction(cells: Cells, density: Density, value: Floats) -> Floats:

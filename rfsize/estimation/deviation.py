@@ -141,8 +141,8 @@ def check_scale(scores: Scores) -> None:
         largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
     if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
         raise ValueError(
-            f"the trees' scores reach {largest:.3g}, beyond what deviations are computed of ({1.0 / _LARGEST_SCORE:g} "
-            f"to {_LARGEST_SCORE:g}): train on the target in other units"
+            f"the trees' scores reach {largest:.3g}, and rfsize computes deviations only of scores from "
+            f"{1.0 / _LARGEST_SCORE:g} to {_LARGEST_SCORE:g}: train on the target in other units"
         )
 
 

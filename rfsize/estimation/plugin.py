@@ -113,7 +113,7 @@ class ManyClassFractions(Estimate):
             return super().why_infinite(alpha)
         tied = in_percent(float(np.mean(limit > 0.0)))
         return (
-            f"on {tied} of the rows several classes have the most votes, as many each; they never converge, so mean "
+            f"on {tied} of the rows several classes tie for the most votes; such rows never converge, so mean "
             f"agreement cannot exceed {in_percent(1.0 - limit.mean())}"
         )
 

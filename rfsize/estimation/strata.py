@@ -167,4 +167,4 @@ class ByClass(Strata):
         return {of: part.disagreement(n_trees) for of, part in zip(self.classes, self._parts, strict=True)}
 
     def why_infinite(self, alpha: float) -> str:
-        return f"of the classes one never converges: {super().why_infinite(alpha)}"
+        return f"one class never converges: {super().why_infinite(alpha)}"

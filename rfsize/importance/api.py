@@ -112,8 +112,8 @@ def oob_importance(
     judge = judge_of(metric, outputs)
     if judge.larger_is_better is None:
         raise ValueError(
-            f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
-            "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
+            f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
+            "sklearn.metrics.make_scorer(..., greater_is_better=...)"
         )
     forest = outputs.asked_again
     labels_at = outputs.averaging_predictor.threshold if judge.name == "accuracy" else None

@@ -45,7 +45,7 @@ class ColumnSets:
         self._number = {name: column for column, name in enumerate(self._known)}
         sets = self._sets(range(n_columns) if columns is None else columns)
         if not sets:
-            raise ValueError("columns names nothing to permute: give names or numbers of columns, or leave it out")
+            raise ValueError("columns names nothing to shuffle: give names or numbers of columns, or leave it out")
         self.names = tuple(sets)
         self._set_of = np.full(n_columns, -1, dtype=np.int32)
         for place, (name, members) in enumerate(sets.items()):
@@ -55,7 +55,7 @@ class ColumnSets:
                 if self._set_of[column] not in (-1, place):
                     raise ValueError(
                         f"column {self._known[column]!r} is in two sets, {self.names[self._set_of[column]]!r} and "
-                        f"{name!r}: permute it with one, and the other in a second call"
+                        f"{name!r}: leave it out of one, or make two calls"
                     )
                 self._set_of[column] = place
 

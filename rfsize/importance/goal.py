@@ -159,8 +159,8 @@ class ImportanceAnswer(Answer):
         if self.goal.top is not None or told in (0, len(is_noise)):
             return []
         return [
-            f"{len(is_noise) - told} of {len(is_noise)} columns may be noise, whose order takes most trees: "
-            f"size(top={told}) asks for the others alone"
+            f"{len(is_noise) - told} of {len(is_noise)} columns may be noise, and their order takes the most "
+            f"trees: size(top={told}) is about the other columns only"
         ]
 
     def _crossing(self, curves: Floats, alpha: float) -> Floats:

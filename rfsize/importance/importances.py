@@ -45,7 +45,7 @@ class Importance(NamedTuple):
     rank_interval : tuple of int
         Ranks that the column may have: all that are sure to be above it or below it are, with 95 % for all together.
     is_noise : bool
-        Whether the interval holds 0, so that the column is not told apart from one that does not matter.
+        Whether the interval contains 0, so that the column may not matter at all.
     """
 
     name: str
@@ -161,7 +161,7 @@ class Importances(Result):
         True
         """
         if len(self.columns) < 2:
-            raise ValueError("one column has no order: permute two columns or sets at least")
+            raise ValueError("one column has no order: give at least two columns or sets")
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         goal = ImportanceGoal(of=self._measured, alpha=alpha, top=top)
@@ -201,7 +201,7 @@ class Importances(Result):
             ax = new_axes(height=1.6 + 0.22 * len(shown))
         place, value = np.arange(len(shown)), np.array([one.value for one in shown])
         is_noise = np.array([one.is_noise for one in shown])
-        for some, alpha, label in ((~is_noise, 0.9, "told apart from 0"), (is_noise, 0.3, "may be noise")):
+        for some, alpha, label in ((~is_noise, 0.9, "beyond noise"), (is_noise, 0.3, "may be noise")):
             if some.any():
                 ax.barh(place[some], value[some], color="C0", alpha=alpha, label=label)
         off = np.abs(np.array([one.interval for one in shown]).T - value)
@@ -209,7 +209,7 @@ class Importances(Result):
         ax.set_yticks(place, [shortened(one.name) for one in shown], parse_math=False)
         ax.margins(y=0.02)
         ax.invert_yaxis()
-        ax.set_xlabel(f"loss of {self._words} where the column is permuted")
+        ax.set_xlabel(f"loss of {self._words} when the column is shuffled")
         ax.set_title(self._title)
         finish(ax)
         return ax
@@ -238,13 +238,13 @@ class Importances(Result):
     @property
     def _title(self) -> str:
         told = sum(not one.is_noise for one in self.columns)
-        return f"{told} of {how_many(len(self.columns), 'column')} {'is' if told == 1 else 'are'} told apart from 0"
+        return f"{told} of {how_many(len(self.columns), 'column')} {'matters' if told == 1 else 'matter'} beyond noise"
 
     @property
     def _measure(self) -> str:
         """What the importances are of."""
         who = "a tree on average" if self.of == "trees" else "the whole forest"
-        return f"how much {self._words} {who} loses out of bag by a permuted column, of {self.score:.4g}"
+        return f"how much {self._words} {who} loses out of bag when a column is shuffled, of {self.score:.4g}"
 
     def _cells(self, one: Importance) -> tuple[str, str, str, str]:
         digits, (low, high), (first, last) = decimals(one.interval), one.interval, one.rank_interval

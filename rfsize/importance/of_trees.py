@@ -53,8 +53,8 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
     asked = _asked(~permuted.seen[:, :, 0], judge.weight)
     if len(asked) < 2:
         raise FewVotesError(
-            f"{len(asked)} of the trees left two rows out of their bags, and it takes two trees to tell the noise of "
-            "seeds: train more trees"
+            f"only {len(asked)} of the trees left two rows out of their bags, and the noise of seeds takes two "
+            "such trees: train more trees"
         )
     loss = _loss(permuted, judge)
     mass = np.zeros(permuted.n_rows)  # pairs that a row is expected in

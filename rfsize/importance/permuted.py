@@ -51,8 +51,8 @@ class PermutedRows:
         forest = outputs.asked_again
         if isinstance(forest.X, Pieces):
             raise ValueError(
-                "the rows lie in pieces, and permuting a column takes rows from all over them: give rows in memory, as "
-                "an array or a DataFrame"
+                "the rows are read in pieces, and shuffling a column takes all rows at once: give rows in memory, "
+                "as an array or a DataFrame"
             )
         walk = proven_walk(forest.adapter, forest.X)
         rows = quantised_blocks(walk.forest, forest.X)(0, forest.n_rows)

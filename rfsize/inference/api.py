@@ -157,13 +157,13 @@ def _refuse_of_several(table: StopTable | None, voting: str) -> None:
     """``ValueError`` where something is asked of a mean that only one forest can do."""
     if table is not None:
         raise ValueError(
-            "a stop table is for the trees of one forest, and the mean of several asks all trees of each: leave table "
-            "out, or compile one model with it"
+            "a stop table is for the trees of one forest, and a mean of several forests asks all trees: leave "
+            "table out, or compile one model with it"
         )
     if voting != "auto":
         raise ValueError(
-            f"voting={voting!r} decides labels of one forest, and the mean of several goes by their probabilities: "
-            "leave voting out"
+            f"voting={voting!r} decides the labels of one forest, and a mean of several forests averages "
+            "probabilities: leave voting out"
         )
 
 
@@ -172,7 +172,10 @@ def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
     if voting == "auto":
         return adapter.predict_obeys if table is None else table.voting
     if voting == "soft" and adapter.vote_weights is not None:
-        raise ValueError("the members of AdaBoost vote, and its own predict goes by their weights: leave voting out")
+        raise ValueError(
+            "AdaBoost's own predict weighs the votes of its members, and there is no other way to vote: leave voting "
+            "out"
+        )
     if not adapter.classes.size:
         raise ValueError(f"voting={voting!r} decides labels, and the forest predicts numbers: leave voting out")
     return voting

@@ -257,7 +257,7 @@ class CompiledForest:
             raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
         if self.table is not None and not self.table.stops.counts_alike:
             raise ValueError(
-                "the trees have weights, so that the number of their votes says nothing of the label: use predict or "
+                "the members have weights, so the number of their votes does not decide the label: use predict or "
                 "predict_proba"
             )
         return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)

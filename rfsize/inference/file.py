@@ -66,7 +66,7 @@ _FILE = Archive(
     arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
     check_sizes=_check_sizes,
     error=ForestFileError,
-    refusal="{path} is no forest file, or damaged: {found}; compile the model and save it again",
+    refusal="{path} is not a forest file, or is damaged: {found}; compile the model and save it again",
 )
 
 
@@ -121,7 +121,7 @@ _FILES = Archive(
 def save_forests(path: Path, forests: list[Saved]) -> None:
     """Write one file of several forests whole, or not at all."""
     if len(forests) > MOST_FORESTS:
-        raise ValueError(f"{len(forests):,} forests are more than a file holds, which is {MOST_FORESTS:,}: pickle them")
+        raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
     parts = []
     for one in forests:
         file = BytesIO()
@@ -162,7 +162,7 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
     """
     with _FILE.read(path, part) as (content, arrays):
         forest, voting, table = _checked(content, arrays), content["voting"], content["table"]
-        require(voting == "soft" or (voting == "hard" and forest.classes.size), "labels go by nothing known")
+        require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")
     return forest, None if table is None else StopTable.from_dict(table), voting
 
 
@@ -240,10 +240,10 @@ def _check_shares(forest: Forest) -> None:
     if conventions.link != "identity" or not forest.classes.size:
         return
     is_mean = conventions.averages and conventions.slope == 1.0 and not any(conventions.start)
-    require(is_mean, "shares of which no mean is taken")
+    require(is_mean, "class shares that are not averaged")
     value = forest.trees.value[forest.trees.nodes & layout.RANK_MASK == layout.RANK_MASK]
     rounding = max(_ROUNDING, value.shape[1] * float(np.finfo(value.dtype).eps))
-    require(value.min() >= -rounding and value.max() <= 1.0 + rounding, "a leaf whose share is none")
+    require(value.min() >= -rounding and value.max() <= 1.0 + rounding, "a leaf whose share is not from 0 to 1")
     are_whole = value.shape[1] == 1 or (np.abs(value.sum(axis=1) - 1.0) <= rounding).all()
     require(are_whole, "a leaf whose shares do not sum to 1")
 
@@ -280,7 +280,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(all(type(fields[name]) is bool for name in [*_FLAGS, "single_precision"]), "a flag is missing")
     require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
     require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
-    require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is none")
+    require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
     start = fields["start"]
     require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}

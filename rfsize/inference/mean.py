@@ -56,8 +56,8 @@ class CompiledMean:
             for what, one, another in _told_apart(first, other):
                 if not _same(one, another):
                     raise ValueError(
-                        f"forests 0 and {number} have no mean: {what} of the first is {_shown(one)}, and of the other "
-                        f"{_shown(another)}; compile each alone"
+                        f"forests 0 and {number} cannot be averaged: {what} of the first is {_shown(one)}, and of "
+                        f"the other {_shown(another)}; compile each alone"
                     )
 
     @property

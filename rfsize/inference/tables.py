@@ -40,18 +40,18 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
     certified = None if table.certificate is None else table.certificate.forest
     if None not in (certified, forest.digest) and certified != forest.digest:
         raise ValueError(
-            "the table is certified for another forest of as many trees, and a certificate holds for one forest, its "
-            "trees in their order: make one for this forest, StopTable.calibrate(model, X)"
+            "the table is certified for another forest with as many trees: make a table for this forest, "
+            "StopTable.calibrate(model, X)"
         )
     if forest.is_shrunk and table.alpha < 1.0 and table.certificate is None:
         raise ValueError(
-            "the table is for independent trees, and rfsize.shrink chose these trees to answer "
-            "together: make a table for them by StopTable.calibrate(model, X), or with alpha=1"
+            "the table is for independent trees, and rfsize.shrink chose the trees of this forest: make a table "
+            "for it by StopTable.calibrate(model, X), or with alpha=1"
         )
     if n_classes and table.metric == "scores":
         raise ValueError(
-            "the table was calibrated for scores, which a compiled forest of classes does not give: calibrate one by "
-            "metric='probabilities'"
+            "the table was calibrated for scores, and a compiled classifier gives probabilities: calibrate a "
+            "table with metric='probabilities'"
         )
     if table.voting != voting:
         by = {"soft": "averaged scores", "hard": "votes"}

@@ -87,4 +87,6 @@ class CompiledTrees(Adapter):
         return self._forest.trees.vote if threshold == self._forest.threshold else super().leaf_votes(threshold)
 
     def truncated(self, n_trees: int) -> Any:
-        raise NotAForestError(f"a compiled forest is not cut: truncate the model to {n_trees} trees, and compile that")
+        raise NotAForestError(
+            f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
+        )

@@ -177,8 +177,8 @@ def _goal(n_trees: int | None, max_bytes: int | None, metric: str, **options: An
         if n_trees is not None and max_bytes is not None:
             raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
         refuse_unused(
-            "n_trees and max_bytes say how large the forest shall be, and the report what share of rows it answers as "
-            "all trees do. Leave it out",
+            "n_trees and max_bytes set the size, and the report says on what share of rows it agrees with all "
+            "trees. Leave it out",
             alpha=given.get("alpha"),
         )
     return ShrunkGoal.named(metric, **given)
@@ -211,7 +211,7 @@ def _split(given: LeavesOfRows, more: ForestOnRows | None) -> tuple[LeavesOfRows
     others = np.flatnonzero(~np.isin(_signatures(refit_on), _signatures(given)))
     if not others.size:
         raise ValueError(
-            "each of the rows is in X too, and rows that certify must not choose trees or refit leaves: give other "
+            "all rows= are in X too, and rows that certify must not also choose trees or refit leaves: give other "
             "rows, such as the training rows, or leave rows out, and X is split"
         )
     return given, refit_on.some(others)
@@ -274,7 +274,7 @@ class _Search:
     def within(self, max_bytes: int) -> _Search:
         """With the largest forest tried whose file has no more bytes; ``ValueError`` where none has, or all have."""
         if bytes_of(self.of_first(self.adapter.n_trees)) <= max_bytes:
-            raise ValueError(f"max_bytes={max_bytes:,}, and the whole forest has no more: it need not be shrunk")
+            raise ValueError(f"the whole forest already fits into max_bytes={max_bytes:,}: it need not be shrunk")
         low = most_trees_within(max_bytes, self.of_first, self.adapter.n_trees)
         # Refitted scores may have more digits than those that were trained.
         while low > 0:
@@ -282,7 +282,7 @@ class _Search:
             if bytes_of(self.adapter.of_members(candidate.members, candidate.raw)) <= max_bytes:
                 return self.of_size(low)
             low -= 1 + low // 100
-        raise ValueError(f"max_bytes={max_bytes:,}, and one tree with refitted leaves has more: allow for more")
+        raise ValueError(f"one tree with refitted leaves is larger than max_bytes={max_bytes:,}: allow more")
 
     def of_first(self, n_trees: int) -> Any:
         """The trees that are chosen first, as they were trained."""

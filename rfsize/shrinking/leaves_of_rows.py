@@ -44,7 +44,9 @@ class LeavesOfRows:
     def of(cls, forest: ForestOnRows) -> LeavesOfRows:
         """Of all rows, or of as many as are held, drawn at random."""
         if isinstance(forest.X, PiecesElsewhere):
-            raise ValueError("shrink takes rows in memory or in a folder, found rows on workers: give some of them")
+            raise ValueError(
+                "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
+            )
         adapter, n_rows = forest.adapter, forest.n_rows
         most = max(1, _MOST_CELLS // adapter.leaves.offset.size)
         drawn = np.arange(n_rows)

@@ -357,10 +357,10 @@ def truncate(
     beside |= {"target": None if target == "limit" else target, "confidence": confidence}
     if max_bytes is not None:
         refuse_unused(
-            "max_bytes says what to keep, and without X the forest is not sized. Give X, or leave it out", **beside
+            "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out", **beside
         )
         return cast(_Model, adapter.model_of_first(first_trees_within(max_bytes, adapter)))
-    refuse_unused("n_trees says what to keep, without sizing the forest. Leave it out", **beside)
+    refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
     assert n_trees is not None

@@ -57,15 +57,14 @@ class Chances(NamedTuple):
         """Why the loss may be infinite on other rows; None where that is not likely."""
         if self.hanging:
             return (
-                f"the {name} may be infinite on other rows, whatever it is on these: of {how_many(self.n_rows, 'row')} "
-                f"{self.hanging:,} have a probability of their class from one or two of the trees asked, and none from "
-                f"all others. {_WAY_OUT}"
+                f"the {name} may be infinite on other rows: on {self.hanging:,} of {how_many(self.n_rows, 'row')}, "
+                f"only one or two of the trees asked give the row's class any probability. {_WAY_OUT}"
             )
         if self.near and self.without:
             return (
-                f"the {name} may be infinite on other rows: {how_many(self.without, 'row')} of {self.n_rows:,} get no "
-                f"probability at all of some class, and of {how_many(self.near, 'row')} the class has one from few of "
-                f"the trees asked. {_WAY_OUT}"
+                f"the {name} may be infinite on other rows: on {how_many(self.without, 'row')} of {self.n_rows:,} "
+                f"some class gets no probability at all, and on {how_many(self.near, 'row')} only a few of the "
+                f"trees asked give the row's class any. {_WAY_OUT}"
             )
         return None
 

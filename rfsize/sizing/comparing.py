@@ -93,8 +93,8 @@ class Comparison(Result):
     >>> forests = (RandomForestClassifier(200, random_state=seed).fit(X, y) for seed in (0, 1))
     >>> print(rfsize.compare(*(rfsize.tree_outputs(one, X, y, oob=True) for one in forests), metric="auc"))
     the difference of AUC is within noise: the rows and trees do not tell which is better
-      with 200 trees: first less second ...
-      with unlimited trees: first less second ...
+      with 200 trees: first minus second ...
+      with unlimited trees: first minus second ...
       AUC 0.99... and 0.9... on 569 rows (oob)
     """
 
@@ -116,7 +116,7 @@ class Comparison(Result):
 
     def __str__(self) -> str:
         first, second = self._in_digits(*self.values)
-        dropped = f"; {self.n_dropped:,} left out, which some forest had no tree for" if self.n_dropped else ""
+        dropped = f"; {self.n_dropped:,} left out, with no tree to judge them" if self.n_dropped else ""
         return (
             f"{self._verdict}\n"
             f"  {self._with_all_trees}: {self._said(self.at_hand)}\n"
@@ -137,7 +137,7 @@ class Comparison(Result):
             verdict=sentence(self._verdict),
             cautions=(Remark(sentence(f"with unlimited trees: {self.why}")),) if self.why else (),
             figures=tuple(Figure(f"{self._words}, {one}", value, how_many(n, "tree")) for one, value, n in figures),
-            sections=(Section("", grids=(Grid(("first less second", "difference", "from", "to"), cells),)),),
+            sections=(Section("", grids=(Grid(("first minus second", "difference", "from", "to"), cells),)),),
             origin=(("rows", f"{how_many(self.n_rows, 'row')}, {SOURCES.get(self.source, self.source)}"),),
         )
 
@@ -160,13 +160,16 @@ class Comparison(Result):
                 )
             return f"the {now} setting has the better {self._words}"
         if now is None:
-            return f"the {limit} setting has the better {self._words} with unlimited trees; at hand it is within noise"
+            return (
+                f"with unlimited trees the {limit} setting has the better {self._words}; with the trees at hand the "
+                "difference is within noise"
+            )
         rest = "that is within noise" if limit is None else f"the {limit} has"
         return f"the {now} setting has the better {self._words} at hand; with unlimited trees {rest}"
 
     def _said(self, difference: Difference) -> str:
         value, low, high = self._in_digits(difference.value, *difference.interval)
-        return f"first less second {value} (95 % interval {low} to {high})"
+        return f"first minus second {value} (95 % interval {low} to {high})"
 
     def _in_digits(self, *values: float) -> tuple[str, ...]:
         """Values of the metric, with as many digits as the interval of the difference is worth."""
@@ -352,8 +355,8 @@ def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s
     rows = np.flatnonzero((is_asked[0] >= 0) & (is_asked[1] >= 0))
     if len(rows) < 2:
         raise FewVotesError(
-            f"{how_many(len(rows), 'row')} of {pair[0].n_rows:,} were asked about trees of both forests, which tells "
-            "nothing of their difference: train more trees, or give rows that neither forest was trained on"
+            f"only {how_many(len(rows), 'row')} of {pair[0].n_rows:,} have votes of both forests, too few to "
+            "compare them: train more trees, or give rows that neither forest was trained on"
         )
     first, second = (predicted(mean[at[rows]]) for (mean, predicted), at in zip(found, is_asked, strict=True))
     return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
@@ -380,8 +383,8 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]
     for what, (one, other) in _told_of_rows(*pair).items():
         if one != other:
             raise ValueError(
-                f"the forests must be asked about the same rows in the same way, and {what} is {one} of the first and "
-                f"{other} of the second: ask both about one X and y"
+                f"both outputs must be of the same rows and made in the same way, but {what} is {one} in the first "
+                f"and {other} in the second: make both from one X and y"
             )
     truths = [_truth(one) for one in pair]
     differ = np.flatnonzero(truths[0] != truths[1])
@@ -389,7 +392,7 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]
         row = int(differ[0])
         found, other_found = (np.asarray(one.y)[row] for one in pair)
         raise ValueError(
-            f"the forests must be asked about the same rows in the same order, and y differs on {len(differ):,} of "
+            f"both outputs must be of the same rows in the same order, but y differs on {len(differ):,} of "
             f"{first.n_rows:,}: row {row} has {found} in the first and {other_found} in the second"
         )
     beside: dict[str, list[Any]] = {

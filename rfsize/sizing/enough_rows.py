@@ -33,8 +33,8 @@ def sized_on_enough_rows(goal: Goal, forest: ForestOnRows, y: Any, max_rows: int
     """
     if forest.bags is not None:
         raise ValueError(
-            "max_rows draws some of the rows, and out of bag all take part in the proof of the bags: leave max_rows "
-            "out, or give rows that the forest was not trained on"
+            "max_rows draws some of the rows, and out of bag the proof of the bags needs all of them: leave "
+            "max_rows out, or give rows that the forest was not trained on"
         )
     y = forest.here(y)
     drawn = _Drawn(forest, y, noting_training_rows(forest, y))

@@ -366,7 +366,7 @@ def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
     # Some rows may be asked of far fewer trees than the mean, so that more of these take more than their number tells.
     enough = max(2 * n_trees, math.ceil(2.0 * FEWEST_ASKED * n_trees / max(votes_per_row, 1.0)))
     return FewVotesError(
-        f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to tell what a metric loses by halves and "
-        f"quarters of them: train at least {enough:,} trees, or give rows that the forest was not trained on",
+        f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to measure what a metric loses: train at "
+        f"least {enough:,} trees, or give rows that the forest was not trained on",
         enough=enough,
     )

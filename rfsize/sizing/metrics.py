@@ -277,7 +277,7 @@ def no_weight() -> UndefinedMetricError:
 def infinite(name: str, n_rows: int) -> UndefinedMetricError:
     """What to say of a logarithmic loss of rows whose class has no probability."""
     return UndefinedMetricError(
-        f"the {metric_in_words(name)} is infinite: no tree asked about {n_rows:,} of the rows gives the row's class "
+        f"the {metric_in_words(name)} is infinite: on {n_rows:,} of the rows, no tree asked gives the row's class "
         "any probability. Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows "
         "(min_samples_leaf)"
     )
@@ -286,7 +286,7 @@ def infinite(name: str, n_rows: int) -> UndefinedMetricError:
 def one_class_only(name: str) -> UndefinedMetricError:
     """What to say of an order of the rows of one class."""
     return UndefinedMetricError(
-        f"metric '{name}' compares rows of two classes, and those that were used with weight hold one only"
+        f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
     )
 
 

@@ -163,7 +163,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
     if len(classes) > 2:
         raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}; give a callable")
     if len(np.unique(truth)) < 2:
-        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds one only")
+        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds only one")
     if metric == "auc":
         return RankMetric(metric, truth, weight, (0.0, 1.0), ranking.auc, ranking.auc_slopes)
     of_levels, slopes = ranking.average_precision, ranking.average_precision_slopes

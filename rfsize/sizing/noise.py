@@ -36,7 +36,9 @@ def noise_of_rows(judge: OfRows, rows: Int64s, predicted: Floats, units: Int64s)
     by_unit = np.bincount(unit, weights=added)
     n_units, squares = len(by_unit), by_unit**2
     if n_units < 2:
-        raise FewVotesError("all rows that a tree did not see are of one group, which tells nothing of others")
+        raise FewVotesError(
+            "all rows outside the bags of the trees are of one group, and other groups cannot be judged by it"
+        )
     variance = float(squares.sum())
     # Few rows may make most of the metric, as those of a rare class do: Satterthwaite's degrees of freedom.
     tails = n_units * float(np.sum(squares**2)) / variance**2 if variance > 0.0 else 1.0

@@ -221,9 +221,8 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
         outputs = outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
         if outputs.source != "oob":
             raise ValueError(
-                f"these outputs are of {outputs.source}, which all trees were asked about: give the training rows, as "
-                "rfsize.tree_outputs(model, X, y, oob=True); of other rows the model's own predict tells what it "
-                "predicts"
+                f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
+                "rfsize.tree_outputs(model, X, y, oob=True). For other rows, score the model's own predict"
             )
     else:
         if X is None:

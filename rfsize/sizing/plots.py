@@ -77,7 +77,7 @@ def _draw_loss(report: SizedForest, ax: Axes) -> None:
         color="C0",
         alpha=0.15,
         linewidth=0.0,
-        label="95 % interval of it",
+        label="its 95 % interval",
     )
     if found[0].spread is not None:
         spread = [float(one.spread or 0.0) for one in found]

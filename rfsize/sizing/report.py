@@ -191,9 +191,9 @@ def copies_caution(
     if groups.copied is None or low <= other <= high:
         return ()
     text = (
-        f"{in_percent(groups.copied)} of the training rows have a copy, and the rows do not tell whether fresh rows "
-        f"would too. Where rows come again by nature, as those of few values and popular ones do, {what} is {value}, "
-        f"which is what counts here; where rows were repeated or oversampled before the training, it {found}. Say "
-        "which it is: groups='rows' for the first, groups='copies' for the second"
+        f"{in_percent(groups.copied)} of the training rows have a copy, and rfsize cannot tell why. If equal rows "
+        f"are different cases (few distinct values, popular items), {what} is {value}; this is assumed here. If "
+        f"rows were repeated or oversampled before the training, it {found}. Say which it is: groups='rows' for "
+        "the first, groups='copies' for the second"
     )
     return (Caution(CopiesWarning, text),)

@@ -108,8 +108,8 @@ class SizedForest:
         """
         if (confidence := share("confidence", confidence)) < _LEAST_CONFIDENCE:
             raise ValueError(
-                f"confidence must be at least {_LEAST_CONFIDENCE:f} and below 1, found {confidence!r}: no rows tell a "
-                "size that T* is at most with so small a probability. Give 0.5 for about T*, 0.8 or 0.95 to be sure"
+                f"confidence must be at least {_LEAST_CONFIDENCE:f} and below 1, found {confidence!r}. Give 0.5 "
+                "for the estimate of T*, 0.8 or 0.95 to be surer"
             )
         return math.inf if self._cannot_tell is not None else self._answer.quantile(confidence)
 
@@ -280,7 +280,7 @@ class SizedForest:
                 own = [self.goal.name] if self.goal.answers(self.goal.name) else []
                 known = ", ".join(map(str, (*own, *self._answers)))
                 raise ValueError(
-                    f"this report no longer has its trees, and knows the loss of {known} alone: make the report again"
+                    f"this report no longer has its trees, and knows only the loss of {known}: make the report again"
                 )
             goal = any_goal(metric).checked(len(self._outputs.classes), self._outputs.y)
             self._answers[metric] = answer_of(goal, self._outputs)
@@ -307,9 +307,9 @@ def _unread_probabilities(outputs: Evidence | None, n_members: int) -> list[str]
         return []
     members = how_many(n_members, "member")
     return [
-        "probabilities may suffer: predict averages those of the members, which are no trees, so that only their votes "
-        f"are read. {members.capitalize()} may settle the labels but not the probabilities; keep {_FEW_MEMBERS} or "
-        f"more by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
+        "probabilities may suffer: the members are not trees, so rfsize reads only their votes, not the "
+        f"probabilities that predict averages. {members.capitalize()} may be enough for the labels but not for the "
+        f"probabilities; keep {_FEW_MEMBERS} or more by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
     ]
 
 

@@ -34,7 +34,7 @@ def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) 
         low, high = (middle, high) if bytes_of(made(middle)) <= max_bytes else (low, middle)
     if low == 0:
         raise ValueError(
-            f"max_bytes={max_bytes:,}, and a file of one tree has {bytes_of(made(1)):,} bytes: allow for more"
+            f"a file of one tree has {bytes_of(made(1)):,} bytes, more than max_bytes={max_bytes:,}: allow more"
         )
     return low
 

@@ -118,7 +118,10 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         small = copy.copy(self)
         small._report = self._report
         small.estimator_, small.n_trees_ = forest, adapter_for(forest, casts_votes=False).n_trees
-        small._out_of_bag = "the forest was cut to fewer trees since fit; rfsize.oob_predict and its like tell theirs"
+        small._out_of_bag = (
+            "the forest was cut after fit, and this is known only of the forest that was fitted: take "
+            "rfsize.oob_predict or rfsize.oob_score of the smaller one"
+        )
         return small
 
     @property

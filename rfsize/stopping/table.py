@@ -295,8 +295,8 @@ class StopTable(Terms, Result):
         if not isinstance(self.stops, UrnStops) or self.target != "forest" or self.alpha == 1.0:
             raise ValueError(
                 "certified is for tables of votes that build made, with target='forest' and an alpha below 1; "
-                f"found {self!r}; a lossless table disagrees with no forest, and scores are certified by "
-                "StopTable.calibrate"
+                f"found {self!r}. A lossless table needs no certificate, and StopTable.calibrate certifies tables "
+                "of scores"
             )
         at = self.threshold if threshold is None else threshold
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
@@ -415,8 +415,8 @@ class StopTable(Terms, Result):
         trees = self._figures.trees
         if math.isnan(trees):
             raise ValueError(
-                "how many members a weighted vote asks depends on which of them agree, and the table knows no votes: "
-                "take the mean of what apply(tree_votes) returns as asked"
+                "how many members a weighted vote asks depends on the votes, and the table knows none: take the "
+                "mean of asked, the second array that apply(tree_votes) returns"
             )
         return trees
 
@@ -436,7 +436,7 @@ class StopTable(Terms, Result):
         """
         found = self.stops.by_tally(self.target)
         if found is None:
-            raise ValueError(f"only unweighted tables of two classes have one tally per number of votes; {self!r}")
+            raise ValueError(f"only unweighted tables of two classes have this; found {self!r}")
         return found
 
     def by_class(self) -> list[ClassOutcome]:
@@ -558,8 +558,8 @@ def _warn_of_lost_classes(table: StopTable) -> None:
     ]
     if lost:
         warn(
-            f"the table answers {in_percent(table.expected_disagreement())} of all rows otherwise than all trees, but "
-            f"of the rows that they give to a class, {', '.join(lost[:_CLASSES_SAID])}; where these classes count, use "
+            f"the table changes the label of {in_percent(table.expected_disagreement())} of all rows, but of the "
+            f"rows of single classes it changes more: {', '.join(lost[:_CLASSES_SAID])}. If these classes matter, use "
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
             RareClassWarning,
         )

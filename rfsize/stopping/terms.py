@@ -71,10 +71,10 @@ class Terms:
             )
         if None not in (self.threshold, threshold) and self.threshold != threshold:
             raise ValueError(
-                f"the table is for labels that are class 1 above a probability of {self.threshold:g}, and threshold is "
-                f"{threshold:g}: leave threshold out, which takes that of the table, or make a table for it, by "
-                f"StopTable.calibrate(..., threshold={threshold:g}) or from "
-                f"rfsize.tree_outputs(..., threshold={threshold:g})"
+                f"the table was made for a threshold of {self.threshold:g}, found threshold={threshold:g}: leave "
+                "threshold out, which takes that of the table, or make a table for it, by "
+                f"StopTable.calibrate(..., threshold={threshold:g}) or from rfsize.tree_outputs(..., "
+                f"threshold={threshold:g})"
             )
 
 

@@ -59,7 +59,10 @@ class SearchFile:
         if path is None:
             return
         if path.is_dir() or not path.parent.is_dir():
-            raise ValueError(f"resume={str(path)!r} is no file that can be written: it is a folder, or in none")
+            raise ValueError(
+                f"resume={str(path)!r}: no file can be written there, because it is a folder, or its folder does not "
+                "exist"
+            )
         # One tree tells other features apart, for which nothing else stands here.
         probe = trainer.start(fraction=_PROBE, seed=seed)
         probe.add(1)
@@ -102,8 +105,7 @@ class SearchFile:
             other = ["features (a tree grown again came out otherwise)"]
         if other:
             raise ValueError(
-                f"{path} was written by a search with other {', '.join(other)}. Give what it was begun with, or "
-                "another file"
+                f"{path} was written by a search with other {', '.join(other)}. Give the same again, or another file"
             )
         self._states = dict(zip(keys, map(State, forests, seconds), strict=True))
 
@@ -158,8 +160,8 @@ def _file_of(probe: Tallied) -> Archive:
         check_sizes=check_sizes,
         error=ValueError,
         refusal=(
-            "{path} cannot be taken up: it is damaged, for other data, or was not written by select_bagging_fraction "
-            "({found}). Give another file, or delete this one"
+            "the search cannot continue from {path}: it is damaged, for other data, or was not written by "
+            "select_bagging_fraction ({found}). Give another file, or delete this one"
         ),
         deflated=False,  # it is written often, and scores hardly shrink
     )

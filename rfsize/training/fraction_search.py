@@ -246,9 +246,14 @@ class FractionSearch(Result):
         fractions = self.curve["fraction"]
         if len(fractions) < 2 or self._least not in (fractions[0], fractions[-1]):
             return []
-        return [f"the best {self.metric} is at {self._least:.3f}, the end of the fractions: none beyond was compared"]
+        return [
+            f"the best {self.metric} is at {self._least:.3f}, at the end of the fractions compared: compare fractions "
+            "beyond it"
+        ]
 
     @property
     def _judged(self) -> str:
-        left_out = f"; {self.n_dropped:,} left out, which some forest had no such tree for" if self.n_dropped else ""
+        left_out = (
+            f"; {self.n_dropped:,} left out, because in some forest every tree saw them" if self.n_dropped else ""
+        )
         return f"judged by the trees that did not see them{left_out}"

@@ -157,7 +157,7 @@ def grow(
     of_rows: dict[str, Any] = {"threshold": threshold, "groups": groups}
     if hasattr(params, "fit"):
         if init_model is not None:
-            raise ValueError("a fitted estimator is itself what trees are added to: leave out init_model")
+            raise ValueError("the new trees are added to the fitted estimator: leave out init_model")
         growth = Growth.of_estimator(params, data, y, goal, sample_weight=sample_weight, **of_rows)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")

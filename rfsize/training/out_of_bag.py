@@ -36,10 +36,10 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     # Of a few trees, too few votes are a matter for the report, which says how many it takes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise FewVotesError(
-            f"only {in_percent(share_of_votes)} of the votes leave a training row out of their bags, so "
-            f"{how_many(max_trees, 'tree')} would give it {expected:.1f} out-of-bag votes, too few to size a forest "
-            "by: train with a smaller bagging fraction, give validation rows, which the forest is not trained on, or "
-            "allow more trees"
+            f"a training row is out of bag for only {in_percent(share_of_votes)} of the trees, so "
+            f"{how_many(max_trees, 'tree')} would give it {expected:.1f} votes, too few to size a forest by: train "
+            "with a smaller bagging fraction, give validation rows, which the forest is not trained on, or allow "
+            "more trees"
         )
     return report_of(outputs, goal)
 

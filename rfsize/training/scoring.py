@@ -110,8 +110,8 @@ class Judge(ABC):
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
             raise ValueError(
-                f"every forest compared has out-of-bag votes for no more than {how_many(rows.size, 'row')} (of "
-                "positive weight), too few to judge by; give more trees, or smaller fractions"
+                f"only {how_many(rows.size, 'row')} (of positive weight) have out-of-bag votes from every forest "
+                "compared, too few to judge by; give more trees, or smaller fractions"
             )
         return rows
 

@@ -65,9 +65,9 @@ def elimination_plan(n_candidates: int, n_trees: int) -> list[Rung]:
         first -= 1
     if first < _FEWEST_TREES:
         raise ValueError(
-            f"n_trees={n_trees} is too small to eliminate {n_candidates} fractions by: the first comparison would be "
-            f"between forests of {first} trees, and takes {_FEWEST_TREES}. Give more trees, fewer fractions, or "
-            "search='full'"
+            f"n_trees={n_trees} is too small to eliminate {n_candidates} fractions: the first comparison would be "
+            f"between forests of {first} trees, and takes at least {_FEWEST_TREES}. Give more trees, fewer "
+            "fractions, or search='full'"
         )
     return _halving(n_candidates, first, n_trees)
 
@@ -138,9 +138,9 @@ class Candidate:
         share, expected = float(self.out_of_bag.scores.asked.mean()) / self.n_trees, float(self._left_out.mean())
         if share < _FAIR_SHARE * expected:
             raise ValueError(
-                f"at fraction {self.fraction:g} only {in_percent(share)} of the votes are out of bag, and not "
-                f"{in_percent(expected)}. XGBoost draws a bag for the tree of each class, and a row has as many votes "
-                "as the class has trees that left it out which has the fewest: grow more trees (n_trees), or with "
+                f"at fraction {self.fraction:g} only {in_percent(share)} of the votes are out of bag, instead of "
+                f"{in_percent(expected)}. XGBoost draws a bag for the tree of each class, and the class with the "
+                "fewest out-of-bag trees decides how many votes a row has: grow more trees (n_trees), or with "
                 "multi_strategy='multi_output_tree', from XGBoost 3.2 on, one tree and bag for all classes"
             )
 

@@ -111,8 +111,8 @@ class Pieces(ABC):
         expected = int(self.ends[piece]) - self._start(piece), self.shape[1]
         if rows.shape != expected:
             raise ValueError(
-                f"piece {piece} of X has shape {tuple(rows.shape)} where {expected} was read before or told: its "
-                "source must give the same rows each time that it is read"
+                f"piece {piece} of X has shape {tuple(rows.shape)} where {expected} was expected: its source must "
+                "give the same rows each time that it is read"
             )
         self._check_form(piece, form_of(rows))
         return rows
@@ -121,8 +121,8 @@ class Pieces(ABC):
         """Raise ``ValueError`` where pieces differ in form."""
         if self._form not in (None, form):
             raise ValueError(
-                f"piece {piece} of X is of another form than those before it: {form} where these have {self._form}; "
-                "all must have the same columns, of the same kinds and with the same categories"
+                f"piece {piece} of X has {form}, and the pieces before it have {self._form}: all must have the "
+                "same columns, of the same kinds and with the same categories"
             )
         self._form = form
 
@@ -203,8 +203,8 @@ class OfParquet(Pieces):
             return cls(dataset.dataset(path, format="parquet"))
         except (ValueError, OSError) as error:
             raise ValueError(
-                f"X names {path}, which is no Parquet file nor a folder of them ({error}); read other files first, and "
-                "give their rows"
+                f"X names {path}, which is neither a Parquet file nor a folder of them ({error}); read other files "
+                "first, and give their rows"
             ) from error
 
     def only(self, places: list[int]) -> OfParquet:

@@ -156,14 +156,14 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 2]]).check_trees()
         Traceback (most recent call last):
             ...
-        ValueError: rows have 8 to 10 votes, so each was asked a part of the trees, as out of bag...
+        ValueError: rows have 8 to 10 votes, so each asked only some of the trees...
         """
         if self._knows_trees or not self.is_out_of_bag:
             return
         asked = self.asked
         raise ValueError(
-            f"rows have {asked[asked > 0].min():,} to {self.n_trees:,} votes, so each was asked a part of the trees, "
-            "as out of bag, and the counts do not tell how many trees there are: give rfsize.Votes(counts, n_trees=...)"
+            f"rows have {asked[asked > 0].min():,} to {self.n_trees:,} votes, so each asked only some of the "
+            "trees, and the counts do not show how many trees there are: give rfsize.Votes(counts, n_trees=...)"
         )
 
     def fractions(self) -> NDArray[np.float64]:

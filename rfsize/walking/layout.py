@@ -298,11 +298,11 @@ def _breadth_first(table: TreeTable) -> Int64s:
             break
         children = np.stack([table.left[parents], table.right[parents]], axis=1)
         if (children < 1).any() or (children >= table.n_nodes[tree, None]).any():
-            raise NotAForestError("the model is damaged: a split of a tree has a child that is no node of it")
+            raise NotAForestError("the model is damaged: a split of a tree has a child that is not a node of the tree")
         level = (first[tree, None] + children).ravel()
         last_to_reach[level] = np.arange(level.size)
         if is_reached[level].any() or (last_to_reach[level] != np.arange(level.size)).any():
-            raise NotAForestError("the model is damaged: two splits of a tree share a child, so that it is no tree")
+            raise NotAForestError("the model is damaged: two splits of a tree share a child, so it is not a tree")
         is_reached[level] = True
         nodes.append(level)
         trees.append(np.repeat(tree, 2))

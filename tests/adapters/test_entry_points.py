@@ -103,4 +103,4 @@ def test_a_framework_that_none_teaches(tmp_path: Path, capsys: pytest.CaptureFix
     assert main([*arguments, "catboost"]) == 2
     assert "knows no framework 'catboost'; it knows lightgbm, sklearn, xgboost" in capsys.readouterr().err
     assert main([*arguments, "sklearn", "-o", str(tmp_path / "out.skops")]) == 2
-    assert "forests are not trained from the command line" in capsys.readouterr().err
+    assert "the command line cannot train" in capsys.readouterr().err

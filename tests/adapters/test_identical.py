@@ -14,7 +14,7 @@ import rfsize
 from helpers.forests import Data
 from helpers.outputs import votes_of
 
-REFUSED = r"all 6 trees of the forest are identical, as they are where no rows and no columns were sampled.*Train with "
+REFUSED = r"all 6 trees of the forest are identical, because training sampled neither rows nor columns.*Train with "
 
 
 FOREST = {"n_estimators": 1, "num_parallel_tree": 6, "learning_rate": 1, "max_depth": 3, "n_jobs": 1}

@@ -200,9 +200,9 @@ LABELS = np.array([0, 1, 1, 0, 1, 1])
     ("votes", "y", "named", "message"),
     [
         (VOTES, LABELS[:5], {}, "6 expected, 5 found"),
-        (VOTES, np.array([0, 1, 1, 0, 1, np.nan]), {}, r"\[nan\].*give the labels of all class indices"),
+        (VOTES, np.array([0, 1, 1, 0, 1, np.nan]), {}, r"\[nan\].*the label of each class index"),
         (VOTES, LABELS + 1, {}, r"\[2\]; it knows \[0, 1\].*classes="),
-        (VOTES, np.array(["no", "yes"])[LABELS], {}, "give the labels of all class indices"),
+        (VOTES, np.array(["no", "yes"])[LABELS], {}, "the label of each class index"),
         (VOTES, np.array(["no", "yes"])[LABELS], {"classes": ["no", "maybe"]}, r"does not know: \['yes'\]"),
         (VOTES, LABELS, {"classes": [0, 0]}, "each class index once"),
         (VOTES, LABELS, {"classes": [[0, 1]]}, "each class index once"),
@@ -214,7 +214,7 @@ LABELS = np.array([0, 1, 1, 0, 1, 1])
         (VOTES[0], LABELS, {}, r"shape \(30,\)"),
         (VOTES[:0], LABELS[:0], {}, r"shape \(0, 30\)"),
         (VOTES[:, :0], LABELS, {}, r"shape \(6, 0\)"),
-        (VOTES[:, :1], LABELS, {"classes": [0, 1]}, "found 1 trees"),
+        (VOTES[:, :1], LABELS, {"classes": [0, 1]}, "1 trees"),
     ],
 )
 def test_careless_votes(
@@ -227,7 +227,7 @@ def test_careless_votes(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: mcnemar_size(VOTES, LABELS, step=16), "30 trees, which at a step of 16 make 1 sizes.*at least 32"),
+        (lambda: mcnemar_size(VOTES, LABELS, step=16), "30 trees at a step of 16 make 1 sizes.*at least 32"),
         (lambda: mcnemar_size(VOTES, LABELS, step=40), "make 0 sizes"),
         (lambda: mcnemar_size(VOTES, LABELS, step=0), "step must be a whole number of at least 1"),
         (lambda: mcnemar_size(VOTES, LABELS, level=5), "level must be"),

@@ -150,5 +150,5 @@ def test_pickles_are_never_read(training: Path, tmp_path: Path, capfd: pytest.Ca
     for name, content in (("model.pkl", b""), ("model.joblib", b"\x78\x9c"), ("model", b"\x80\x04K\x01.")):
         (tmp_path / name).write_bytes(content)
         assert run(training, "size", str(tmp_path / name), "two.csv") == 2
-        assert "is a pickle, which may run any program" in (line := only_line(capfd.readouterr().err))
+        assert "is a pickle. rfsize reads no pickles" in (line := only_line(capfd.readouterr().err))
         assert "skops" in line

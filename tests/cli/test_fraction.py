@@ -87,7 +87,7 @@ def test_fraction_of_numbers(labelled: Path, capsys: pytest.CaptureFixture[str])
         (["two.csv", "--labels", "sign", "--params", "no.json"], "no.json"),
         (["two.csv", "--labels", "sign", "--fractions", "2"], "strictly between"),
         (["two.csv", "--labels", "sign", "--metric", "acc"], "get_scorer_names"),
-        (["two.csv", "--labels", "sign", "--resume", "params.json"], "cannot be taken up"),
+        (["two.csv", "--labels", "sign", "--resume", "params.json"], "cannot continue from"),
         (["train.csv", "--labels", "level", "--params", '{"objective": "binary:logistic"}'], "class indices 0 to 1"),
     ],
 )

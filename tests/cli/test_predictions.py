@@ -75,7 +75,7 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["table", "lgb.txt", "rows.npy", "--alpha", "2", "-o", "new.json"], "at most 1"),
         (["table", "lgb.txt", "rows.npy", "-o", "rows.npy"], "is one of the files read"),
         (["predict", "lgb.txt", "parts", "-o", "parts/0.parquet"], "all files of which are read"),
-        (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "no forest file"),
+        (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "not a forest file"),
         (["table", "lgb.txt", "rows.npy", "--confidence", "0.9", "-o", "new.json"], "add --certify"),
         (["table", "lgb.txt", "train.npz", "--certify", "--oob", "-o", "new.json"], "such rows certify nothing"),
         (["table", "lgb.txt", "rows.npy", "--certify", "--rule", "optimal", "-o", "new.json"], "--rule is for tables"),
@@ -85,10 +85,10 @@ def test_predict_codes_categories_of_every_piece_alike(
         (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
         (["predict", "lgb.txt", "big.npy", "-o", "new.csv"], "and holds 0"),
         (["predict", "lgb.txt", "scalar.npy", "-o", "new.csv"], "two dimensions"),
-        (["predict", "lgb.txt", "wide.csv", "-o", "new.csv"], "rows of 9 cells stand under a header of 8 names"),
-        (["predict", "lgb.txt", "begins_wide.csv", "-o", "new.csv"], "rows of 9 cells stand"),
+        (["predict", "lgb.txt", "wide.csv", "-o", "new.csv"], "the header has 8 names, but rows have 9 cells"),
+        (["predict", "lgb.txt", "begins_wide.csv", "-o", "new.csv"], "rows have 9 cells"),
         (["predict", "lgb.txt", "ends_wide.csv", "-o", "new.csv"], "Expected 8 fields in line 4, saw 9"),
-        (["predict", "lgb.txt", "indexed.csv", "-o", "new.csv"], "rows of 8 cells stand under a header of 7 names"),
+        (["predict", "lgb.txt", "indexed.csv", "-o", "new.csv"], "the header has 7 names, but rows have 8 cells"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(
@@ -188,6 +188,6 @@ def test_the_mean_of_several_forests_is_asked_in_python(
     rfsize.compile([train_lightgbm(data.X, data.y, 5, seed=seed) for seed in (1, 2)]).save(tmp_path / "mean.npz")
     assert run(folder, "predict", str(tmp_path / "mean.npz"), "rows.npy", "-o", str(tmp_path / "out.csv")) != 0
     error = only_line(capsys.readouterr().err)
-    assert "holds the mean of several forests" in error
+    assert "holds several forests" in error
     assert "rfsize.load(path).predict(X)" in error
     assert not (tmp_path / "out.csv").exists()

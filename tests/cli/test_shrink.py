@@ -71,7 +71,7 @@ def test_names_of_classes_stay(folder: Path, tmp_path: Path, data: Data, capfd: 
     capfd.readouterr()
     for command in (["size"], ["truncate", "-o", grown], ["table", "-o", table_], ["shrink", "-o", grown]):
         assert run(tmp_path, command[0], small, *of_rows, *command[1:]) == 2
-        assert "made by rfsize.shrink" in only_line(capfd.readouterr().err)
+        assert "rfsize.shrink made this model" in only_line(capfd.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_names_of_classes_stay(folder: Path, tmp_path: Path, data: Data, capfd: 
     [
         (["--rows", "train.csv", "-o", "train.csv"], "is one of the files read"),
         (["-o", "small.json"], "written as text"),
-        (["--rows", "rows.npy", "-o", "small.txt"], "each of the rows is in X too"),
-        (["--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "how large the forest shall be"),
+        (["--rows", "rows.npy", "-o", "small.txt"], "all rows= are in X too"),
+        (["--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "n_trees and max_bytes set the size"),
         (["--rows", "missing.csv", "-o", "small.txt"], "missing.csv"),
     ],
 )

@@ -119,20 +119,23 @@ def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["size", "-", "train.csv"], "found - for the model"),
-        (["truncate", "lgb.txt", "train.csv", "-o", "-"], "found - for the output"),
-        (["compile", "lgb.txt", "-o", "-"], "found - for the output"),
-        (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "found - for the table"),
-        (["table", "lgb.txt", "-", "-o", "-"], "found - for the output"),
-        (["predict", "-", "train.csv", "-o", "new.csv"], "found - for the forest"),
-        (["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "-o", "-"], "found - for the output"),
+        (["size", "-", "train.csv"], "- cannot stand for the model"),
+        (["truncate", "lgb.txt", "train.csv", "-o", "-"], "- cannot stand for the output"),
+        (["compile", "lgb.txt", "-o", "-"], "- cannot stand for the output"),
+        (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "- cannot stand for the table"),
+        (["table", "lgb.txt", "-", "-o", "-"], "- cannot stand for the output"),
+        (["predict", "-", "train.csv", "-o", "new.csv"], "- cannot stand for the forest"),
+        (
+            ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "-o", "-"],
+            "- cannot stand for the output",
+        ),
         (
             ["grow", "-", "--validation", "-", "--labels", "target", "--framework", "lightgbm", "-o", "new.txt"],
             "standard input can be read only once",
         ),
         (
             ["grow", "-", "--params", "-", "--labels", "target", "--framework", "lightgbm", "-o", "new.txt"],
-            "found - for the params",
+            "- cannot stand for the params",
         ),
         (["size", "lgb.txt", "-", "--input-format", "parquet"], "Parquet"),
         (["size", "lgb.txt", "-", "--input-format", "npy"], "standard input could not be read"),

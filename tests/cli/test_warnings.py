@@ -68,7 +68,7 @@ def test_a_report_and_no_warning_says_it(
 
 
 def test_what_no_report_says_is_warned_of(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.warns(UserWarning, match=r"not trained on the columns \['more'\]") as caught:
+    with pytest.warns(UserWarning, match=r"the columns \['more'\] of X are left out") as caught:
         assert run(rows, "size", *OF_MODEL) == 0
     assert len(caught) == 1
     # A table says nothing of it, nor of the training.
@@ -87,6 +87,6 @@ def test_a_warning_is_a_line_and_comes_before_a_refusal_too(rows: Path) -> None:
     )
     assert done.returncode == 2
     *warned, refused = done.stderr.splitlines()
-    assert warned[0].startswith("rfsize: warning: the forest was not trained on the columns ['more'] of X")
+    assert warned[0].startswith("rfsize: warning: the columns ['more'] of X are left out")
     assert all(line.startswith("rfsize: warning: ") for line in warned)
     assert "rmse" in refused

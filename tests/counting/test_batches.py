@@ -133,11 +133,11 @@ def test_of_many_small_parts_some_are_kept() -> None:
 def test_what_cannot_be_joined_is_refused(lgb_booster: Any, xgb_booster: Any, data: Data) -> None:
     one = rfsize.tree_outputs(lgb_booster, data.fresh)
     for other, what in (
-        (rfsize.tree_outputs(train_lightgbm(data.X, data.y, 30), data.fresh), "n_trees is 61 of the first and 30"),
+        (rfsize.tree_outputs(train_lightgbm(data.X, data.y, 30), data.fresh), "n_trees is 61 in the first and 30"),
         (rfsize.tree_outputs(train_lightgbm(data.X, data.y, seed=4), data.fresh), "these are of several forests"),
         (rfsize.tree_outputs(xgb_booster, data.fresh), "these are of several forests"),
-        (rfsize.tree_outputs(lgb_booster, data.fresh, threshold=0.4), "cut is .* of the first and"),
-        (rfsize.tree_outputs(lgb_booster, data.fresh, np.zeros(400)), "whether y is known is False of the first"),
+        (rfsize.tree_outputs(lgb_booster, data.fresh, threshold=0.4), "cut is .* in the first and"),
+        (rfsize.tree_outputs(lgb_booster, data.fresh, np.zeros(400)), "whether y is known is False in the first"),
         (rfsize.tree_outputs(lgb_booster, data.X, oob=True), r"found TreeOutputs\(1,500 rows \(oob\)"),
         (rfsize.tree_outputs(RandomForestClassifier(61), data.X, data.y, cv=2), r"found .*\(cross-validation\)"),
         (one.votes, "concat takes tree outputs, found Votes"),
@@ -145,5 +145,5 @@ def test_what_cannot_be_joined_is_refused(lgb_booster: Any, xgb_booster: Any, da
         with pytest.raises(ValueError, match=what):
             one.concat(one, other)
     by_name = RandomForestClassifier(61, random_state=0).fit(data.X, np.array(["no", "yes"])[data.y])
-    with pytest.raises(ValueError, match=r"classes is \[0, 1\] of the first and \['no', 'yes'\] of another"):
+    with pytest.raises(ValueError, match=r"classes is \[0, 1\] in the first and \['no', 'yes'\] in another"):
         one.concat(rfsize.tree_outputs(by_name, data.fresh))

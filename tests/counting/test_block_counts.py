@@ -102,7 +102,9 @@ def test_wrong_rows_are_refused(forest: Any, compiled: Callable[[bool], None]) -
 def test_wrong_labels_are_refused(kind: str, compiled: Callable[[bool], None], data: Data) -> None:
     compiled(True)
     model, name = FORESTS[kind](data)
-    with pytest.raises(rfsize.exceptions.InbagError, match="do not hold what their bags make of the labels"):
+    with pytest.raises(
+        rfsize.exceptions.InbagError, match="the leaves differ from what their bags and the labels y give"
+    ):
         ForestOnRows.of(model, data.X, getattr(data, name)[::-1], oob=True).votes()
 
 

@@ -19,7 +19,7 @@ from helpers.outputs import votes_of
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 
-CHANGED = "do not hold what their bags make of the labels"
+CHANGED = "the leaves differ from what their bags and the labels y give"
 MULTICLASS = {"lightgbm": {"objective": "multiclass", "num_class": 3}, "xgboost": {"objective": "multi:softprob"}}
 
 
@@ -122,7 +122,7 @@ def test_boosting_that_calls_itself_a_forest_is_refused(data: Data) -> None:
     boosted = of_lightgbm(data.X, data.y, boosting="gbdt", learning_rate=0.1)
     text = boosted.model_to_string().replace("\nfeature_names=", "\naverage_output\nfeature_names=", 1)
     relabelled = lgb.Booster(model_str=text.replace("[boosting: gbdt]", "[boosting: rf]"))
-    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"weighed by \[0\.1"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"trees have weights, \[0\.1"):
         rfsize.tree_outputs(relabelled, data.X)
 
 

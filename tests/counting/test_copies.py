@@ -221,7 +221,7 @@ def test_labels_keep_their_kinds() -> None:
 def test_refusals(groups: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         resolved(groups, continuous(40)[0], 40)
-    with pytest.raises(ValueError, match="which the data no longer hold"):
+    with pytest.raises(ValueError, match="the data do not hold them"):
         resolved("copies", None, 40)
 
 

@@ -255,8 +255,11 @@ def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, mon
         ({"cv": True}, "cv must be"),
         ({"cv": 3, "threshold": 1.0}, "threshold must be"),
         ({"cv": []}, "no folds"),
-        ({"cv": [(np.arange(10), np.arange(9, 20))]}, "held out"),
-        ({"cv": [(np.arange(10), np.arange(20, 30)), (np.arange(10), np.arange(25, 40))]}, "held out twice"),
+        ({"cv": [(np.arange(10), np.arange(9, 20))]}, "hold out"),
+        (
+            {"cv": [(np.arange(10), np.arange(20, 30)), (np.arange(10), np.arange(25, 40))]},
+            "hold out each row at most once",
+        ),
         ({"cv": [(np.arange(10), np.array([1500]))]}, "from 0 to 1499"),
         ({"cv": [(np.arange(10), np.array([20, 20]))]}, "each once"),
         ({"cv": [(np.arange(10), np.zeros(1500, dtype=bool))]}, "row indices"),
@@ -295,7 +298,7 @@ def test_other_models_data_and_parameters_are_refused(data: Data, lgb_booster: A
     with pytest.raises(rfsize.exceptions.NotAForestError, match="gblinear"):
         rfsize.tree_outputs(linear, xgb.DMatrix(data.X, data.y), cv=3)
     for model in (lgb_booster, LogisticRegression(), rfsize.RightSizedClassifier(CLASSIFIERS["scikit-learn"])):
-        with pytest.raises(rfsize.exceptions.NotAForestError, match="cv trains a forest without each fold"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="cv trains a forest for each fold"):
             rfsize.tree_outputs(model, data.X, data.y, cv=3)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="boosted for 20 rounds"):
         rfsize.tree_outputs(XGBClassifier(n_estimators=20), data.X, data.y, cv=3)
@@ -313,7 +316,7 @@ def test_rows_that_no_estimator_is_fitted_on_are_refused(data: Data) -> None:
             rfsize.tree_outputs(forest, X, data.y, cv=3)
     with pytest.raises(ValueError, match="one class only"):
         rfsize.tree_outputs(forest, data.X, np.zeros(1500), cv=3)
-    with pytest.raises(ValueError, match="all rows outside a fold are of the class"):
+    with pytest.raises(ValueError, match="outside one fold all rows are of the class"):
         rfsize.tree_outputs(forest, data.X, np.arange(1500) < 100, cv=[(np.arange(200, 1500), np.arange(200))])
 
 

@@ -173,7 +173,7 @@ def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
     with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
         report = rfsize.size(model, X, oob=True, alpha=0.95)
     (warning,) = caught
-    assert f"T* is {by['rows']}, which is what counts here" in str(warning.message)
+    assert f"T* is {by['rows']}; this is assumed here" in str(warning.message)
     assert f"before the training, it is {by['copies']}." in str(warning.message)
     assert warning.filename == __file__
     assert report.n_trees == by["rows"]
@@ -218,7 +218,7 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert report.n_rows + report.n_dropped == 400
         assert report.reason.startswith(f"{in_percent(report.n_dropped / 400)} of the rows have no out-of-bag votes")
         assert "these rows may be the ones that take most trees: give validation rows" in str(report)
-        assert "or give groups='rows' where rows come again by nature" in str(report)
+        assert "or give groups='rows' if equal rows are different cases" in str(report)
     assert rfsize.size(model, X, oob=True, alpha=0.5).size_at(0.8) == np.inf
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="rows have no out-of-bag votes"):
         assert len(rfsize.truncate(model, X, oob=True, alpha=0.5).estimators_) == 101
@@ -263,7 +263,7 @@ def test_refusals(model: Any, patients: list[str]) -> None:
         rfsize.size(model, X, oob=True, groups=patients[1:])
     with pytest.raises(ValueError, match="groups would have no effect: counted Votes already hold their rows"):
         rfsize.size(rfsize.tree_outputs(model, X).votes, groups=patients)
-    with pytest.raises(ValueError, match="groups would have no effect: n_trees says what to keep"):
+    with pytest.raises(ValueError, match="groups would have no effect: n_trees sets the size"):
         rfsize.truncate(model, n_trees=3, groups=patients)
 
 

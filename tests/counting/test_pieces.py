@@ -246,10 +246,10 @@ def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) ->
     [
         (Batches([]), "gives no batch"),
         ([Slices(np.ones((3, 2))), Slices(np.ones((0, 2)))], "none that is empty"),
-        (Batches([np.ones((3, 8)), pd.DataFrame(np.ones((3, 8)))]), "another form"),
+        (Batches([np.ones((3, 8)), pd.DataFrame(np.ones((3, 8)))]), "and the pieces before it have"),
         (Batches([np.ones((3, 8)), np.ones((3, 7))]), "has shape"),
         ("nowhere", "nowhere, which does not exist"),
-        (__file__, "no Parquet file nor a folder of them"),
+        (__file__, "neither a Parquet file nor a folder of them"),
     ],
 )
 def test_what_is_refused(lgb_booster: Any, source: Any, message: str) -> None:

@@ -137,7 +137,9 @@ def test_lightgbm(objective: str, weighted: bool, data: Data, weight: np.ndarray
     np.testing.assert_array_equal(rfsize.oob_predict(model, X), found if several else found[:, 1])
     assert rfsize.oob_predict(model, X).shape == model.predict(X).shape
     if several:
-        with pytest.raises(ValueError, match=r"^threshold=0\.2 is for the probability of one class"):
+        with pytest.raises(
+            ValueError, match=r"^threshold=0\.2 is for forests that predict the probability of one class"
+        ):
             rfsize.tree_outputs(model, X, oob=True, threshold=0.2)
     else:
         labels = rfsize.tree_outputs(model, X, oob=True, threshold=0.2).predict_labels()
@@ -248,7 +250,7 @@ def test_rows_that_every_tree_saw(data: Data) -> None:
     unasked = rfsize.inbag(model, X).all(axis=0)
     n_unasked = int(unasked.sum())
     with pytest.warns(
-        rfsize.exceptions.NoVotesWarning, match=f"^of {n_unasked} of the training rows no tree"
+        rfsize.exceptions.NoVotesWarning, match=f"^{n_unasked} of the training rows have no out-of-bag tree"
     ) as caught:
         found = rfsize.oob_predict_proba(model, X)
     assert caught[0].filename == __file__

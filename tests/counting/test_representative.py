@@ -75,10 +75,10 @@ def test_labels_that_are_not_known_are_those_of_all_trees(forest: tuple[Any, np.
     ):
         rfsize.size(model, X, oob=True)
     with pytest.raises(
-        rfsize.exceptions.FewVotesError, match=r"rows \(\d\.\d+ %\) have no out-of-bag votes, and it is not by"
+        rfsize.exceptions.FewVotesError, match=r"rows \(\d\.\d+ %\) have no out-of-bag votes, and not by"
     ):
         rfsize.size(rfsize.tree_outputs(model, X, oob=True).votes)
-    with pytest.raises(rfsize.exceptions.FewVotesError, match="do not tell where voting may stop"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="cannot tell where voting may stop"):
         rfsize.StopTable.build(80, prior=rfsize.tree_outputs(model, X, oob=True).votes)
 
 

@@ -120,7 +120,7 @@ def test_it_is_a_prior_of_stop_tables(case: Case) -> None:
 def test_a_metric_asks_no_tree_again(metric: str, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model, given, counted = case
     if counted.votes.asked.mean() < 20:
-        with pytest.raises(rfsize.exceptions.FewVotesError, match="are too few to tell what a metric loses"):
+        with pytest.raises(rfsize.exceptions.FewVotesError, match="are too few to measure what a metric loses"):
             rfsize.size(counted, alpha=0.9).loss_at(5, metric)
         return
     expected = rfsize.size(counted, metric=metric, tolerance=0.01).loss_at(5)
@@ -244,9 +244,9 @@ def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
     report = rfsize.size(counted, alpha=0.9)
     assert as_sure(report) == as_sure(rfsize.size(model, data.X, oob=True, alpha=0.9))
     assert counted.nbytes > 0
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="ensembles whose members are no trees"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="an ensemble whose members are not trees"):
         report.loss_at(5, "accuracy")
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="ensembles whose members are no trees"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="an ensemble whose members are not trees"):
         rfsize.size(counted, metric="scores", tolerance=0.1)
 
 

@@ -206,8 +206,8 @@ def test_other_layouts_of_xgboost_are_refused(layout: Any, trained: Trained) -> 
 def test_other_layouts_of_lightgbm_are_refused(client: Any, trained_by_lightgbm: Any, data: Data) -> None:
     X = da.from_array(data.X, chunks=((1100, 100, 300), 8))
     for layout, message in (
-        (None, "several machines .* have lain on 1"),
-        ([[0], [1], [2]], "several machines .* have lain on 3"),
+        (None, "several machines .* laid out for 1"),
+        ([[0], [1], [2]], "several machines .* laid out for 3"),
         ([[0], [2, 1]], "could not be proven"),
         ([[0, 1], [2]], "do not have the sizes|could not be proven"),
     ):
@@ -230,7 +230,7 @@ def test_leaf_counts_that_workers_estimated_are_refused(client: Any, data: Data)
 def test_what_is_refused(client: Any, trained: Trained, lgb_booster: Any, data: Data) -> None:
     model, dtrain, X = trained.model, trained.dtrain, trained.X
     for layout in ([[0, 1, 2]], [[0, 1], [1, 2, 3]], [[0, 1, 2, 4]], [[0, 1, 2, 3.0]], [0, 1, 2, 3], 4):
-        with pytest.raises(ValueError, match="each of the 4 partitions of X once"):
+        with pytest.raises(ValueError, match="Each of the 4 partitions must be named once"):
             rfsize.tree_outputs(model, rfsize.dask.rows(X, layout=layout), oob=True)
     for options, message in (
         ({"layout": LAYOUT}, "leave (it|groups) out, or give the training rows with oob=True"),
@@ -240,12 +240,14 @@ def test_what_is_refused(client: Any, trained: Trained, lgb_booster: Any, data: 
         there = rfsize.dask.rows(dtrain, layout=options.pop("layout", None))
         with pytest.raises(ValueError, match=message):
             rfsize.tree_outputs(model, there, **options)
-    with pytest.raises(rfsize.exceptions.InbagError, match="trained by one machine, and layout names 2"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="one machine trained the forest, and layout names 2"):
         rfsize.tree_outputs(lgb_booster, rfsize.dask.rows(X, layout=LAYOUT), oob=True)
-    with pytest.raises(rfsize.exceptions.InbagError, match="do not hold what their bags make of the labels"):
+    with pytest.raises(
+        rfsize.exceptions.InbagError, match="the leaves differ from what their bags and the labels y give"
+    ):
         rfsize.tree_outputs(model, dtrain, 1 - data.y, oob=True)
     forest = RandomForestClassifier(5).fit(data.X, data.y)
-    with pytest.raises(rfsize.exceptions.InbagError, match="how scikit-learn lays rows out"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="which rows each worker of scikit-learn trains on"):
         rfsize.tree_outputs(forest, rfsize.dask.rows(X, client=client), oob=True)
     margin = on_workers(client, np.ones(len(data.X)), LENGTHS, WORKERS)
     with pytest.raises(ValueError, match="base_margin"):

@@ -324,9 +324,9 @@ class TestResult:
 
     def test_it_prints(self, found: Importances) -> None:
         first, _, *rows = str(found).splitlines()
-        assert first.startswith("how much accuracy a tree on average loses out of bag by a permuted column, of 0.")
+        assert first.startswith("how much accuracy a tree on average loses out of bag when a column is shuffled, of 0.")
         assert rows[0].split()[0] == found.columns[0].name
-        assert f"{sum(not one.is_noise for one in found.columns)} of 8 columns are told apart from 0" in str(found)
+        assert f"{sum(not one.is_noise for one in found.columns)} of 8 columns matter beyond noise" in str(found)
         assert rows[-1].startswith("500 rows (oob)")
         assert [row[0] == "~" for row in rows[:8]] == [one.is_noise for one in found.columns]
 
@@ -338,7 +338,7 @@ class TestResult:
         assert [label.get_text() for label in ax.get_yticklabels()] == [one.name for one in found.columns]
         faint = {bar.get_alpha() for bar in ax.patches}
         assert faint == ({0.9, 0.3} if any(one.is_noise for one in found.columns) else {0.9})
-        assert "told apart" in found._repr_html_()
+        assert "beyond noise" in found._repr_html_()
 
 
 class TestRefusals:
@@ -352,7 +352,7 @@ class TestRefusals:
             (["x0", 0], "columns names the same column twice"),
             ({"a": [0, 1], "b": [1]}, "column 'x1' is in two sets, 'a' and 'b'"),
             ({"a": []}, "columns has a set 'a' that is empty"),
-            ([], "columns names nothing to permute"),
+            ([], "columns names nothing to shuffle"),
         ],
     )
     def test_columns(self, forest: Any, data: Data, columns: Any, message: str) -> None:
@@ -386,11 +386,11 @@ class TestRefusals:
         with pytest.raises(rfsize.exceptions.NotAForestError):
             rfsize.oob_importance(neighbours, X, y)
         small, _ = rfsize.shrink(forest, data.X[300:1200], n_trees=20)
-        with pytest.raises(rfsize.exceptions.NotAForestError, match=r"made by rfsize\.shrink"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=r"rfsize\.shrink made this model"):
             rfsize.oob_importance(small, X, y)
 
     def test_a_callable_that_does_not_say_what_is_better(self, forest: Any, data: Data) -> None:
-        with pytest.raises(ValueError, match="does not say whether more of it is better"):
+        with pytest.raises(ValueError, match="does not say whether larger values are better"):
             rfsize.oob_importance(forest, data.X[:300], data.y[:300], metric=lambda y, p: float(np.mean(p)))
 
 

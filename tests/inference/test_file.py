@@ -254,7 +254,7 @@ def test_a_file_that_claims_a_huge_array_is_refused(saved: bytes, tmp_path: Path
 def test_other_files_are_refused(tmp_path: Path, lgb_booster: Any) -> None:
     path = tmp_path / "forest.npz"
     path.write_text("hello")
-    with pytest.raises(rfsize.exceptions.ForestFileError, match="no forest file"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match="not a forest file"):
         rfsize.load(path)
     np.savez(path, a=np.zeros(3))
     with pytest.raises(rfsize.exceptions.ForestFileError, match="other arrays"):

@@ -144,7 +144,7 @@ def test_numbers_beyond_any_forest(changes: Any, message: str, saved: bytes, tmp
 
 
 @pytest.mark.parametrize(
-    ("times", "message"), [(2.0, "share is none"), (0.0, "do not sum to 1"), (0.99, "do not sum to 1")]
+    ("times", "message"), [(2.0, "share is not from 0 to 1"), (0.0, "do not sum to 1"), (0.99, "do not sum to 1")]
 )
 def test_shares_that_are_none(times: float, message: str, data: Data, tmp_path: Path) -> None:
     rfsize.compile(RandomForestClassifier(5, max_depth=3, random_state=0).fit(data.X, data.y)).save(tmp_path / "f.npz")

@@ -63,10 +63,10 @@ def test_another_threshold_is_refused(kind: str, data: Data, rows: np.ndarray) -
     model = FORESTS[kind](data.X, data.y)
     for made_at, asked in ((AT, 0.5), (0.5, AT), (AT, 0.3)):
         for table in tables(model, rows, threshold=made_at).values():
-            with pytest.raises(ValueError, match=f"above a probability of {made_at:g}, and threshold is {asked:g}"):
+            with pytest.raises(ValueError, match=f"a threshold of {made_at:g}, found threshold={asked:g}"):
                 rfsize.compile(model, table, threshold=asked)
     built = tables(model, rows, threshold=AT)["built"]
-    with pytest.raises(ValueError, match=r"above a probability of 0\.2, and threshold is 0\.5"):
+    with pytest.raises(ValueError, match=r"a threshold of 0\.2, found threshold=0\.5"):
         built.certified(model, rows, threshold=0.5)
 
 
@@ -110,7 +110,7 @@ def test_a_forest_s_file_with_a_table_of_another_threshold(data: Data, rows: np.
     fast = rfsize.compile(model, tables(model, rows)["built"])
     fast.table = replace(fast.table, threshold=AT)
     fast.save(tmp_path / "forest.npz")
-    with pytest.raises(rfsize.exceptions.ForestFileError, match=r"above a probability of 0\.2, and threshold is 0\.5"):
+    with pytest.raises(rfsize.exceptions.ForestFileError, match=r"a threshold of 0\.2, found threshold=0\.5"):
         rfsize.load(tmp_path / "forest.npz")
 
 

@@ -122,7 +122,7 @@ class TestRefusals:
             ([RandomForestClassifier(5, random_state=0).fit(X, y)], "what predict gives"),
             ([lightgbm_numbers(X, y, 5)], "the class labels"),
         ):
-            with pytest.raises(ValueError, match=f"forests 0 and 1 have no mean: {what} of the first is"):
+            with pytest.raises(ValueError, match=f"forests 0 and 1 cannot be averaged: {what} of the first is"):
                 rfsize.compile([booster, *others])
         with pytest.raises(ValueError, match="two forests or more, found 1"):
             rfsize.compile([booster])
@@ -133,7 +133,7 @@ class TestRefusals:
         two = [train_lightgbm(data.X, data.y, 5)] * 2
         with pytest.raises(ValueError, match="a stop table is for the trees of one forest"):
             rfsize.compile(two, rfsize.StopTable.build(5))  # type: ignore[call-overload]
-        with pytest.raises(ValueError, match="voting='hard' decides labels of one forest"):
+        with pytest.raises(ValueError, match="voting='hard' decides the labels of one forest"):
             rfsize.compile(two, voting="hard")
         numbers = rfsize.compile([lightgbm_numbers(data.X, data.y, 5)] * 2)
         for ask in (numbers.predict_proba, numbers.predict_labels):

@@ -19,7 +19,7 @@ def test_tables_that_do_not_fit_are_refused(models: Models, rows: np.ndarray, da
         rfsize.compile(three, labels)
     with pytest.raises(ValueError, match="for 21 trees and 2 classes, the forest has 20"):
         rfsize.compile(rfsize.truncate(binary, n_trees=20), labels)
-    with pytest.raises(ValueError, match=r"class 1 above a probability of 0\.5, and threshold is 0\.3"):
+    with pytest.raises(ValueError, match=r"a threshold of 0\.5, found threshold=0\.3"):
         rfsize.compile(binary, labels, threshold=0.3)
     with pytest.raises(ValueError, match="the table is of averaged scores, but labels are to go by votes"):
         rfsize.compile(binary, labels, voting="hard")
@@ -49,7 +49,7 @@ def test_what_a_forest_cannot_say_is_refused(models: Models, rows: np.ndarray, d
     with pytest.raises(ValueError, match="voting must be one of"):
         rfsize.compile(numbers, voting="weak")  # type: ignore[arg-type]
     boosted = AdaBoostClassifier(n_estimators=5, random_state=0).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="the members of AdaBoost vote"):
+    with pytest.raises(ValueError, match="AdaBoost's own predict weighs the votes"):
         rfsize.compile(boosted, voting="soft")
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         rfsize.compile(models("lgb booster"), threshold=1.0)

@@ -85,7 +85,7 @@ def test_no_file_kills_the_process(text: str, document: dict[str, Any], tmp_path
         ("\nleft_child=", "\nleft_child=+", r"left_child of tree 0 is '\+.*', not whole numbers"),
         ("\nleft_child=", "\nleft_child= ", "left_child of tree 0 is ' .*', not whole numbers"),
         ("\nsplit_gain=", "\nsplit_gain=1 ", "tree 0 has 6 split_gain, expected 5"),
-        ("\nsplit_gain=", "\nsplit_gain=\x1c", "split_gain of tree 0 holds what is no number"),
+        ("\nsplit_gain=", "\nsplit_gain=\x1c", "split_gain of tree 0 holds something that is not a number"),
         ("\ncat_boundaries=0 ", "\ncat_boundaries=1 ", "do not begin and end where it says"),
         ("\nis_linear=0", "\nis_linear=2", "is_linear of tree 0 is '2'"),
         ("\nshrinkage=1", "\nshrinkage", "tree 0 has the line 'shrinkage' twice, or where there should be none"),
@@ -95,7 +95,7 @@ def test_no_file_kills_the_process(text: str, document: dict[str, Any], tmp_path
         ("\nnum_class=3", "\nnum_class=3e0", "num_class of the header is '3e0', not whole numbers"),
         ("\nnum_class=3", "\nnum_class=3\nnum_class=3", "the header has the line 'num_class=3' twice"),
         ("multiclass num_class:3", "multiclass num_class:9", r"its objective is of \['9'\] classes"),
-        ("\nmax_feature_idx=7", "\nmax_feature_idx=0", "split_feature of tree 0 holds what is not"),
+        ("\nmax_feature_idx=7", "\nmax_feature_idx=0", "split_feature of tree 0 holds something other than"),
         ("\nlabel_index=0", "", "its text has no line label_index="),
         ("\n[boosting: rf]", "\n[boosting rf]", "has no line|among its parameters is the line '.boosting rf.'"),
         ("\nend of parameters", "", "among its parameters|its parameters have no end"),
@@ -140,9 +140,9 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
     ("path", "value", "message"),
     [
         ((*TREE, "split_type"), lambda found: [*found[:-1], 1], "sets of categories of tree 0 do not fit its splits"),
-        ((*TREE, "split_type"), lambda found: [2, *found[1:]], "split_type of tree 0 holds what is not"),
+        ((*TREE, "split_type"), lambda found: [2, *found[1:]], "split_type of tree 0 holds something other than"),
         ((*TREE, "categories_sizes"), lambda found: [0, *found[1:]], "sets of categories of tree 0 do not fit"),
-        ((*TREE, "split_indices"), lambda found: [8, *found[1:]], "split_indices of tree 0 holds what is not"),
+        ((*TREE, "split_indices"), lambda found: [8, *found[1:]], "split_indices of tree 0 holds something other than"),
         (TREE, lambda tree: _mirrored(tree), "has not its right child after its left one"),
         ((*TREE, "parents"), lambda found: [*found[:-1], 2**31 - 1], "has another parent than the split"),
         ((*TREE, "loss_changes"), lambda found: found[1:], "loss_changes, expected"),
@@ -157,7 +157,7 @@ def changed(document: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict
         (("learner", "attributes"), {"best": 3}, "the attributes holds a int, expected only texts"),
         (("version",), [1, 7, 6], "was written by XGBoost 1.7, whose models do not say which trees are of one round"),
         (("version",), None, "the file has no 'version'"),
-        (("learner", "objective", "name"), "rank:ndcg", "whose trees cast no votes, and whose predictions"),
+        (("learner", "objective", "name"), "rank:ndcg", "which rfsize does not read"),
         (("learner", "gradient_booster", "name"), "dart", "was trained with booster='dart'"),
         ((*MODEL, "weight_drop"), [1.0, 1.0], "was trained with booster='dart'"),
     ],
@@ -180,7 +180,7 @@ def test_trees_of_several_scores_as_older_xgboost_wrote_them(data: Data, tmp_pat
     leaf = found["learner"]["gradient_booster"]["model"]["trees"][0]["left_children"].index(-1)
     astray = changed(found, (*TREE, "right_children", leaf), 5)
     with pytest.raises(
-        rfsize.exceptions.NotAForestError, match="the numbers of the leaves of tree 0 holds what is not"
+        rfsize.exceptions.NotAForestError, match="the numbers of the leaves of tree 0 holds something other than"
     ):
         load(tmp_path, json.dumps(astray).encode())
     older = changed(found, (*TREE, "loss_changes"), None)

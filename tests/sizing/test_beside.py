@@ -108,7 +108,7 @@ def test_a_pickle_knows_what_the_report_lists(lgb_booster: Any, data: Data) -> N
     assert again.to_dict() == report.to_dict()
     assert str(again) == str(report)
     assert again.loss_at(7, "auc") == report.loss_at(7, "auc")
-    with pytest.raises(ValueError, match="knows the loss of labels, probabilities"):
+    with pytest.raises(ValueError, match="knows only the loss of labels, probabilities"):
         again.loss_at(7, "accuracy")
     with pytest.raises(ValueError, match="n_trees must be"):
         report.loss_at(0)

@@ -399,13 +399,13 @@ def test_a_confidence_below_a_half_is_refused(trees: RandomForestClassifier) -> 
 
 
 def test_options_beside_a_number_of_trees(trees: RandomForestClassifier) -> None:
-    with pytest.raises(ValueError, match="confidence would have no effect: n_trees says what to keep"):
+    with pytest.raises(ValueError, match="confidence would have no effect: n_trees sets the size"):
         rfsize.truncate(trees, n_trees=5, confidence=0.9)
 
 
 def test_a_pickled_report_says_what_it_knows_of_an_unlimited_forest(trees: RandomForestClassifier) -> None:
     report = pickle.loads(pickle.dumps(rfsize.size(trees, X2[REST], target="forest", alpha=0.9)))
-    with pytest.raises(ValueError, match="knows the loss of labels, probabilities alone"):
+    with pytest.raises(ValueError, match="knows only the loss of labels, probabilities"):
         report.loss_at(10, "auc")
 
 

@@ -21,10 +21,10 @@ def test_nothing_is_said_where_no_row_is_near_to_none_or_none_is_without(chances
 def test_rows_of_few_trees_are_warned_of_where_some_get_no_probability() -> None:
     (caution,) = cautions_of(JUDGE, Chances(500, 0, 3, 9))
     assert caution.category is InfiniteLossWarning
-    assert "9 rows of 500 get no probability" in caution.text
-    assert "of 3 rows the class has one from few" in caution.text
+    assert "on 9 rows of 500 some class gets no probability" in caution.text
+    assert "on 3 rows only a few" in caution.text
 
 
 def test_rows_that_hang_on_one_tree_or_two_are_refused() -> None:
-    with pytest.raises(UndefinedMetricError, match="of 500 rows 2 have a probability of their class from one or two"):
+    with pytest.raises(UndefinedMetricError, match="on 2 of 500 rows, only one or two of the trees asked"):
         cautions_of(JUDGE, Chances(500, 2, 0, 0))

@@ -157,12 +157,12 @@ class TestRefusals:
         X, y = rows
         forest = sklearn_forest(X, y)
         whole = outputs(forest, X, y, oob=True)
-        with pytest.raises(ValueError, match="the number of rows is 800 of the first and 700 of the second"):
+        with pytest.raises(ValueError, match="the number of rows is 800 in the first and 700 in the second"):
             rfsize.compare(whole, rfsize.TreeOutputs(whole._evidence.take(np.arange(ROWS) < 700)))
         backwards = whole.with_truth(y[::-1].copy())
         with pytest.raises(ValueError, match=r"y differs on \d+ of 800: row \d+ has"):
             rfsize.compare(whole, backwards)
-        with pytest.raises(ValueError, match="their source is oob of the first and rows given of the second"):
+        with pytest.raises(ValueError, match="their source is oob in the first and rows given in the second"):
             rfsize.compare(whole, outputs(sklearn_forest(X[:400], y[:400]), X, y))
         weighted = whole.with_truth(y, np.arange(ROWS) + 1.0)
         with pytest.raises(ValueError, match="sample_weight of the first outputs is not"):
@@ -178,10 +178,10 @@ class TestRefusals:
             rfsize.compare(sklearn_forest(X, y, 5), of)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="the second outputs have no y"):
             rfsize.compare(of, outputs(sklearn_forest(X, y), X, None, oob=True))
-        with pytest.raises(ValueError, match="does not say whether more of it is better"):
+        with pytest.raises(ValueError, match="does not say whether larger values are better"):
             rfsize.compare(of, of, metric=lambda truth, predicted: 1.0)
         with pytest.raises(rfsize.exceptions.FewVotesError, match="too few"):
             rfsize.compare(of, outputs(sklearn_forest(X, y, 30), X, y, oob=True), metric="brier")
         bagged = BaggingClassifier(LogisticRegression(), TREES, random_state=0).fit(X, y)
-        with pytest.raises(rfsize.exceptions.NotAForestError, match="only votes are known"):
+        with pytest.raises(rfsize.exceptions.NotAForestError, match="only their votes are known"):
             rfsize.compare(outputs(bagged, X, y, oob=True), of)

@@ -230,7 +230,7 @@ def test_what_has_no_scores_is_refused(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="X is missing"):
         rfsize.size(lgb_booster, **wanted)
     neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="only votes are known here"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="only their votes are known"):
         rfsize.size(neighbours, data.fresh, **wanted)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="gbdt"):
         rfsize.size(train_lightgbm(data.X, data.y, 3, boosting="gbdt"), data.fresh, **wanted)

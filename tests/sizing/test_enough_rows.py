@@ -67,7 +67,7 @@ def test_where_rows_are_what_is_uncertain_more_are_drawn(
         ({"max_rows": 0}, "max_rows"),
         ({"max_rows": "some"}, "max_rows"),
         ({"max_rows": 100, "y": np.zeros(7)}, "7"),
-        ({"max_rows": 100, "oob": True}, "out of bag all take part in the proof"),
+        ({"max_rows": 100, "oob": True}, "the proof of the bags needs all of them"),
     ],
 )
 def test_what_is_refused(booster: Any, data: Data, options: dict[str, Any], message: str) -> None:

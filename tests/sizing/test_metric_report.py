@@ -279,7 +279,7 @@ def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     model = train_lightgbm(X, y, 24, num_leaves=127, min_data_in_leaf=2, feature_fraction=0.1)
     report = rfsize.size(model, fresh, fresh_y, metric="auc", tolerance=0.001)
     assert report.reason is not None
-    assert "gains too much from each further tree" in report.reason
+    assert "still improves too much with each tree" in report.reason
     assert math.isinf(report.n_trees)
     assert math.isinf(report.size_at(0.5))
     assert math.isinf(report.upper(0.8))
@@ -481,7 +481,7 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("metric must be one of .*'auc'.* found 'area'", metric="area")
     refused("metric must be one of", metric="rmse")
     refused("y must hold one label per row", y=fresh_y[:5])
-    refused("y holds one only", y=np.zeros(400, dtype=int))
+    refused("y holds only one", y=np.zeros(400, dtype=int))
     refused(
         "would have no effect: counted Votes already hold their rows",
         model=rfsize.tree_outputs(lgb_booster, data.fresh).votes,
@@ -491,8 +491,8 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     few = train_lightgbm(data.X, data.y, 15)
     refused("train at least 40 trees", model=few, kind=rfsize.exceptions.FewVotesError)
     knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])
-    refused("only votes are known", model=knn, kind=rfsize.exceptions.NotAForestError)
+    refused("only their votes are known", model=knn, kind=rfsize.exceptions.NotAForestError)
     pure = RandomForestClassifier(40, random_state=0).fit(data.X, data.y)
     refused("log loss is infinite", model=pure, y=1 - fresh_y, metric="log_loss")
-    with pytest.raises(rfsize.exceptions.FewVotesError, match="too few to tell"):
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="too few to measure"):
         rfsize.size(train_lightgbm(data.X, data.y, 30), data.X, data.y, oob=True, metric="auc", tolerance=0.01)

@@ -203,7 +203,7 @@ def test_what_the_rows_do_not_tell_is_said_with_both_scores() -> None:
         with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
             found = rfsize.oob_score(*given, metric="auc")
         (warning,) = caught
-        assert f"the AUC is {by['rows']:.4g}, which is what counts here" in str(warning.message)
+        assert f"the AUC is {by['rows']:.4g}; this is assumed here" in str(warning.message)
         assert f"before the training, it is {by['copies']:.4g}." in str(warning.message)
         assert warning.filename == __file__
         assert found.value == by["rows"]
@@ -313,7 +313,7 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
         score(y=None)
     with pytest.raises(ValueError, match="y is missing"):
         score(rfsize.tree_outputs(lgb_booster, data.X, oob=True), None, None)
-    with pytest.raises(ValueError, match="of rows given, which all trees were asked about"):
+    with pytest.raises(ValueError, match="of rows given, and an out-of-bag score takes"):
         score(rfsize.tree_outputs(lgb_booster, data.X, data.y), None, None)
     with pytest.raises(ValueError, match="X would have no effect: tree outputs already hold their rows"):
         score(rfsize.tree_outputs(lgb_booster, data.X, oob=True))
@@ -335,7 +335,7 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
 
 def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> None:
     model = RandomForestClassifier(30, random_state=0).fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"infinite: no tree asked about .* of the rows"):
+    with pytest.raises(ValueError, match=r"infinite: on .* of the rows, no tree asked"):
         rfsize.oob_score(model, data.X, data.y, metric="log_loss")
 
 
@@ -350,7 +350,9 @@ def test_groups_that_leave_one_unit(data: Data) -> None:
     model = RandomForestClassifier(1, max_samples=2, random_state=6).fit(data.X[:40], data.y[:40])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(rfsize.exceptions.FewVotesError, match="all rows that a tree did not see are of one group"):
+        with pytest.raises(
+            rfsize.exceptions.FewVotesError, match="all rows outside the bags of the trees are of one group"
+        ):
             rfsize.oob_score(model, data.X[:40], data.y[:40], groups=_but_one(model, data.X[:40]))
 
 

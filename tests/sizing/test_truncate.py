@@ -67,7 +67,7 @@ def test_a_forest_of_one_tree_is_not_enough(booster: Any, data: Data) -> None:
         (lambda model, data: rfsize.truncate(model, n_trees=True), "from 1 to 61"),
         (
             lambda model, data: rfsize.truncate(model, data.fresh, n_trees=5),
-            "^X would have no effect: n_trees says what to keep",
+            "^X would have no effect: n_trees sets the size",
         ),
         (lambda model, data: rfsize.truncate(model, n_trees=5, alpha=0.99), "^alpha would have no effect"),
         (lambda model, data: rfsize.truncate(rfsize.Votes([[1, 2]])), "cuts a model"),

@@ -170,7 +170,7 @@ def test_members_whose_probabilities_are_not_read_are_not_cut_to_one_in_silence(
     ensemble = BaggingClassifier(member, 40, random_state=0).fit(X, y)
     outputs = rfsize.tree_outputs(ensemble, X, y, oob=True)
     with pytest.warns(
-        rfsize.exceptions.LabelsOnlyWarning, match="probabilities may suffer: predict averages those"
+        rfsize.exceptions.LabelsOnlyWarning, match="probabilities may suffer: the members are not trees"
     ) as w:
         small = rfsize.truncate(outputs, alpha=0.8)
     kept = len(small.estimators_)

@@ -85,7 +85,7 @@ def test_ties_of_the_limit_never_converge() -> None:
     report = rfsize.size(rfsize.Votes([[40, 40, 20], [100, 0, 0]]), alpha=0.9, method="plugin")
     assert report.n_trees == math.inf
     assert report.reason is not None
-    assert "50 % of the rows several classes have the most votes" in report.reason
+    assert "50 % of the rows several classes tie for the most votes" in report.reason
     near = rfsize.Votes([[5000001, 5000000, 1]])
     assert "more than" in rfsize.size(near, alpha=0.9999999, method="plugin").reason
 

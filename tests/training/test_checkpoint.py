@@ -140,7 +140,7 @@ def test_a_damaged_file_is_refused(name: str, change: Callable[[Any], Any], data
     file = tmp_path / "search"
     search("xgboost", data, [0.5], n_trees=24, resume=file)
     altered(file, name, change)
-    with pytest.raises(ValueError, match="cannot be taken up"):
+    with pytest.raises(ValueError, match="cannot continue from"):
         search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
@@ -148,7 +148,7 @@ def test_a_file_that_was_cut_off_is_refused(data: Data, tmp_path: Path) -> None:
     file = tmp_path / "search"
     search("xgboost", data, [0.5], n_trees=24, resume=file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(ValueError, match="cannot be taken up"):
+    with pytest.raises(ValueError, match="cannot continue from"):
         search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
@@ -156,7 +156,7 @@ def test_sizes_are_looked_at_before_arrays_are_read(data: Data, tmp_path: Path) 
     file = tmp_path / "search"
     search("xgboost", data, [0.5], n_trees=24, resume=file)
     altered(file, "mean", lambda mean: np.tile(mean, 2))
-    with pytest.raises(ValueError, match=r"cannot be taken up.*not of the size of these data"):
+    with pytest.raises(ValueError, match=r"cannot continue from.*not of the size of these data"):
         search("xgboost", data, [0.5], n_trees=24, resume=file)
 
 
@@ -180,7 +180,7 @@ def test_no_altered_bit_is_taken_up(searched: tuple[Path, bytes, Any], member: i
     changed = bytearray(content)
     changed[start + int(place * info.file_size)] ^= 1 << bit
     file.write_bytes(changed)
-    with pytest.raises(ValueError, match="cannot be taken up"):
+    with pytest.raises(ValueError, match="cannot continue from"):
         SearchFile(file, *search_of, 0)
 
 
@@ -193,7 +193,7 @@ def test_files_written_by_somebody_else(searched: tuple[Path, bytes, Any], seed:
     try:
         states = SearchFile(file, *search_of, 0)._states
     except ValueError as error:
-        if not re.search("cannot be taken up|was written by a search", str(error)):
+        if not re.search("cannot continue from|was written by a search", str(error)):
             raise
         return
     for state in states.values():
@@ -207,5 +207,5 @@ def test_files_written_by_somebody_else(searched: tuple[Path, bytes, Any], seed:
 @pytest.mark.parametrize("path", ["", "missing/search.zip"])
 def test_a_file_that_cannot_be_written_is_refused_at_once(path: str, tmp_path: Path) -> None:
     dtrain = lgb.Dataset(np.random.default_rng(0).normal(size=(100, 8)), np.arange(100) % 2)
-    with pytest.raises(ValueError, match="no file that can be written"):
+    with pytest.raises(ValueError, match="no file can be written there"):
         select_bagging_fraction(LIGHTGBM, dtrain, fractions=[0.3, 0.5], n_trees=24, rule="best", resume=tmp_path / path)

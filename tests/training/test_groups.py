@@ -100,7 +100,9 @@ def test_popular_rows_stand_alone() -> None:
         _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, **asked_for)
     assert report.enough
     assert report.groups == "rows"
-    with pytest.raises(rfsize.exceptions.FewVotesError, match="or give groups='rows' where rows come again by nature"):
+    with pytest.raises(
+        rfsize.exceptions.FewVotesError, match="or give groups='rows' if equal rows are different cases"
+    ):
         rfsize.grow(RandomForestClassifier(random_state=0), X, y, groups="copies", **asked_for)
     callback = rfsize.SizeCallback(0.9, min_trees=20)
     with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
@@ -117,7 +119,7 @@ def test_rows_that_are_gone_are_not_compared() -> None:
     _, report = rfsize.grow(LIGHTGBM, gone, alpha=0.5)
     assert (report.groups, report.copied) == ("unknown", None)
     assert "copies of rows were not looked for: the training data cannot be read row by row" in str(report)
-    with pytest.raises(ValueError, match="which the data no longer hold"):
+    with pytest.raises(ValueError, match="the data do not hold them"):
         rfsize.grow(LIGHTGBM, gone, groups="copies")
     with pytest.raises(ValueError, match="every tree votes on the validation rows"):
         rfsize.grow(LIGHTGBM, gone, groups="rows", validation=X)[0]
@@ -258,11 +260,11 @@ def test_folds_hold_out_whole_groups(framework: Any) -> None:
     assert (
         outputs(GroupKFold(3), groups=labels).votes == outputs(GroupKFold(3).split(X, y, labels), groups="rows").votes
     )
-    with pytest.raises(ValueError, match=r"forests are trained on copies: .*or groups='rows'"):
+    with pytest.raises(ValueError, match=r"trains their forest on copies: .*or groups='rows'"):
         outputs(folds)
     with pytest.raises(ValueError, match="others of the same group"):
         outputs(StratifiedKFold(3), groups=labels)
-    with pytest.raises(ValueError, match="5 folds cannot hold out whole groups of which there are 4"):
+    with pytest.raises(ValueError, match="5 folds take as many groups, and there are 4"):
         outputs(5, groups=labels % 4)
 
 

@@ -21,7 +21,7 @@ GROUP = Group(
 @GROUP.refuses(
     "a pickle as the model",
     ValueError,
-    "is a pickle, which may run any program when it is read",
+    "is a pickle. rfsize reads no pickles, because reading one can run any program",
     why="it comes from anyone",
     instead="LightGBM's text, XGBoost's JSON or UBJ, scikit-learn's models as skops files",
 )
@@ -43,7 +43,7 @@ def cut_off(at: AtHand) -> None:
 @GROUP.refuses(
     "a model in which something is out of place",
     ValueError,
-    "split_feature of tree 0 holds what is not a whole number from 0 to",
+    "split_feature of tree 0 holds something other than whole numbers from 0 to",
     why="LightGBM and XGBoost read and write beyond their arrays, and end the process",
     instead="the file as its framework wrote it",
 )
@@ -79,8 +79,8 @@ def array_of_objects(at: AtHand) -> None:
 @GROUP.refuses(
     "rows of CSV that are wider than the header",
     ValueError,
-    "rows of 5 cells stand under a header of 4 names",
-    why="nothing tells which cell belongs to which column",
+    "the header has 4 names, but rows have 5 cells",
+    why="rfsize cannot tell which cell belongs to which column",
     instead="a name for every column, and no comma at the end of a line",
 )
 def wider_than_the_header(at: AtHand) -> None:

@@ -139,7 +139,7 @@ def growing_boosting(at: AtHand) -> object:
 @GROUP.refuses(
     "growing to a size that the bags can never tell",
     FewVotesError,
-    "of the votes leave a training row out of their bags",
+    "of the trees, so",
     why="too few votes to size a forest by",
     instead="a smaller bagging fraction, `validation=`, or more trees",
 )
@@ -220,7 +220,7 @@ def callback_of_more_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "`SizeCallback` where a class is rare, and the `Dataset` did not keep its rows",
     ValueError,
-    "the votes of single trees cannot be read from what LightGBM predicts",
+    "the votes of single trees cannot be read from LightGBM's rounded predictions",
     why="LightGBM hands out probabilities, which are rounded to 1 there",
     instead="`free_raw_data=False`; `grow` sees to it",
 )
@@ -311,7 +311,7 @@ def two_ways_of_asking(at: AtHand) -> object:
 @GROUP.refuses(
     "cross-validation of a trained booster",
     NotAForestError,
-    "cv trains a forest without each fold, and found a Booster to train",
+    "cv trains a forest for each fold, and rfsize cannot train a Booster",
     why="its trees have seen all rows, or nobody knows which",
     instead="an estimator, or parameters with a `Dataset` or `DMatrix`",
 )
@@ -333,7 +333,7 @@ def folds_of_no_number_of_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "folds that share rows",
     ValueError,
-    "a row must not be held out twice, nor be trained on where it is held out",
+    "cv must hold out each row at most once, and must not train on the rows that it holds out",
     why="a row would vote on itself",
     instead="folds as scikit-learn's splitters make them",
 )
@@ -345,7 +345,7 @@ def folds(at: AtHand) -> object:
 @GROUP.refuses(
     "folds that part rows which belong together",
     ValueError,
-    "cv holds out rows of which forests are trained on others of the same group",
+    "cv holds out rows, and trains their forest on others of the same group",
     why="a tree that saw a row of a group says nothing new of the others",
     instead="a splitter that keeps groups together, or `cv=5`, which does",
 )

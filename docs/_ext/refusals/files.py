@@ -26,7 +26,7 @@ _AGAIN = "compile the model and save it again"
 @GROUP.refuses(
     "loading a file that is damaged or cut off",
     ForestFileError,
-    "is no forest file, or damaged",
+    "is not a forest file, or is damaged",
     why="a number that changed is another forest",
     instead=_AGAIN,
 )
@@ -38,7 +38,7 @@ def cut_off(at: AtHand) -> object:
 @GROUP.refuses(
     "loading a pickle",
     ForestFileError,
-    "is no forest file, or damaged: File is not a zip file",
+    "is not a forest file, or is damaged: File is not a zip file",
     why="a pickle runs whatever whoever wrote it wanted",
     instead="`CompiledForest.save`",
 )
@@ -72,7 +72,7 @@ def no_file(at: AtHand) -> object:
 @GROUP.refuses(
     "loading a file of many gigabytes of nothing",
     ForestFileError,
-    "is no forest file",
+    "is not a forest file",
     why="it is refused before it is read",
     instead=_AGAIN,
 )
@@ -121,9 +121,9 @@ def large_table(at: AtHand) -> object:
 @GROUP.refuses(
     "a LightGBM text whose trees share children, or have other numbers of leaves and splits",
     NotAForestError,
-    "share a child, so that it is no tree",
+    "share a child, so it is not a tree",
     why="LightGBM takes it, and reads beyond its arrays",
-    instead="save it again where it is whole, or train it again",
+    instead="save the original model again, or train it again",
 )
 def damaged_text(at: AtHand) -> object:
     # Without the sizes of the trees LightGBM reads one after another.
@@ -137,7 +137,7 @@ def damaged_text(at: AtHand) -> object:
     NotAForestError,
     "the model is damaged: there are 2 feature_names, expected 4",
     why="XGBoost takes it, and fails where rows are given",
-    instead="save it again where it is whole, or train it again",
+    instead="save the original model again, or train it again",
 )
 def damaged_document(at: AtHand) -> object:
     document = json.loads(at.booster.save_raw("json"))
@@ -152,7 +152,7 @@ def damaged_document(at: AtHand) -> object:
     ValueError,
     "was written by a search with other labels",
     why="its forests are others",
-    instead="what it was begun with, or another file",
+    instead="the same again, or another file",
 )
 def another_search(at: AtHand) -> object:
     options = {"fractions": [0.4, 0.6], "n_trees": 30, "resume": at.folder / "search.zip"}
@@ -163,7 +163,7 @@ def another_search(at: AtHand) -> object:
 @GROUP.refuses(
     "taking up a search whose file is damaged",
     ValueError,
-    "cannot be taken up: it is damaged",
+    "the search cannot continue from",
     why="a number that changed is another forest",
     instead="another file, or delete this one",
 )

@@ -35,7 +35,7 @@ def unknown_column(at: AtHand) -> object:
 @GROUP.refuses(
     "a column in two sets",
     ValueError,
-    "column 'x1' is in two sets, 'a' and 'b': permute it with one, and the other in a second call",
+    "column 'x1' is in two sets, 'a' and 'b': leave it out of one, or make two calls",
     why="one pass permutes each column once",
     instead="a call for each set",
 )
@@ -46,7 +46,7 @@ def column_in_two_sets(at: AtHand) -> object:
 @GROUP.refuses(
     "rows that lie in pieces, or on workers",
     ValueError,
-    "the rows lie in pieces, and permuting a column takes rows from all over them",
+    "the rows are read in pieces, and shuffling a column takes all rows at once",
     why="each row meets rows of all other pieces",
     instead="the rows in memory, as an array or a DataFrame",
 )
@@ -64,9 +64,9 @@ def rows_in_pieces(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "a function that does not say whether more of it is better",
+    "a function that does not say whether larger values are better",
     ValueError,
-    "does not say whether more of it is better: give a scorer",
+    "does not say whether larger values are better: give a scorer",
     why="a loss is what makes it worse",
     instead="`sklearn.metrics.make_scorer(..., greater_is_better=...)`",
 )
@@ -77,7 +77,7 @@ def function_without_direction(at: AtHand) -> object:
 @GROUP.refuses(
     "bagged learners that are no trees",
     NotAForestError,
-    "only their votes are read, not the probabilities that predict averages",
+    "rfsize reads only their votes, not the probabilities that predict averages",
     why="rfsize sends rows down trees",
     instead="`sklearn.inspection.permutation_importance` with held-out rows",
 )
@@ -88,7 +88,7 @@ def members_that_are_no_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "the order of one column",
     ValueError,
-    "one column has no order: permute two columns or sets at least",
+    "one column has no order: give at least two columns or sets",
     why="there is nothing to compare it with",
     instead="two columns or sets",
 )

@@ -88,7 +88,7 @@ def boosting_of_sklearn(at: AtHand) -> object:
 @GROUP.refuses(
     "sizing AdaBoost",
     NotAForestError,
-    "whose members are no independent draws",
+    "the members are not independent draws",
     why="there is no infinite ensemble to agree with",
     instead="`rfsize.compile(model)` stops it without loss; of other members than trees, `StopTable.lossless(weights)`",
 )
@@ -166,7 +166,7 @@ def growing_a_regression(at: AtHand) -> object:
 @GROUP.refuses(
     "ranking, and objectives of one's own",
     NotAForestError,
-    "objective is 'cross_entropy_lambda', whose predictions are not read",
+    "objective is 'cross_entropy_lambda', which rfsize does not read",
     why="nobody knows what such a tree would predict alone",
     instead="`binary`, `cross_entropy`, `multiclass`, `multiclassova`; `binary:logistic`, `multi:softprob`",
 )
@@ -210,7 +210,7 @@ def one_class(at: AtHand) -> object:
 @GROUP.refuses(
     "identical trees",
     NotAForestError,
-    "all 10 trees of the forest are identical, as they are where no rows and no columns were sampled",
+    "all 10 trees of the forest are identical, because training sampled neither rows nor columns",
     why="they vote alike on every row, so that no number of them tells of another forest",
     instead="`subsample`, `colsample_bynode`; `bagging_fraction`, `feature_fraction`; `bootstrap`, `max_features`",
 )
@@ -278,7 +278,7 @@ def cv_booster(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores of bagging over other learners than trees",
     ValueError,
-    "voting='soft' averages the trees' scores. Counted Votes have no scores, and neither have members that",
+    "voting='soft' averages the trees' scores, and here only their votes are known",
     why="their probabilities are not leaves",
     instead='`voting="hard"`',
 )
@@ -301,7 +301,7 @@ def compiling_no_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "compiling a forest with a table that is certified for another",
     ValueError,
-    "the table is certified for another forest of as many trees, and a certificate holds for one forest",
+    "the table is certified for another forest with as many trees",
     why="a bound of how often this forest disagrees with itself says nothing of others",
     instead="`StopTable.calibrate(model, X)` with this one",
 )
@@ -360,7 +360,7 @@ def slice_of_boosting(at: AtHand) -> object:
 @GROUP.refuses(
     "a boosted LightGBM text that was edited to call itself a forest",
     NotAForestError,
-    "says that it is a forest, but its trees are weighed by",
+    "says that it is a forest, but its trees have weights",
     why="each tree corrects the ones before it",
     instead='`boosting="rf"`',
 )
@@ -375,7 +375,7 @@ def relabelled(at: AtHand) -> object:
 @GROUP.refuses(
     "`missing=` for a model that keeps its own",
     ValueError,
-    "is for an xgboost.Booster",
+    "is only for an xgboost.Booster",
     why="two answers to one question",
     instead="leave it out; a booster of XGBoost alone does not keep what its `DMatrix` was told",
 )

@@ -44,7 +44,7 @@ def other_rows(at: AtHand) -> object:
 @GROUP.refuses(
     "some of the training rows",
     InbagError,
-    "X has 300 rows, for which the rebuilt bags do not have the sizes that LightGBM stored",
+    "X has 300 rows, and the bags rebuilt for them do not have the sizes that LightGBM stored",
     why="the bags depend on how many rows there are",
     instead="all training rows",
 )
@@ -88,7 +88,7 @@ def extra_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "bagging of scikit-learn that grew by `warm_start`",
     InbagError,
-    "scikit-learn kept the samples of 2 of the 5 members only",
+    "scikit-learn stored the samples of only 2 of the 5 members",
     why="it forgets the samples of the others",
     instead="`rfsize.grow`, which keeps them; or validation rows",
 )
@@ -136,7 +136,7 @@ def other_layout(at: AtHand) -> object:
 @GROUP.refuses(
     "`layout` of a forest of LightGBM that one machine trained",
     InbagError,
-    "the forest was trained by one machine, and layout names 2",
+    "one machine trained the forest, and layout names 2",
     why="its bags are of all rows in their order",
     instead="no `layout`",
     needs=("distributed",),
@@ -148,7 +148,7 @@ def layout_of_one_machine(at: AtHand) -> object:
 @GROUP.refuses(
     "a `layout` that leaves out a partition",
     ValueError,
-    "layout must name each of the 2 partitions of X once",
+    "Each of the 2 partitions must be named once",
     why="the bags depend on where every row lay",
     instead="the numbers of all partitions, in a list for each worker",
     needs=("distributed",),
@@ -160,7 +160,7 @@ def part_of_layout(at: AtHand) -> object:
 @GROUP.refuses(
     "out-of-bag votes of scikit-learn's forests on Dask's workers",
     InbagError,
-    "rfsize does not know how scikit-learn lays rows out on workers",
+    "rfsize does not know which rows each worker of scikit-learn trains on",
     why="its training rows were in memory",
     instead="`rfsize` itself, with the rows in memory",
     needs=("distributed",),
@@ -239,7 +239,7 @@ def exact(at: AtHand) -> object:
 @GROUP.refuses(
     "an XGBoost model from a JSON or UBJ file",
     InbagError,
-    "Or it was loaded from a file, which does not keep its settings",
+    "Or it was loaded from a file, which does not store its settings",
     why="the file keeps neither seed nor subsample; pickles do, and so does what rfsize writes",
     instead="`seed=` and `subsample=` as at training",
 )
@@ -252,7 +252,7 @@ def from_a_file(at: AtHand) -> object:
 @GROUP.refuses(
     "`seed` or `subsample` of a LightGBM forest",
     InbagError,
-    "holds its own bagging_seed and bagging_fraction",
+    "stores its own bagging_seed and bagging_fraction",
     why="two answers to one question",
     instead="leave them out",
 )
@@ -308,7 +308,7 @@ def too_few_groups(at: AtHand) -> object:
 @GROUP.refuses(
     "copies of rows that the training data do not hold any more",
     ValueError,
-    "groups='copies' compares the training rows, which the data no longer hold",
+    "groups='copies' compares the training rows, and the data do not hold them",
     why="a `Dataset` gives up its rows when it is binned",
     instead="`free_raw_data=False`, a `DMatrix` in place of a `QuantileDMatrix`, or the groups themselves",
 )
@@ -343,7 +343,7 @@ def groups_in_folds(at: AtHand) -> object:
 @GROUP.refuses(
     "leaves that were changed after the training, where `y` is given",
     InbagError,
-    "do not hold what their bags make of the labels",
+    "the leaves differ from what their bags and the labels y give",
     why="after `refit` they know rows that their bags left out",
     instead="the model as it was trained, or validation rows",
 )

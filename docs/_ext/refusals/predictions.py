@@ -19,7 +19,7 @@ GROUP = Group(
 @GROUP.refuses(
     "labels of rows that every tree saw",
     FewVotesError,
-    "no tree may be asked, since each saw them or others of their groups, and have no label: name one by fill=",
+    "every tree saw them or a row of their group. They have no label: choose one by fill=",
     why="any label would be made up",
     instead="`fill=` with a label for them; or `oob_predict_proba`, which is NaN there",
 )
@@ -41,7 +41,7 @@ def probabilities_of_numbers(at: AtHand) -> object:
 @GROUP.refuses(
     "probabilities of bagged learners that are no trees",
     NotAForestError,
-    "only their votes are read, not the probabilities that predict averages",
+    "rfsize reads only their votes, not the probabilities that predict averages",
     why="scikit-learn averages what rfsize does not read",
     instead="scikit-learn's own `oob_decision_function_`",
 )
@@ -52,7 +52,7 @@ def probabilities_of_other_members(at: AtHand) -> object:
 @GROUP.refuses(
     "the out-of-bag score of rows that are not those of training",
     ValueError,
-    "these outputs are of rows given, which all trees were asked about",
+    "these outputs are of rows given, and an out-of-bag score takes the training rows",
     why="nobody knows which of the trees saw them",
     instead="`rfsize.tree_outputs(model, X, y, oob=True)` with the training rows; or the model's own `predict`",
 )
@@ -85,7 +85,7 @@ def score_without_truth(at: AtHand) -> object:
 @GROUP.refuses(
     "the logarithmic loss of rows whose class no tree gives any probability",
     rfsize.exceptions.UndefinedMetricError,
-    "the log loss is infinite: no tree asked about",
+    "of the rows, no tree asked gives the row's class any probability",
     why="a constant put in place of 0 would decide the score",
     instead="`'brier'`, `'auc'` or `'accuracy'`; or trees whose leaves hold more rows",
 )
@@ -122,7 +122,7 @@ def score_of_weighted_bags(at: AtHand) -> object:
 @GROUP.refuses(
     "the logarithmic loss where a row's class hangs on one or two trees; `size` the same",
     rfsize.exceptions.UndefinedMetricError,
-    "the log loss may be infinite on other rows, whatever it is on these",
+    "the log loss may be infinite on other rows",
     why="a fresh row whose class no tree gives any probability makes it infinite, and no interval tells of that",
     instead="`'brier'`; or trees whose leaves hold more rows (`min_samples_leaf`)",
 )
@@ -134,7 +134,7 @@ def hanging_loss(at: AtHand) -> object:
 @GROUP.refuses(
     "a score of rows that are all of one group",
     FewVotesError,
-    "all rows that a tree did not see are of one group, which tells nothing of others",
+    "all rows outside the bags of the trees are of one group",
     why="the interval is by the scatter from group to group",
     instead="more groups; or validation rows",
 )

@@ -36,7 +36,7 @@ def confidence(at: AtHand) -> object:
 @GROUP.refuses(
     "a threshold with several classes",
     ValueError,
-    "threshold=0.3 is for the probability of one class",
+    "threshold=0.3 is for forests that predict the probability of one class",
     why="each vote is the highest of one score per class",
     instead="leave `threshold` at 0.5",
 )
@@ -91,7 +91,7 @@ def prior_of_counted_numbers(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores, or a metric, of `Votes`",
     NotAForestError,
-    "needs the scores of trees, and only votes are known here, as of counted Votes",
+    "needs the trees' scores, and here only their votes are known",
     why="votes are counts of classes",
     instead="the model",
 )
@@ -135,7 +135,7 @@ def more_trees(at: AtHand) -> object:
 @GROUP.refuses(
     "`n_trees` beside what sizes a forest",
     ValueError,
-    "X would have no effect: n_trees says what to keep, without sizing the forest",
+    "X would have no effect: n_trees sets the size, and the forest is not sized",
     why="one of the two would have no effect",
     instead="one of them",
 )
@@ -201,7 +201,7 @@ def few_trees(at: AtHand) -> object:
 @GROUP.refuses(
     '`loss_at(n, "log_loss")` where no tree gives the true class any probability',
     rfsize.exceptions.UndefinedMetricError,
-    "the log loss is infinite: no tree asked about",
+    "of the rows, no tree asked gives the row's class any probability",
     why="no number of trees is then enough",
     instead="more trees, leaves of several rows, or another metric",
 )

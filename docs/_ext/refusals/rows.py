@@ -212,7 +212,7 @@ def lazy(at: AtHand) -> object:
 @GROUP.refuses(
     "a `QuantileDMatrix`",
     ValueError,
-    "X holds binned rows, or rows in external memory (QuantileDMatrix), of which none can be taken",
+    "X holds binned rows, or rows in external memory (QuantileDMatrix), of which rfsize cannot take a part",
     why="it has bins in place of numbers",
     instead="an array, a DataFrame, or a `DMatrix`",
 )
@@ -306,7 +306,7 @@ def a_dataset(at: AtHand) -> object:
 @GROUP.refuses(
     "more rows than `max_memory` holds",
     ValueError,
-    "where max_memory allows 0.001 GB",
+    "and max_memory allows 0.001 GB",
     why="votes and scores are kept for each row, and half a gigabyte whatever their number",
     instead="fewer rows at a time, `max_rows=` of `rfsize.size`, or more memory",
 )

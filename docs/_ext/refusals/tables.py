@@ -24,7 +24,7 @@ def another_forest(at: AtHand) -> object:
 @GROUP.refuses(
     "a table of labels above another threshold than the forest's",
     ValueError,
-    "the table is for labels that are class 1 above a probability of 0.2, and threshold is 0.5",
+    "the table was made for a threshold of 0.2, found threshold=0.5",
     why="its promise would be of other labels",
     instead="leave `threshold` out, which takes that of the table; or a table for the threshold",
 )
@@ -72,7 +72,7 @@ def threshold_of_probabilities(at: AtHand) -> object:
 @GROUP.refuses(
     "a prior of out-of-bag votes that are counts alone",
     ValueError,
-    "the counts do not tell how many trees there are: give rfsize.Votes(counts, n_trees=...)",
+    "the counts do not show how many trees there are: give rfsize.Votes(counts, n_trees=...)",
     why="the most asked row has fewer votes than there are trees",
     instead="`rfsize.Votes(counts, n_trees=…)`; in `rfsize.size` too",
 )

@@ -188,8 +188,8 @@ def _rows_to_certify_on(outputs: Evidence) -> Any:
         raise trained_on(outputs.n_rows)
     if outputs.forest is None:
         raise ValueError(
-            "target='forest' needs the model, and these outputs refer to no model, as counted Votes, "
-            "pickled and joined outputs do: give the model, with all rows at once"
+            "target='forest' needs the model, and these outputs refer to no model (counted Votes, pickled or "
+            "joined outputs): give the model, with all rows at once"
         )
     return outputs.forest
 
@@ -199,7 +199,7 @@ def refuse_to_certify(source: str) -> None:
     if source == "rows given":
         return
     why = (
-        "out of bag each row is asked of other trees, never of all"
+        "out of bag each row asks only some of the trees"
         if source == "oob"
         else f"in {source} each fold has a forest of its own"
     )

@@ -88,8 +88,8 @@ def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(
-            f"metric={metric!r} needs the scores of trees, and only votes are known here, as of "
-            "counted Votes and of ensembles whose members are no trees: size the labels"
+            f"metric={metric!r} needs the trees' scores, and here only their votes are known (counted Votes, or an "
+            "ensemble whose members are not trees): size the labels"
         )
     return outputs.scores, outputs.link
 

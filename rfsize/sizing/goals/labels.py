@@ -104,7 +104,8 @@ class LabelGoal(GoalOnRows):
 
     @property
     def agreement_axis(self) -> str:
-        return "labels as of an unlimited forest" + ("" if self.average == "micro" else " (mean of the classes)")
+        labels = "rows with the label of an unlimited forest"
+        return labels + ("" if self.average == "micro" else " (mean of the classes)")
 
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> LabelGoal:
         if not n_classes:

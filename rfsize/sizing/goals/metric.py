@@ -107,8 +107,8 @@ class MetricGoal(GoalWithin):
         judge = judge_of(self.metric, outputs)
         if judge.larger_is_better is None:
             raise ValueError(
-                f"the callable {judge.name!r} does not say whether more of it is better: give a scorer, "
-                "sklearn.metrics.make_scorer(..., greater_is_better=...), which does"
+                f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
+                "sklearn.metrics.make_scorer(..., greater_is_better=...)"
             )
         few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
         found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.groups.units, few)
@@ -195,7 +195,7 @@ class MetricAnswer(Answer):
         enough = available * self.lost.enough_to_tell
         unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
         return (
-            f"the {self._words} still gains too much from each further tree to say where that ends: train at least "
+            f"the {self._words} still improves too much with each tree to estimate its limit: train at least "
             f"{int(math.ceil(enough / unit) * unit):,} trees"
         )
 

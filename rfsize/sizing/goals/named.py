@@ -115,6 +115,6 @@ def _kind(metric: MetricLike) -> type[Goal]:
             "Call rfsize.oob_importance(model, X, y).size(top=10), which says how many trees bring the first ten "
             "columns to rest"
         )
-    advice = "; or a scorer of scikit-learn's, by its name or as sklearn.metrics.make_scorer makes it"
+    advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
     choice("metric", metric, NAMES, advice, others=other_names())
     raise AssertionError(metric)

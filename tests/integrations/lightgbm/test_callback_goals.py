@@ -96,7 +96,7 @@ def test_training_goes_on_where_too_few_trees_tell_a_metric(data: Data) -> None:
     assert callback.report_.enough
     assert callback.report_.votes_per_row >= 20
     short = rfsize.SizeCallback(min_trees=5, metric="auc", tolerance=0.05)
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="are too few to tell what a metric loses"):
+    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="are too few to measure what a metric loses"):
         assert train(data, data.y, short, rounds=20).num_trees() == 20
     assert short.report_ is None
 

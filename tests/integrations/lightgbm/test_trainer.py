@@ -104,7 +104,7 @@ def test_weights_and_predictions(data: Data) -> None:
     [
         ({"boosting": "gbdt"}, rfsize.exceptions.NotAForestError, "boosting='rf'"),
         ({"objective": "lambdarank"}, rfsize.exceptions.NotAForestError, "lambdarank|cannot be read"),
-        ({"objective": lambda *_: None}, rfsize.exceptions.NotAForestError, "objective of one's own"),
+        ({"objective": lambda *_: None}, rfsize.exceptions.NotAForestError, "custom objective"),
         ({"objective": "cross_entropy_lambda"}, rfsize.exceptions.NotAForestError, "cannot be read"),
         ({"bagging_freq": 0, "feature_fraction": 0.5}, rfsize.exceptions.InbagError, "bagging_freq=1"),
         ({"data_sample_strategy": "goss"}, rfsize.exceptions.InbagError, "GOSS"),

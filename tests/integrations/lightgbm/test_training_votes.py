@@ -82,7 +82,7 @@ def test_scores_beyond_what_a_probability_holds_are_predicted_from_the_rows(obje
     alone, outside = each_tree(forest.booster(), X), ~rfsize.inbag(forest.booster(), X)
     assert_scores(found.scores, alone, outside, up_to_constant=objective == "multiclass", rtol=1e-6, atol=1e-6)
     gone = lgb.Dataset(X, y, params=params).construct()
-    with pytest.raises(ValueError, match=r"a class is rare it rounds.*free_raw_data=False"):
+    with pytest.raises(ValueError, match=r"LightGBM's rounded predictions.*free_raw_data=False"):
         LightGbmTrainer(params, gone).start().add(60)
     callback = rfsize.SizeCallback(alpha=0.9, voting="hard")
     with pytest.raises(ValueError, match="a class is rare"):
@@ -220,5 +220,5 @@ def test_classes_that_are_level_but_for_the_last_bits(name: str) -> None:
     assert np.array_equal(forest.out_of_bag.counts, rfsize.tree_outputs(model, X, oob=True).votes.counts)
     assert rfsize.compile(model).votes(X) == rfsize.tree_outputs(model, X).votes
     gone = LightGbmTrainer(params, lgb.Dataset(X, y, params=params).construct()).start()
-    with pytest.raises(ValueError, match=r"all classes are level.*free_raw_data=False"):
+    with pytest.raises(ValueError, match=r"LightGBM's rounded predictions.*free_raw_data=False"):
         gone.add(15)

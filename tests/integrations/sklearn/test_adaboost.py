@@ -194,13 +194,11 @@ def test_weights_are_refused_for_a_forest(data: Any) -> None:
 
 @pytest.mark.parametrize("name", ["size", "tree_outputs", "truncate", "inbag"])
 def test_sizes_are_refused(name: str, models: dict[str, AdaBoostClassifier], data: Any) -> None:
-    with pytest.raises(
-        rfsize.exceptions.NotAForestError, match=r"no independent draws.* errors of those before.*T\*.*compile"
-    ):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match=r"T\*.*compile"):
         getattr(rfsize, name)(models["stumps"], data.X)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="no independent draws"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="not independent draws"):
         rfsize.truncate(models["stumps"], n_trees=5)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="no independent draws"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="not independent draws"):
         rfsize.grow(models["stumps"], data.X, data.y)
 
 

@@ -107,7 +107,7 @@ def test_types_of_others_are_named_and_refused(table: Path, tmp_path: Path, capf
     model.note = only_line  # a function of somebody's
     skops.dump(model, tmp_path / "model.skops")
     assert run(tmp_path, "size", "model.skops", str(table)) == 2
-    assert "holds what is not scikit-learn's or NumPy's own: helpers.command_line.only_line" in only_line(
+    assert "holds types that are neither scikit-learn's nor NumPy's: helpers.command_line.only_line" in only_line(
         capfd.readouterr().err
     )
 

@@ -91,10 +91,10 @@ def test_a_right_sized_forest_inside(rows: Any, data: Data) -> None:
 def test_refusals(rows: Any) -> None:
     forest = RandomForestClassifier(5, random_state=0)
     for model, found in (
-        (around(forest, pos_label=0), "has the threshold of class 0"),
-        (TunedThresholdClassifierCV(forest, scoring=make_scorer(f1_score, pos_label=0), cv=2), "threshold of class 0"),
-        (around(forest, 1.5), "decides at 1.5, where every row, or none"),
-        (around(forest, 0.0), "decides at 0, where"),
+        (around(forest, pos_label=0), "has a threshold for class 0"),
+        (TunedThresholdClassifierCV(forest, scoring=make_scorer(f1_score, pos_label=0), cv=2), "threshold for class 0"),
+        (around(forest, 1.5), "at the threshold 1.5 of the FixedThresholdClassifier, every row, or none"),
+        (around(forest, 0.0), "at the threshold 0 of"),
     ):
         with pytest.raises(NotAForestError, match=found):
             rfsize.compile(model.fit(*rows))

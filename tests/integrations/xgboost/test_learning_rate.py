@@ -105,7 +105,7 @@ def test_training_warns_where_the_rate_is_named(data: Data) -> None:
     dtrain, goal = xgb.DMatrix(data.X, data.y), {"alpha": 0.8, "min_trees": 60}
     assert warned(lambda: rfsize.grow(params, dtrain, **goal)[0]) == []
     (message,) = warned(lambda: rfsize.grow({**params, "learning_rate": 0.5}, dtrain, **goal)[0])
-    assert "learning_rate=0.5, so that its trees count 0.5 times" in message
+    assert "learning_rate=0.5, so each tree counts only 0.5 times" in message
     estimator = xgb.XGBClassifier(n_estimators=1, subsample=0.5, max_depth=4, n_jobs=1)
     for call in (
         lambda: rfsize.grow(estimator, data.X, data.y, **goal)[0],

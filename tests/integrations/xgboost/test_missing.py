@@ -81,7 +81,7 @@ def test_what_keeps_its_own_refuses_another(rows: np.ndarray, data: Data, lgb_bo
     for call in (votes_of, rfsize.inbag, rfsize.tree_outputs):
         with pytest.raises(ValueError, match=r"fitted with missing=0\.0"):
             call(model, rows, missing=2)
-        with pytest.raises(ValueError, match=r"is for an xgboost\.Booster.*LightGBM"):
+        with pytest.raises(ValueError, match=r"is only for an xgboost\.Booster.*LightGBM"):
             call(lgb_booster, data.X, missing=0.0)
     with pytest.raises(ValueError, match="fitted with missing"):
         rfsize.compile(model, missing=np.nan)
