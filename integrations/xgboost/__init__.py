@@ -12,7 +12,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.columns import known_columns
-from rfsize.adapters.integration import HeldOnWorkers, Integration
+from rfsize.adapters.integration import CollectionOnWorkers, Integration
 from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
@@ -140,7 +140,7 @@ class Xgboost(Integration):
         named = estimator.get_params().get("subsample")
         return float(named) if named is not None and 0.0 < named < 1.0 else None
 
-    def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
+    def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         return held_on_workers(X)
 
     def demo_forest(self, n_trees: int) -> Any:

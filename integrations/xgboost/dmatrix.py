@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize.adapters.integration import HeldOnWorkers
+from rfsize.adapters.integration import CollectionOnWorkers
 
 
 def holds_rows(data: xgb.DMatrix) -> bool:
@@ -54,7 +54,7 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
         )
 
 
-def held_on_workers(X: Any) -> HeldOnWorkers | None:
+def held_on_workers(X: Any) -> CollectionOnWorkers | None:
     """What a ``DaskDMatrix``, or one of its kinds, holds; None of anything else."""
     if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
         return None
@@ -66,4 +66,4 @@ def held_on_workers(X: Any) -> HeldOnWorkers | None:
         raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
     rows = delayed(operator.itemgetter("data"))
     machines = [[number[part.key] for part in parts] for parts in X.worker_map.values()]
-    return HeldOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)
+    return CollectionOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)

@@ -25,7 +25,7 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import training_labels
 
 
-class HeldOnWorkers(NamedTuple):
+class CollectionOnWorkers(NamedTuple):
     """Rows that a framework's own collection holds on Dask's workers.
 
     Attributes
@@ -230,7 +230,7 @@ class Integration(ABC):
 
     # Rows on workers
 
-    def held_on_workers(self, X: Any) -> HeldOnWorkers | None:
+    def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         """The rows that a collection of the framework's own holds on Dask's workers, None of anything else.
 
         Raises
