@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rfsize.cli.models import load_model, load_model_if_any
 from rfsize.cli.options import asked, given, refuse_to_overwrite, wrote
@@ -81,12 +83,12 @@ def predict(options: argparse.Namespace) -> None:
     refuse_to_overwrite(options.output, options.forest, options.data)
     table, kind = Table.of(options.data, options.input_format), prediction_format(options.output, options.output_format)
     fast = _forest(options)
+    of_columns = fast.forests[0].forest if isinstance(fast, CompiledMean) else fast.forest
     rows, trees = 0, 0
     with prediction_writer(options.output, kind) as write:
         for piece in pieces(table):
-            X = features_of_forest(fast.forest, piece)
-            name, ask = ("label", fast.predict_labels) if fast.classes.size else ("prediction", fast.predict)
-            predicted, asked_trees = ask(X, return_trees=True)
+            X = features_of_forest(of_columns, piece)
+            name, predicted, asked_trees = _predicted(fast, X)
             shares = zip(fast.classes, fast.predict_proba(X).T, strict=True) if options.proba else ()
             write({name: predicted, "trees": asked_trees, **{f"p_{label}": share for label, share in shares}})
             rows, trees = rows + len(predicted), trees + int(asked_trees.sum())
@@ -98,17 +100,29 @@ def predict(options: argparse.Namespace) -> None:
     )
 
 
-def _forest(options: argparse.Namespace) -> CompiledForest:
+def _predicted(fast: CompiledForest | CompiledMean, X: Any) -> tuple[str, NDArray[Any], NDArray[Any]]:
+    """What to call the predictions, these, and the trees asked about each row."""
+    name = "label" if fast.classes.size else "prediction"
+    if isinstance(fast, CompiledMean):  # which asks all trees
+        predicted = fast.predict_labels(X) if fast.classes.size else fast.predict(X)
+        return name, predicted, np.full(len(predicted), fast.n_trees)
+    ask = fast.predict_labels if fast.classes.size else fast.predict
+    return name, *ask(X, return_trees=True)
+
+
+def _forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
     """What ``rfsize compile`` wrote, or would write of a model."""
     loaded, n_jobs = load_model_if_any(options.forest), given(options, "n_jobs")
     of_labels = {} if options.voting == "auto" else given(options, "voting")
     if loaded is None:
         fast = load(options.forest, **n_jobs)
         if isinstance(fast, CompiledMean):
-            raise ValueError(
-                f"{options.forest} holds several forests, whose mean only Python predicts: rfsize.load(path).predict(X)"
-            )
-        if of_labels and fast.classes.size:
+            if of_labels:
+                raise ValueError(
+                    f"{options.forest} holds the mean of several forests, whose labels go by the mean of their "
+                    "probabilities: leave out --voting"
+                )
+        elif of_labels and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **of_labels, **n_jobs)
     else:
         fast = compiled(loaded.with_class_names(may_be_shrunk=True), **of_labels, **n_jobs)

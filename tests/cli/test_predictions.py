@@ -182,12 +182,23 @@ def test_a_table_of_votes_says_what_it_promises(
     assert " 0 % other labels" in printed
 
 
-def test_the_mean_of_several_forests_is_asked_in_python(
+def test_the_mean_of_several_forests(
     folder: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rfsize.compile([train_lightgbm(data.X, data.y, 5, seed=seed) for seed in (1, 2)]).save(tmp_path / "mean.npz")
-    assert run(folder, "predict", str(tmp_path / "mean.npz"), "rows.npy", "-o", str(tmp_path / "out.csv")) != 0
-    error = only_line(capsys.readouterr().err)
-    assert "holds several forests" in error
-    assert "rfsize.load(path).predict(X)" in error
-    assert not (tmp_path / "out.csv").exists()
+    table = pd.DataFrame(data.X, columns=NAMES)
+    models = [train_lightgbm(table, data.y, trees, seed=trees) for trees in (5, 9)]
+    rfsize.compile(models).save(tmp_path / "mean.npz")
+    fast, out = str(tmp_path / "mean.npz"), tmp_path / "out.csv"
+    assert run(folder, "predict", fast, "train.csv", "-o", str(out), "--proba") == 0
+    assert "14.0 of 14 trees asked per row" in capsys.readouterr().out
+    written, mean = pd.read_csv(out), np.mean([one.predict(table) for one in models], axis=0)
+    np.testing.assert_allclose(written["p_1"], mean, atol=1e-12)
+    assert written["label"].tolist() == (mean > 0.5).astype(int).tolist()
+    assert set(written["trees"]) == {14}
+    assert run(folder, "predict", fast, "train.csv", "-o", str(tmp_path / "no.csv"), "--voting", "hard") != 0
+    assert "leave out --voting" in only_line(capsys.readouterr().err)
+    numbers = [train_lightgbm(table, data.X[:, 0], 5, objective="regression", seed=seed) for seed in (1, 2)]
+    rfsize.compile(numbers).save(tmp_path / "mean.npz")
+    assert run(folder, "predict", fast, "train.csv", "-o", str(out)) == 0
+    of_numbers = np.mean([one.predict(table) for one in numbers], axis=0)
+    np.testing.assert_allclose(pd.read_csv(out)["prediction"], of_numbers, atol=1e-12)
