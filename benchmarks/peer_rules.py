@@ -1,7 +1,8 @@
 """What people go by today for the number of trees, restated in plain code; `peers.py` compares them.
 
-H2O's rule is that of `ScoreKeeper.stopEarly` in h2o-3, optRF's that of `opt_prediction` in optRF 2.0.0, both read in
-their sources in 2026. The plateau is the loop that scikit-learn's example on out-of-bag errors leads to.
+H2O's rule is that of `ScoreKeeper.stopEarly` in h2o-3, optRF's that of `opt_prediction` and `opt_importance` in optRF
+2.0.0, all read in their sources in 2026. The plateau is the loop that scikit-learn's example on out-of-bag errors leads
+to.
 """
 
 from __future__ import annotations
@@ -63,6 +64,14 @@ def fleiss_kappa(labels: ArrayLike) -> float:
     agreement = float(((counts**2).sum(axis=1) - n_labels).mean()) / (n_labels * (n_labels - 1))
     by_chance = float(((counts.sum(axis=0) / (n_rows * n_labels)) ** 2).sum())
     return 1.0 if by_chance == 1.0 else (agreement - by_chance) / (1.0 - by_chance)
+
+
+def icc(values: ArrayLike) -> float:
+    """Intraclass correlation (one-way, single) of values of shape (n_columns, n_forests), as optRF takes it."""
+    given = np.asarray(values, dtype=np.float64)
+    between = given.shape[1] * given.mean(axis=1).var(ddof=1)
+    within = float(given.var(axis=1, ddof=1).mean())
+    return float((between - within) / (between + (given.shape[1] - 1) * within))
 
 
 def _stability(n_trees: NDArray[Any], half: float, slope: float) -> NDArray[Any]:
