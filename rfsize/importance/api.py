@@ -12,7 +12,7 @@ from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
 from rfsize.importance.of_trees import is_of_trees, lost_by_trees
 from rfsize.importance.permuted import PermutedRows
-from rfsize.sizing.named_metrics import MetricLike, judge_of
+from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils import matrix
@@ -110,11 +110,7 @@ def oob_importance(
     if metric is None:
         metric = "accuracy" if len(outputs.classes) else "r2"
     judge = judge_of(metric, outputs)
-    if judge.larger_is_better is None:
-        raise ValueError(
-            f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
-            "sklearn.metrics.make_scorer(..., greater_is_better=...)"
-        )
+    check_direction(judge)
     forest = outputs.asked_again
     labels_at = outputs.averaging_predictor.threshold if judge.name == "accuracy" else None
     give(shrinking_of(forest.adapter, labels_at=labels_at))

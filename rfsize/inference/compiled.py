@@ -218,8 +218,7 @@ class CompiledForest:
         >>> labels.tolist() == (forest.predict_proba(X)[:, 1] > 0.3).astype(int).tolist()
         True
         """
-        if not self.classes.size:
-            raise NotAForestError("the forest predicts numbers, and no labels: use predict")
+        refuse_numbers(self.classes, "labels")
         index, asked = self._answers.labels(X)
         return (self.classes[index], asked) if return_trees else self.classes[index]
 
@@ -303,8 +302,7 @@ class CompiledForest:
         >>> np.allclose(rfsize.compile(forest).predict_proba(X), forest.predict_proba(X), atol=1e-12)
         True
         """
-        if not self.classes.size:
-            raise NotAForestError("the forest predicts numbers, and no probabilities: use predict")
+        refuse_numbers(self.classes, "probabilities")
         found, asked = self._answers.numbers(X)
         return (found, asked) if return_trees else found
 
@@ -401,3 +399,9 @@ class CompiledForest:
     def __getstate__(self) -> dict[str, Any]:
         # What is prepared for predicting takes more memory than the forest, and is soon prepared again.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def refuse_numbers(classes: NDArray[Any], what: str) -> None:
+    """Raise `NotAForestError` where forests that predict numbers are asked for what only classifiers have."""
+    if not classes.size:
+        raise NotAForestError(f"forests of a regression predict numbers, and no {what}: use predict")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.exceptions import NotAForestError
-from rfsize.inference.compiled import LABELS, CompiledForest
+from rfsize.inference.compiled import LABELS, CompiledForest, refuse_numbers
 from rfsize.inference.file import save_forests
 from rfsize.utils.typing import Floats
 from rfsize.utils.words import how_many
@@ -116,12 +115,10 @@ class CompiledMean:
 
         Raises
         ------
-        ValueError
-            As in `predict`.
-        NotAForestError
-            If the forests predict numbers.
+        ValueError, NotAForestError
+            As of `CompiledForest.predict_labels`.
         """
-        self._check_classes("labels")
+        refuse_numbers(self.classes, "labels")
         return np.asarray(self.classes[self._labels(X)])
 
     def predict_proba(self, X: Any) -> Floats:
@@ -139,30 +136,15 @@ class CompiledMean:
 
         Raises
         ------
-        ValueError
-            As in `predict`.
-        NotAForestError
-            If the forests predict numbers.
+        ValueError, NotAForestError
+            As of `CompiledForest.predict_proba`.
         """
-        self._check_classes("probabilities")
+        refuse_numbers(self.classes, "probabilities")
         each = [one.predict_proba(X).astype(one.forest.precision, copy=False) for one in self.forests]
         return np.asarray(np.mean(each, axis=0), dtype=np.float64)
 
     def save(self, path: str | Path) -> None:
-        """Write all forests to one file, which `rfsize.load` reads without the frameworks.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-
-        Raises
-        ------
-        ValueError
-            If the class labels are neither numbers nor text.
-        OSError
-            If the file cannot be written.
-        """
+        """Write all forests to one file that `rfsize.load` reads without the frameworks; see `CompiledForest.save`."""
         save_forests(Path(path), [(one.forest, one.table, one.voting) for one in self.forests])
 
     @property
@@ -175,10 +157,6 @@ class CompiledMean:
         if len(self.classes) > 2 or threshold == 0.5:
             return np.asarray(probability.argmax(axis=1))
         return np.asarray(probability[:, 1] > threshold, dtype=np.int64)
-
-    def _check_classes(self, what: str) -> None:
-        if not self.classes.size:
-            raise NotAForestError(f"the forests predict numbers, and no {what}: use predict")
 
 
 def _told_apart(one: CompiledForest, other: CompiledForest) -> list[tuple[str, Any, Any]]:

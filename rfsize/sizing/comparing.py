@@ -8,7 +8,7 @@ much better the values become by more trees is uncertain too (see `rfsize.sizing
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.metric import MetricAnswer
 from rfsize.sizing.goals.named import any_goal
 from rfsize.sizing.metrics import Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, judge_of, predictions_for, weighs_rows
+from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score, predictions_for
 from rfsize.sizing.noise import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.sized_forest import answer_of
@@ -247,13 +247,9 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     >>> found.at_hand.interval[0] < found.at_hand.value < found.at_hand.interval[1] < 0
     True
     """
-    pair = _of_the_same_rows(first, second)
-    if metric is None:
-        metric = "accuracy" if len(first.classes) else "r2"
-    if not weighs_rows(metric):
-        pair = [replace(one, sample_weight=None) for one in pair]
-    judges = [judge_of(metric, one) for one in pair]
-    answers = [_loss_of(metric, one) for one in pair]
+    scored = [of_score(metric, one) for one in _of_the_same_rows(first, second)]
+    pair, judges = [one for _, one in scored], [judge_of(*each) for each in scored]
+    answers = [_loss_of(*each) for each in scored]
     for one, answer in zip(pair, answers, strict=True):
         give((*answer.cautions, *one.noted, *one.cautions(of_labels=judges[0].name == "accuracy")))
     paired, rows, predicted = _paired(pair, judges)

@@ -88,12 +88,14 @@ def goes_by_labels(metric: MetricLike) -> bool:
     return metric == "accuracy" or scorer_of(metric, METRICS) is not None
 
 
-def weighs_rows(metric: MetricLike) -> bool:
-    """Whether a metric can be given weights of the rows."""
-    if isinstance(metric, str):
-        return True
+def of_score(metric: MetricLike | None, outputs: Evidence) -> tuple[MetricLike, Evidence]:
+    """The metric of a score, by default accuracy or R², and the outputs, without weights where it cannot take them."""
+    if metric is None:
+        return "accuracy" if len(outputs.classes) else "r2", outputs
     scorer = scorer_of(metric, METRICS)
-    return scorer is not None and takes_weights(scorer)
+    if isinstance(metric, str) or (scorer is not None and takes_weights(scorer)):
+        return metric, outputs
+    return metric, replace(outputs, sample_weight=None)
 
 
 def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
@@ -101,6 +103,15 @@ def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
     if outputs.y is None:
         raise ValueError(f"y is missing: {_named(metric)} needs the truth of the rows")
     return metric_with_truth(metric, outputs.predictor, outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def check_direction(judge: Metric) -> None:
+    """Raise ``ValueError`` where nothing says whether more of a metric is better, so that it has no loss."""
+    if judge.larger_is_better is None:
+        raise ValueError(
+            f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
+            "sklearn.metrics.make_scorer(..., greater_is_better=...)"
+        )
 
 
 def _named(metric: MetricLike) -> str:

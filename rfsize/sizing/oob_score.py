@@ -16,7 +16,6 @@ scale.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -31,7 +30,7 @@ from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.chances import cautions_of, chances_in_parts
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, judge_of, weighs_rows
+from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score
 from rfsize.sizing.noise import drawn_trees, noise_of_rows
 from rfsize.sizing.report import copies_caution, sized
 from rfsize.sizing.scores import Curve, FoldScores, OobScore
@@ -200,12 +199,9 @@ def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricL
 def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
     predictor = outputs.averaging_predictor
-    if metric is None:
-        metric = "accuracy" if len(outputs.classes) else "r2"
+    metric, outputs = of_score(metric, outputs)
     labels_at = predictor.threshold if metric == "accuracy" else None
     give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))
-    if not weighs_rows(metric):
-        outputs = replace(outputs, sample_weight=None)
     judge = judge_of(metric, outputs)
     outputs.by_averages().check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
     found = _scored(outputs, judge)

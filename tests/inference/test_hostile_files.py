@@ -314,6 +314,7 @@ def test_leaves_of_the_other_byte_order(kind: str, files: dict[str, bytes], data
     assert np.array_equal(answers(rfsize.load(path))(data.fresh), expected)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("threshold", [5e-324, 1e-310, 1e-300, 1.0 - 2.0**-53])
 @pytest.mark.parametrize("slope", [1.0, 5e-324, 1e-300, 1e-9])
 def test_thresholds_and_slopes_at_the_ends(

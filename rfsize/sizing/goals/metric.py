@@ -19,6 +19,7 @@ from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import (
     METRICS,
     MetricLike,
+    check_direction,
     goes_by_labels,
     is_metric,
     judge_of,
@@ -105,11 +106,7 @@ class MetricGoal(GoalWithin):
         blocks = outputs.blocks
         assert blocks is not None
         judge = judge_of(self.metric, outputs)
-        if judge.larger_is_better is None:
-            raise ValueError(
-                f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
-                "sklearn.metrics.make_scorer(..., greater_is_better=...)"
-            )
+        check_direction(judge)
         few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
         found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.groups.units, few)
         cautions = cautions_of(judge, chances_in_blocks(judge, blocks))

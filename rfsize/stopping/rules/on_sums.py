@@ -112,7 +112,8 @@ def lossless_on(forest: Forest) -> LabelsBySums:
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
     if forest.n_scores == 1:
-        level = cut * forest.divisor
+        # Where rounding may move a sum by any amount no stop is safe, whatever the cut, which may be infinite too.
+        level = cut * forest.divisor if math.isfinite(slack) else 0.0
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
         # What the sums may be at most, to leave out looks at which none can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
