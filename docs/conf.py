@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+import elsewhere
 
 project = "rfsize"
 author = "The rfsize developers"
@@ -19,6 +20,7 @@ release = version = installed_version("rfsize")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "numpydoc",
     "myst_parser",
     "sphinx.ext.viewcode",
@@ -51,6 +53,8 @@ html_math_renderer = "mathml"
 copybutton_selector = "div.highlight-python pre, div.highlight-sh pre, div.highlight-default pre, div.highlight-c pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+intersphinx_mapping = elsewhere.mapping(Path(__file__).parent / "reference" / "generated" / "inventories")
 
 os.environ["TQDM_DISABLE"] = "1"
 # The examples' forests are so small that their threads mostly wait for one another: let them sleep meanwhile.

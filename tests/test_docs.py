@@ -80,6 +80,15 @@ def test_it_can_be_read() -> None:
     assert words(DOCS / "measurements.md") <= WORDS_OF_MEASUREMENTS
 
 
+def test_names_of_other_projects_that_are_linked_to_exist() -> None:
+    lines = (DOCS / "_ext" / "elsewhere.txt").read_text("utf-8").splitlines()
+    named = [line.split()[1] for line in lines if line.startswith(("class ", "function "))]
+    assert len(named) > 20
+    for name in named:
+        module, _, member = name.rpartition(".")
+        assert hasattr(pytest.importorskip(module), member), name
+
+
 def test_every_benchmark_is_listed() -> None:
     listed = (DOCS / "contributing" / "benchmarks.md").read_text("utf-8")
     scripts = [path for path in (ROOT / "benchmarks").glob("*.py") if "def main(" in path.read_text("utf-8")]

@@ -43,7 +43,7 @@ def tree_outputs(
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` over any learner, `BaggingRegressor` over trees, or
         a `RightSizedClassifier` or `RightSizedRegressor`. With ``cv`` an estimator, of which copies are fitted, or a
-        dict of parameters, as for ``lightgbm.train`` or ``xgboost.train``, which name the number of trees
+        dict of parameters, as for `lightgbm.train` or `xgboost.train`, which name the number of trees
         (``num_iterations``, ``num_parallel_tree``).
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. Rows on

@@ -60,7 +60,7 @@ def grow(
     client : distributed.Client
         Whose workers train.
     params : dict
-        Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (with a
+        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (with a
         ``subsample``; the number of parallel trees is found here). LightGBM trains with ``deterministic=True`` and
         ``force_col_wise=True``.
     data : dask.array.Array, dask.dataframe.DataFrame, ndarray, DataFrame or sparse matrix, shape (n_rows, n_features)

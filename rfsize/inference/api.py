@@ -63,7 +63,7 @@ def compile(
     model : booster or estimator
         A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
         `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given. Or a
-        list of such models, of the same classes and as many features, or a ``lightgbm.CVBooster``: what is compiled
+        list of such models, of the same classes and as many features, or a `lightgbm.CVBooster`: what is compiled
         then predicts the mean of their predictions.
     table : StopTable, optional
         For as many trees and classes as the forest has: of labels, by averaged scores (`StopTable.calibrate`) or by

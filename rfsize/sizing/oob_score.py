@@ -86,7 +86,7 @@ def oob_score(
     model
         As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Give
         weights, seeds and the threshold there. With ``cv`` the trained models of several folds: a list of models, or a
-        ``lightgbm.CVBooster``.
+        `lightgbm.CVBooster`.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)

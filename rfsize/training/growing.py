@@ -59,7 +59,7 @@ def grow(
     Parameters
     ----------
     params : dict, booster or scikit-learn estimator
-        Training parameters, as for ``lightgbm.train`` (with ``boosting="rf"``) or ``xgboost.train`` (the number
+        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (the number
         of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
         than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
         (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`, `BaggingRegressor`, …): one that is not fitted

@@ -304,7 +304,7 @@ class _LargeGroup:
 
 
 class OfIterator(Pieces):
-    """What an ``xgboost.DataIter`` gives, batch by batch, in order: to go back, it is read again from the beginning.
+    """What an `xgboost.DataIter` gives, batch by batch, in order: to go back, it is read again from the beginning.
 
     It is read once through to know how many rows there are.
     """
