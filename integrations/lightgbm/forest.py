@@ -179,7 +179,8 @@ def booster_of(model: Any) -> lgb.Booster:
     """What holds the trees of a model; raises `NotAForestError` where it is none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
-            "a CVBooster holds several forests; size each of cvbooster.boosters alone. rfsize.compile takes all of them"
+            "a CVBooster holds several forests: size each of cvbooster.boosters alone, or give all of them to "
+            "rfsize.oob_score(cvbooster, X, y, cv=folds), which scores and sizes them, or to rfsize.compile"
         )
     if isinstance(model, lgb.Booster):
         return model

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 import rfsize
 from helpers.forests import Data, train_xgboost
-from rfsize.exceptions import InbagError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.sizing.scores import FoldScores
 
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -113,3 +113,9 @@ def test_the_report_is_printed_and_sent(boosters: Any, data: Data, tmp_path: Any
     found.to_html(tmp_path / "folds.html")
     assert enough in (tmp_path / "folds.html").read_text(encoding="utf-8")
     assert json.loads(json.dumps(found.to_dict()))["metric"] == "auc"
+
+
+def test_whoever_sizes_several_models_at_once_is_told_what_takes_them(boosters: Any, data: Data) -> None:
+    for models in (boosters, boosters.boosters):
+        with pytest.raises(NotAForestError, match=r"rfsize\.oob_score\(.*, X, y, cv=folds\), which scores"):
+            rfsize.size(models, data.X, oob=True)

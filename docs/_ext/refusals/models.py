@@ -268,7 +268,7 @@ def no_trees(at: AtHand) -> object:
     NotAForestError,
     "a CVBooster holds several forests",
     why="they were trained on different rows",
-    instead="size each of `cvbooster.boosters`",
+    instead="`rfsize.oob_score(cvbooster, X, y, cv=folds)`, or size each of `cvbooster.boosters`",
 )
 def cv_booster(at: AtHand) -> object:
     found = lgb.cv(LIGHTGBM, lgb.Dataset(at.X, at.y), 3, nfold=2, return_cvbooster=True)
