@@ -3,9 +3,10 @@
     python benchmarks/deep_files.py --trees 500 --rows 20000
 
 A RandomForestClassifier of trees grown to the end, on rows of twonorm with a tenth of the labels drawn at random, as
-joblib writes it without and with compression, and compiled as `CompiledForest.save` writes it. Loading is the fastest
-of three; all files lie in the page cache. Beside them, what the arrays of the compiled file take when deflated:
-where its bytes are.
+joblib and skops write it without and with compression, as ONNX (single precision; to load is to begin a session of ONNX
+Runtime), and compiled as `CompiledForest.save` writes it. Loading is the fastest of three; all files lie in the page
+cache. Beside them, what the arrays of the compiled file take when deflated: where its bytes are. ONNX takes skl2onnx
+and onnxruntime; leave it out by `--without onnx`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import skops.io
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
@@ -35,10 +37,26 @@ def fastest(call: Callable[[], Any], times: int = 3) -> float:
     return min(found)
 
 
+def to_onnx(forest: Any, X: np.ndarray, path: Path) -> None:
+    """Write the forest as ONNX, without the map that its probabilities are put into by default."""
+    from skl2onnx import to_onnx
+
+    model = to_onnx(forest, X[:1].astype(np.float32), options={"zipmap": False})
+    path.write_bytes(model.SerializeToString())
+
+
+def onnx_session(path: Path) -> Any:
+    """What answers with the forest in ONNX Runtime."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=int, default=500)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--without", choices=["onnx"])
     options = parser.parse_args()
     X, y = rfsize.datasets.twonorm(options.rows, seed=0)
     noise = np.random.default_rng(0)
@@ -57,6 +75,13 @@ def main() -> None:
             )
             for level in (0, 3)
         }
+        for level in (0, 6):
+            kinds[f"skops, compresslevel={level}"] = (
+                lambda level=level: skops.io.dump(forest, path, compression=8 if level else 0, compresslevel=level),
+                lambda: skops.io.load(path, skops.io.get_untrusted_types(file=path)),
+            )
+        if options.without != "onnx":
+            kinds["ONNX"] = (lambda: to_onnx(forest, X, path), lambda: onnx_session(path))
         kinds["rfsize"] = (lambda: fast.save(path), lambda: rfsize.load(path))
         for name, (write, load) in kinds.items():
             seconds = fastest(write, 1)
