@@ -51,7 +51,7 @@ def how_many_are_enough(report: SizedForest) -> str:
         if is_whole(report):
             return f"no fewer than {trees} {'is' if kept == 1 else 'are'} certified"
         which = f"{report._answer.which(kept, trees)} {'is' if kept == 1 else 'are'}"
-        return f"{which} enough (certified, {in_percent(report.certificate.confidence)} sure)"
+        return f"{which} {report._answer.are} (certified, {in_percent(report.certificate.confidence)} sure)"
     if kept < report.available:
         trees = report._answer.which(kept, trees)
     return f"{trees} {'is' if kept == 1 else 'are'} {report._likely}enough {_how_sure(report)}"

@@ -201,7 +201,7 @@ def test_n_trees_says_what_is_certified_of_them(forest: Any) -> None:
     small, report = rfsize.shrink(model, X[REST], y[REST], n_trees=12)
     assert small.num_trees() == report.n_trees == 12
     assert report.certificate.bound == pytest.approx(1.0 - report.goal.alpha)
-    assert "12 of your 90 trees, chosen and refitted, are enough" in str(report)
+    assert "12 of your 90 trees, chosen and refitted, are kept" in str(report)
     assert report.warnings == ()
 
 

@@ -297,6 +297,9 @@ class Answer(ABC):
     tried: tuple[int, ...] | None = None
     """Sizes that it knows of; None where it knows of all."""
 
+    are = "enough"
+    """What a report says of the trees that it keeps, where they are certified."""
+
     against = "an unlimited forest"
     """What smaller forests are compared with."""
 

@@ -294,7 +294,7 @@ class CertifiedAnswer(Answer):
         if self._ahead >= self.n_trees:
             return None
         rows = how_many(_MORE_ROWS * self.n_rows, "row")
-        return f"{rows} like these would certify about {self._ahead:,} trees"
+        return f"{rows} like these would certify about {how_many(self._ahead, 'tree')}"
 
     def notes(self) -> list[str]:
         ahead = self._with_more_rows() if self.n_trees < self._first.available else None

@@ -118,7 +118,7 @@ class ShrunkAnswer(CertifiedAnswer):
         super().__init__(goal, promise, sizes, classes, None, labels_by)
         self.tried = sizes.all
         if goal.n_trees is not None:
-            self.n_trees = goal.n_trees
+            self.n_trees, self.are = goal.n_trees, "kept"
             self.certificate = sizes.certificate(goal.n_trees, promise)
             self.cautions = ()
 
