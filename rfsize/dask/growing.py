@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_named, name_of_taker
 from rfsize.counting.copies import resolved
+from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
-from rfsize.dask.sent import RowsForWorkers, all_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
@@ -24,10 +26,13 @@ from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBloc
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.rows import from_polars
+from rfsize.utils.rows import from_polars, joined
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
+
+# So long a worker that is paused keeps the others waiting.
+_SECONDS_FOR_PAUSED = 1.0
 
 
 def grow(
@@ -131,7 +136,7 @@ def grow(
         share("threshold", 0.5 if threshold is None else threshold),
         groups,
     )
-    rows = RowsForWorkers(client, data)
+    rows = _RowsForWorkers(client, data)
     if rows.n_rows is not None:
         given.check(rows.n_rows)
     with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
@@ -164,11 +169,64 @@ class _Given:
                 )
 
 
+class _RowsForWorkers:
+    """Rows of a collection, or of this process, for every worker.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the workers.
+    X : dask.array.Array, dask.dataframe.DataFrame, or rows in memory
+        The rows.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        How many they are; None where that is known when they are computed.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is neither.
+    """
+
+    def __init__(self, client: Any, X: Any) -> None:
+        from dask.base import is_dask_collection
+
+        self._client = client
+        in_memory = not is_dask_collection(X)
+        if not in_memory:
+            X = checked_collection(X)
+        if len(getattr(X, "shape", ())) != 2:
+            raise ValueError(
+                f"data is a {type(X).__module__}.{type(X).__qualname__}; give Dask arrays or DataFrames, or "
+                "arrays, DataFrames or sparse matrices of this process, as rows and features, with label and "
+                "weight beside them"
+            )
+        self.n_rows = int(X.shape[0]) if isinstance(X.shape[0], Integral) else None
+        self._here: list[Any] = [X] if in_memory else []
+        self._parts: list[Any] = [] if in_memory else client.compute(parts_of(X))
+
+    def sent_to(self, more: Any, address: str) -> list[Any]:
+        """The futures of something more, and of the rows, on their way to the worker of an address."""
+        sent = self._client.scatter([more, *self._here], workers=[address], hash=False, timeout=_SECONDS_FOR_PAUSED)
+        return [*sent, *self._parts]
+
+
+def _all_rows(parts: Sequence[Any]) -> Any:
+    """The rows of all parts, in their order."""
+    if len(parts) > 1 and hasattr(parts[0], "columns"):
+        from dask.dataframe.dispatch import concat  # which unites categories
+
+        return concat(list(parts))
+    return joined(list(parts))
+
+
 class _TrainerOnWorker:
     """What a worker holds: all rows, and what trains on them with all of its threads."""
 
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
-        X = from_polars(all_rows(parts))
+        X = from_polars(_all_rows(parts))
         given.check(n_rows(X))
         integration = integration_named(given.framework)
         params, dtrain = integration.data_for_any_threads(given.params, X, given.label, given.weight)

@@ -21,9 +21,7 @@ from rfsize.walking.layout import Forest
 @overload
 def compile(
     model: list[Any] | tuple[Any, ...],
-    table: None = None,
     *,
-    voting: Literal["auto"] = "auto",
     threshold: float | None = None,
     n_jobs: int = -1,
     missing: float | None = None,
