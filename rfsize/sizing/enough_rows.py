@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, sized
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
-from rfsize.utils.warn import Caution
 
 # Rows that "auto" begins with, and how many times as many it draws next.
 _FIRST, _GROW = 10_000, 4
@@ -37,32 +36,25 @@ def sized_on_enough_rows(goal: Goal, forest: ForestOnRows, y: Any, max_rows: int
             "max_rows out, or give rows that the forest was not trained on"
         )
     y = forest.here(y)
-    drawn = _Drawn(forest, y, noting_training_rows(forest, y))
+    noted = noting_training_rows(forest, y)
+
+    def sized_on(n_rows: int) -> Report:
+        """The report on this many rows, or on all."""
+        some, truth = forest, y
+        if n_rows < forest.n_rows:
+            drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
+            truth = None if y is None else one_per_row(y, forest.n_rows)[drawn]
+            some = forest.on(matrix.pick(forest.X, drawn))
+        return sized(Evidence.of(some).with_truth(truth).noting(*noted), goal)
+
     if not isinstance(max_rows, str):
-        return sized(drawn.outputs(whole("max_rows", max_rows, at_least=1)), goal)
+        return sized_on(whole("max_rows", max_rows, at_least=1))
     choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
     n_rows, width = _FIRST, math.inf
     while True:
-        found = sized(drawn.outputs(n_rows), goal)
+        found = sized_on(n_rows)
         low, high = found.interval
         before, width = width, math.log(high / low)
         if n_rows >= forest.n_rows or _KEPT * before < width < math.inf:
             return found
         n_rows *= _GROW
-
-
-class _Drawn(NamedTuple):
-    """Rows of which some are drawn, and what is known of them."""
-
-    forest: ForestOnRows
-    y: Any
-    noted: tuple[Caution, ...]
-
-    def outputs(self, n_rows: int) -> Evidence:
-        """What the trees say of this many rows, or of all."""
-        forest, y = self.forest, self.y
-        if n_rows < forest.n_rows:
-            drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
-            y = None if y is None else one_per_row(y, forest.n_rows)[drawn]
-            forest = forest.on(matrix.pick(forest.X, drawn))
-        return Evidence.of(forest).with_truth(y).noting(*self.noted)
