@@ -39,6 +39,10 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
         If no compiled forest is given, there is no session, or labels or probabilities are asked of a regression; when
         it is computed, if the columns do not fit the forest.
 
+    See Also
+    --------
+    compile : Make the forest that predicts.
+
     Examples
     --------
     In a session of Spark, where ``rows`` is a DataFrame with the columns ``names``:

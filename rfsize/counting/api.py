@@ -215,6 +215,11 @@ def inbag(
     NotAForestError
         If the model is not a forest of independent trees.
 
+    See Also
+    --------
+    tree_outputs : Ask only the trees that did not see a row.
+    oob_score : Score a forest out of bag.
+
     Examples
     --------
     >>> import rfsize

@@ -24,6 +24,11 @@ class TreeOutputs:
     a model and rows. They refer to the model and the rows, and a pickle of them holds neither: it can be sized, and the
     trees cannot be asked again.
 
+    See Also
+    --------
+    tree_outputs : Ask the trees.
+    size : See how many trees are enough.
+
     Examples
     --------
     >>> import rfsize

@@ -129,6 +129,11 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
     RowsOnWorkers
         To be given in place of ``X``.
 
+    See Also
+    --------
+    rfsize.size : Takes such rows.
+    rfsize.tree_outputs : Takes such rows.
+
     Examples
     --------
     >>> import dask.array as da

@@ -100,6 +100,10 @@ def grow(
     NotConvergedWarning, LabelsOnlyWarning, CopiesWarning, SharedBagsWarning, SeedDependenceWarning
         As in `rfsize.grow`.
 
+    See Also
+    --------
+    rfsize.grow : Train in this process.
+
     Notes
     -----
     The rows travel to each worker once, where they are held until the forest is done, as `rfsize.grow` holds them;

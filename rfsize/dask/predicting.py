@@ -35,6 +35,11 @@ def predict(fast: CompiledForest, X: Any) -> Any:
         If ``X`` is no such collection; when it is computed, if it does not fit the forest, or a block has other rows
         than the array says.
 
+    See Also
+    --------
+    predict_labels : Labels.
+    predict_proba : Probabilities.
+
     Examples
     --------
     >>> import dask.array as da
@@ -71,6 +76,11 @@ def predict_labels(fast: CompiledForest, X: Any) -> Any:
     ValueError
         As in `predict`, or if the forest predicts numbers.
 
+    See Also
+    --------
+    predict : The kind of prediction that the model gives.
+    predict_proba : Probabilities.
+
     Examples
     --------
     >>> import dask.array as da
@@ -104,6 +114,11 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
     ------
     ValueError
         As in `predict`, or if the forest predicts numbers.
+
+    See Also
+    --------
+    predict : The kind of prediction that the model gives.
+    predict_labels : Labels.
 
     Examples
     --------

@@ -85,6 +85,11 @@ class Importances(Result):
     copied : float or None
         Share of the training rows that have a copy; None where copies were not looked for.
 
+    See Also
+    --------
+    oob_importance : Compute importances.
+    Report : What ``size`` returns.
+
     Examples
     --------
     >>> import rfsize

@@ -46,6 +46,12 @@ class CompiledForest:
     ValueError
         As in `rfsize.compile`.
 
+    See Also
+    --------
+    compile : Make a compiled forest.
+    load : Read a saved one.
+    StopTable : Ask each row fewer trees.
+
     Examples
     --------
     >>> import rfsize
@@ -93,7 +99,7 @@ class CompiledForest:
         facts = {
             "trees": trees,
             "classes": classes,
-            "predict": self._said_of_predict,
+            "predict": self._said_of_predict.removeprefix("predict gives "),
             "stop table": self._said_of_table,
         }
         return shown("Compiled forest", facts)

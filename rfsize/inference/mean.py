@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rfsize.inference.compiled import LABELS, CompiledForest, refuse_numbers
 from rfsize.inference.file import save_forests
+from rfsize.utils.shown import shown
 from rfsize.utils.typing import Floats
 from rfsize.utils.words import how_many
 
@@ -26,6 +27,11 @@ class CompiledMean:
     ----------
     forests : tuple of CompiledForest
         In the order in which they are added.
+
+    See Also
+    --------
+    compile : Make it from several models.
+    CompiledForest : One forest.
 
     Examples
     --------
@@ -73,6 +79,12 @@ class CompiledMean:
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
         trees = f"{how_many(len(self.forests), 'forest')} of {how_many(self.n_trees, 'tree')}"
         return f"CompiledMean({trees}, {kind}; predict gives {self._gives})"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
+        facts = {"forests": len(self.forests), "trees": f"{self.n_trees:,}", "classes": classes, "predict": self._gives}
+        return shown("Mean of compiled forests", facts)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The mean of what the models' own ``predict`` gives, or of classifiers labels.

@@ -84,6 +84,11 @@ class Comparison(Result):
     n_rows, n_dropped : int
         Rows compared on, and rows left out because no tree of one of the forests could be asked.
 
+    See Also
+    --------
+    compare : Make a comparison.
+    oob_score : The metric of one forest.
+
     Examples
     --------
     >>> import rfsize

@@ -47,6 +47,11 @@ class Report(SizedForest, Result):
         Which rows a tree does not vote on if it saw one of them: that row only, its copies too, or all of the group
         that was given; "unknown" where the training data hold no rows to look for copies in.
 
+    See Also
+    --------
+    size : Make a report.
+    truncate : Cut a forest to the size of a report.
+
     Notes
     -----
     The 95 % interval of T* is for other rows and other trees. All rows ask the same trees; blocks of the trees show

@@ -66,6 +66,11 @@ class OobScore(Result):
     n_dropped : int
         Rows left out because every tree saw them.
 
+    See Also
+    --------
+    oob_score : Compute the score.
+    compare : Compare two forests by a metric.
+
     Examples
     --------
     >>> import rfsize

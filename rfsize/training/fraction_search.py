@@ -55,6 +55,11 @@ class FractionSearch(Result):
     of_labels : bool
         Whether the forests classify.
 
+    See Also
+    --------
+    select_bagging_fraction : Search for the fraction.
+    grow : Train with it.
+
     Examples
     --------
     >>> import lightgbm as lgb

@@ -71,6 +71,11 @@ class Votes:
         missing or doubled, or a row was asked more than ``n_trees``, or more than 2,147,483,647; or the threshold is
         no probability, or of more classes than two.
 
+    See Also
+    --------
+    tree_outputs : Count the votes of a model.
+    size : See how many trees are enough.
+
     Examples
     --------
     >>> import rfsize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import rfsize
-from helpers.forests import Data
+from helpers.forests import Data, train_lightgbm
 from helpers.pages import Page
 
 
@@ -21,5 +21,10 @@ def test_a_compiled_forest_shows_what_it_predicts(lgb_booster: Any, data: Data) 
     fast = rfsize.compile(lgb_booster)
     text = Page(fast._repr_html_()).text
     assert f"{fast.n_trees}, of LightGBM" in text
-    assert "predict gives probabilities" in text
+    assert "predictprobabilities" in text
     assert "no stop table" in text
+
+
+def test_a_mean_of_forests_is_shown(data: Data) -> None:
+    html = rfsize.compile([train_lightgbm(data.X, data.y, trees) for trees in (5, 6)])._repr_html_()
+    assert all(fact in html for fact in ("Mean of compiled forests", ">2</td>", ">11</td>", "probabilities"))
