@@ -1,0 +1,1 @@
+"""Benchmarks that asv times commit by commit."""
