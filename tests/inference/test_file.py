@@ -115,6 +115,21 @@ def test_a_damaged_file_is_refused(
     assert np.array_equal(fast.predict(rows[:50]), rfsize.load(path).predict(rows[:50]))
 
 
+BY_BYTES = {"trees.nodes": "<u8", "columns.cuts": "<f8"}
+
+
+def by_bytes(numbers: np.ndarray) -> np.ndarray:
+    """The first bytes of all numbers, then their second bytes, …, as files hold them."""
+    content = numbers.tobytes()
+    return np.frombuffer(b"".join(content[place::8] for place in range(8)), dtype=np.uint8)
+
+
+def numbers_of(content: np.ndarray, dtype: str) -> np.ndarray:
+    """What `by_bytes` was given."""
+    size = len(content) // 8
+    return np.frombuffer(b"".join(content[place::size].tobytes() for place in range(size)), dtype=dtype)
+
+
 def rewritten(saved: bytes, path: Path, **changes: Any) -> Path:
     """The file with some arrays changed, as someone would who wants to be read."""
     with np.load(io.BytesIO(saved)) as archive:
@@ -125,6 +140,9 @@ def rewritten(saved: bytes, path: Path, **changes: Any) -> Path:
             metadata = json.loads(arrays["metadata"].tobytes())
             change(metadata)
             arrays["metadata"] = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
+        elif name in BY_BYTES:
+            found = change(numbers_of(arrays[name], BY_BYTES[name]).copy())
+            arrays[name] = by_bytes(found) if found.dtype == BY_BYTES[name] and found.ndim == 1 else found
         else:
             arrays[name] = change(arrays[name].copy())
     np.savez(path, **arrays)
@@ -164,6 +182,7 @@ LEFT, COLUMN = np.uint64(1 << 36), np.uint64(1 << 16)
         {"trees__nodes": lambda nodes: np.where(nodes == nodes[0], nodes | np.uint64(0xFFFF), nodes)},
         {"trees__nodes": lambda nodes: np.where(nodes == nodes[0], nodes | np.uint64(1 << 35), nodes)},
         {"trees__nodes": lambda nodes: nodes[:-1]},
+        {"trees__nodes": lambda nodes: by_bytes(nodes)[:-1]},
         {"trees__nodes": lambda nodes: nodes.astype(np.int64)},
         {"trees__nodes": lambda nodes: nodes.reshape(1, -1)},
         {"trees__value": put(-1, np.nan)},
@@ -228,6 +247,15 @@ def test_a_hostile_file_is_refused(changes: dict[str, Any], saved: bytes, tmp_pa
         rfsize.load(path)
 
 
+def test_nodes_and_thresholds_are_written_by_bytes(saved: bytes, tmp_path: Path) -> None:
+    (tmp_path / "forest.npz").write_bytes(saved)
+    forest = rfsize.load(tmp_path / "forest.npz").forest
+    with np.load(tmp_path / "forest.npz") as archive:
+        assert np.array_equal(archive["trees.nodes"], by_bytes(forest.trees.nodes))
+        assert np.array_equal(archive["columns.cuts"], by_bytes(forest.columns.cuts))
+        assert np.array_equal(numbers_of(archive["trees.nodes"], "<u8"), forest.trees.nodes)
+
+
 def test_files_are_deflated_and_need_not_be(saved: bytes, rows: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "deflated.npz").write_bytes(saved)
     stored = rewritten(saved, tmp_path / "stored.npz")
@@ -243,7 +271,7 @@ def test_a_file_that_claims_a_huge_array_is_refused(saved: bytes, tmp_path: Path
             if name == "trees.nodes.npy":
                 header = io.BytesIO()
                 np.lib.format.write_array_header_1_0(
-                    header, {"descr": "<u8", "fortran_order": False, "shape": (1 << 50,)}
+                    header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 50,)}
                 )
                 content = header.getvalue()
             new.writestr(name, content)
