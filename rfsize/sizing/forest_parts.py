@@ -104,12 +104,13 @@ class ForestParts:
         now = judge.influence(self.rows, self.whole)
         if now is None:
             return self._scatter_by_trying(judge, kinds, unit)
-        lost = np.zeros((len(kinds), len(self.rows)))
+        lost, at_once = np.zeros((len(kinds), len(self.rows))), max(1, CELLS_PER_BLOCK // self.whole.size)
         for of_kind, forests in zip(lost, kinds, strict=True):
-            for index in range(len(forests)):
-                added = judge.influence(self.rows, self._predictions(slice(None), forests[index : index + 1])[0])
-                assert added is not None
-                of_kind += (added - now) / len(forests)
+            for start in range(0, len(forests), at_once):
+                for predictions in self._predictions(slice(None), forests[start : start + at_once]):
+                    added = judge.influence(self.rows, predictions)
+                    assert added is not None
+                    of_kind += (added - now) / len(forests)
         by_unit = np.stack([np.bincount(unit, weights=of_kind) for of_kind in lost])
         return np.asarray(by_unit @ by_unit.T)
 
