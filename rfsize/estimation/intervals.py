@@ -1,4 +1,7 @@
-"""What intervals are made of: a loss over ensemble sizes, again and again as it might also have come out."""
+"""What intervals are made of: a loss over ensemble sizes, again and again as it might also have come out.
+
+`rfsize.sizing.sized_forest` makes the interval of T* by quantiles of these.
+"""
 
 from __future__ import annotations
 
