@@ -146,4 +146,4 @@ def test_certified_tables_refuse_what_has_no_effect_on_them(
     for option, value in (("--target", "limit"), ("--seed", "3"), ("--subsample", "0.5"), ("--rule", "optimal")):
         table = ["table", "lgb.txt", "rows.npy", "--certify", option, value]
         assert run(folder, *table, "-o", str(tmp_path / "table.json")) == 2
-        assert f"{option} is for tables of votes" in capsys.readouterr().err
+        assert f"{option} is for tables made without --certify" in capsys.readouterr().err
