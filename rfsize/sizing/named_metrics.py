@@ -1,4 +1,7 @@
-"""Metrics: those that are known by name, those that a callable gives, and scikit-learn's scorers."""
+"""Metrics: those that are known by name, those that a callable gives, and scikit-learn's scorers.
+
+To add a metric, see "To add a metric" in docs/contributing/architecture.md.
+"""
 
 from __future__ import annotations
 
