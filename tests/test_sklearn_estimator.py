@@ -291,7 +291,7 @@ def test_refused_data(what: str, booster_kind: Any, data: Data) -> None:
         ({"min_trees": 0.5}, "min_trees"),
         ({"stop_table": "none"}, "None predicts as the estimator itself does"),
         ({"cv": 1}, "cv must be a whole number"),
-        ({"cv": [([0, 1, 2], [2, 3])]}, "held out"),
+        ({"cv": [([0, 1, 2], [2, 3])]}, "hold out"),
         ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, r"of the class \[0\]"),
     ],
 )

@@ -106,7 +106,7 @@ def test_regressors_are_taken_too(numbers: RightSizedRegressor, data: Data) -> N
     assert np.array_equal(rfsize.compile(numbers).predict(data.fresh), expected)
     small = rfsize.truncate(numbers, n_trees=3)
     assert (type(small), small.n_trees_, numbers.n_trees_ > 3) == (RightSizedRegressor, 3, True)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="the RightSizedRegressor predicts numbers"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="RightSizedRegressor is a regression forest"):
         rfsize.size(numbers, data.fresh, alpha=0.9)
 
 

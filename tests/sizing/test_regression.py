@@ -161,7 +161,7 @@ def test_truncate(train: Callable[[Data], Any], data: Data) -> None:
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        (lambda data: train_lightgbm(data.X, data.y, 3, objective="cross_entropy_lambda"), "are not read"),
+        (lambda data: train_lightgbm(data.X, data.y, 3, objective="cross_entropy_lambda"), "does not read"),
         (lambda data: train_xgboost(data.X, data.y, 3, objective="rank:pairwise"), "not read"),
         (lambda data: train_xgboost(data.X, data.y, 3, objective="binary:hinge"), "not read"),
         (lambda data: train_xgboost(data.X, data.y, 3, objective="binary:logitraw"), "binary:logistic"),

@@ -75,7 +75,7 @@ def test_a_fraction_that_is_far_worse_does_not_stay(data: Data) -> None:
         assert found.best == 0.5
         assert "take fraction 0.500" in str(found)
         assert not found.curve["dropped"][0]  # compared to the end
-        assert "the best error is at 0.500, the end of the fractions" in str(found)
+        assert "the best error is at 0.500, at the end" in str(found)
 
 
 def test_where_no_fraction_is_named_the_best_is_chosen(data: Data) -> None:

@@ -169,7 +169,7 @@ def test_the_model_is_left_alone(models: dict[str, AdaBoostClassifier], data: An
 
 def test_votes_and_other_tables_are_refused(models: dict[str, AdaBoostClassifier], data: Any) -> None:
     model = models["stumps"]
-    with pytest.raises(ValueError, match=r"trees have weights.*use predict"):
+    with pytest.raises(ValueError, match=r"members have weights.*use predict"):
         rfsize.compile(model).votes(data.fresh)
     weights = model.estimator_weights_
     for table in (

@@ -183,7 +183,7 @@ def test_bags_are_proven_or_refused(data: Data) -> None:
         rfsize.inbag(model, data.X[:ROWS], seed=3)
     warm = BaggingClassifier(n_estimators=5, warm_start=True, random_state=0).fit(data.X, data.y)
     warm.set_params(n_estimators=8).fit(data.X, data.y)
-    with pytest.raises(rfsize.exceptions.InbagError, match="samples of 3 of the 8 members"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="samples of only 3 of the 8 members"):
         rfsize.tree_outputs(warm, data.X, oob=True)
     assert rfsize.tree_outputs(warm, data.fresh).votes.n_trees == 8
 
@@ -285,7 +285,7 @@ def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Dat
     warm = BaggingClassifier(GaussianNB(), 5, warm_start=True, random_state=0).fit(data.X, data.y)
     warm.set_params(n_estimators=10).fit(data.X, data.y)
     small = rfsize.truncate(warm, n_trees=5)
-    with pytest.raises(rfsize.exceptions.InbagError, match="samples of 0 of the 5 members"):
+    with pytest.raises(rfsize.exceptions.InbagError, match="samples of only 0 of the 5 members"):
         rfsize.tree_outputs(small, data.X, oob=True)
     assert len(warm._seeds) == 5
 

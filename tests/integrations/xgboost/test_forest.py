@@ -111,7 +111,7 @@ def _edited(model: xgb.Booster, name: str, value: Any) -> xgb.Booster:
         (lambda data: train_xgboost(data.X, data.y, 5, objective="binary:logitraw"), "binary:logistic"),
         (
             lambda data: xgb.XGBClassifier(n_estimators=1).fit(data.X, np.stack([data.y, 1 - data.y], axis=1)),
-            "several labels",
+            "several targets",
         ),
         (lambda data: _edited(train_xgboost(data.X, data.y, 5), "tree_info", [0, 0, 3, 0, 0]), "damaged: tree_info"),
     ],
