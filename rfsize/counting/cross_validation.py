@@ -49,7 +49,7 @@ def cross_validated(
     trees_to_train(chosen[0] if chosen else None, " or ".join(sorted(names)))
     data = _training_data(model, X, y, sample_weight, groups)
     belong = resolved(groups, data.X, len(data.label))
-    folds = folds_of(cv, data.label, belong, stratified=len(data.classes) > 0)
+    folds = held_out_folds(cv, data.label, belong, stratified=len(data.classes) > 0)
     return of_estimator(model, data, folds, belong, threshold).with_truth(data.truth, data.weight)
 
 
@@ -75,7 +75,7 @@ def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, thre
     belong = resolved(groups, X, len(label))
     are_classes = label.dtype.kind == "i"
     parts = []
-    for train, held_out in folds_of(cv, label, belong, stratified=are_classes):
+    for train, held_out in held_out_folds(cv, label, belong, stratified=are_classes):
         outputs: Evidence = integration.held_out_outputs(params, data, train, held_out, threshold=threshold)
         parts.append((held_out, outputs))
     return Evidence.of_folds(parts, parts[0][1].classes, len(label), belong).with_truth(label, weight)
@@ -100,12 +100,12 @@ def rows_in_memory(X: Any, otherwise: str) -> Any:
 
 
 def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
-    """Folds by what scikit-learn takes for ``cv``, each of which holds out all rows of a group, or none.
+    """Folds by what scikit-learn takes for ``cv``; a number of folds keeps groups together.
 
     Raises
     ------
     ValueError
-        If a row is held out twice, or rows are of which others of the same group are not; or there are no folds.
+        If a row is held out twice, or there are no folds.
     """
     rows, splitter = np.zeros((label.size, 1)), None
     belong = groups.units
@@ -117,23 +117,45 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
                 raise ValueError(f"{cv} folds take as many groups, and there are {n_groups}: give a smaller cv")
             splitter = (StratifiedGroupKFold if stratified else GroupKFold)(cv)
     if splitter is None:
+        if isinstance(cv, Iterable) and not isinstance(cv, str):
+            cv = list(cv)
+            _refuse_other_than_pairs(cv)
         splitter = check_cv(cv, label, classifier=stratified)
     folds = list(_checked(splitter.split(rows, label, belong), label.size))
     if not folds:
         raise ValueError("cv makes no folds: give an int, such as cv=5, or a splitter")
-    if belong is not None:
-        _refuse_split_groups(folds, belong, groups.by)
     return folds
 
 
-def _refuse_split_groups(folds: list[Fold], belong: Int64s, by: str) -> None:
+def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
+    """`folds_of` whose held-out rows are to be asked about: each holds out all rows of a group, or none.
+
+    Raises
+    ------
+    ValueError
+        As by `folds_of`, or if rows are held out of which others of the same group are not.
+    """
+    folds, belong = folds_of(cv, label, groups, stratified=stratified), groups.units
+    if belong is None:
+        return folds
     for train, held_out in folds:
         if np.isin(belong[held_out], belong[train]).any():
-            others = "copies" if by == "copies" else "others of the same group"
+            others = "copies" if groups.by == "copies" else "others of the same group"
             raise ValueError(
                 f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups "
                 "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
             )
+    return folds
+
+
+def _refuse_other_than_pairs(folds: list[Any]) -> None:
+    other = next((fold for fold in folds if not hasattr(fold, "__len__") or len(fold) != 2), None)
+    if other is not None:
+        found = f"of {len(other)}" if hasattr(other, "__len__") else f"{other!r}"
+        raise ValueError(
+            f"each fold in cv must be a pair of arrays, the rows to train on and those held out, found a "
+            f"{type(other).__name__} {found}: give list(splitter.split(X, y)), or the splitter"
+        )
 
 
 def _checked(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Iterator[Fold]:

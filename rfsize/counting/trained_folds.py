@@ -24,7 +24,8 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
     Raises
     ------
     ValueError
-        If there are not as many folds as models, or the rows are not in memory.
+        If there are not as many folds as models, some models classify and others do not, or the rows are not in
+        memory.
     InbagError
         If a model was not trained on the rows of its fold, or its bags cannot be proven; it says which model.
     """
@@ -32,7 +33,7 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
     n_rows = matrix.n_rows(rows)
     label, names = one_per_row(y, n_rows), isinstance(groups, str)
     belong = ALONE if groups is None or names else Groups.given(groups, n_rows)
-    classifies = len(adapter_for(models[0], casts_votes=False).classes) > 0
+    classifies = _all_classify(models)
     folds = folds_of(cv, label, belong, stratified=classifies)
     if len(folds) != len(models):
         raise ValueError(
@@ -50,3 +51,14 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
                 "were trained by, in their order"
             ) from error
     return found
+
+
+def _all_classify(models: Sequence[Any]) -> bool:
+    """Whether the models are classifiers; ``ValueError`` where only some are."""
+    classify = [len(adapter_for(model, casts_votes=False).classes) > 0 for model in models]
+    if len(set(classify)) > 1:
+        raise ValueError(
+            f"model {classify.index(True)} is a classifier and model {classify.index(False)} a regression forest: "
+            "their scores have no common mean, so give the models of one cross-validation"
+        )
+    return classify[0]

@@ -253,7 +253,16 @@ class FoldScores(Result):
         trees = int(self.n_trees)
         are = "is" if trees == 1 else "are"
         too_few = "" if all(one.enough for one in self.sizes) else "; not all of the forests have so many"
-        return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self.sizes[0].goal.title}{too_few}."
+        return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self._title}{too_few}."
+
+    @property
+    def _title(self) -> str:
+        """What is estimated in every fold; tolerances of numbers go by the ``y`` of each."""
+        goals = sorted((one.goal for one in self.sizes), key=lambda goal: goal.level)
+        least, most = goals[0], goals[-1]
+        if least.title == most.title:
+            return least.title
+        return f"T*({least.name} within {least.level_in_words} to {most.level_in_words})"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Heads, and the text of a line for each fold and their mean."""
@@ -275,8 +284,7 @@ class FoldScores(Result):
             for number, (score, size) in enumerate(zip(self.scores, self.sizes, strict=True))
         ]
         lines.append(line("mean", "", self.value, self.interval, "", ""))
-        title = self.sizes[0].goal.title
-        return ("fold", "rows", metric_in_words(self.metric), "95 % interval", "trees", f"{title}"), lines
+        return ("fold", "rows", metric_in_words(self.metric), "95 % interval", "trees", self._title), lines
 
     def _account(self) -> Account:
         heads, rows = self._table()

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rfsize.adapters.base import Adapter, Holder, dependence_of, shrinking_of
 from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.counting.copies import resolved
-from rfsize.counting.cross_validation import folds_of, of_estimator
+from rfsize.counting.cross_validation import held_out_folds, of_estimator
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
@@ -218,7 +218,8 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Evidence, Report]:
         """What forests of the other folds say, with more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
-        folds = folds_of(_FOLDS if self.cv is None else self.cv, data.label, groups, stratified=len(data.classes) > 0)
+        cv = _FOLDS if self.cv is None else self.cv
+        folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
         until = UntilEnough(self.min_trees, self.max_trees)
         report = None
         while report is None or not until.is_over:

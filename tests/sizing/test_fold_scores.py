@@ -75,6 +75,16 @@ def test_of_numbers(data: Data) -> None:
     assert_as_alone(rfsize.oob_score(models, data.X, y, cv=folds), models, data.X, y, folds, "r2")
 
 
+def test_the_tolerances_of_all_folds_are_shown(data: Data) -> None:
+    y = data.X[:, 0]
+    folds = list(KFold(2).split(data.X))
+    models = [RandomForestRegressor(60, random_state=0).fit(data.X[train], y[train]) for train, _ in folds]
+    found = rfsize.oob_score(models, data.X, y, cv=folds)
+    low, high = sorted(0.05 * np.std(y[train]) for train, _ in folds)
+    assert f"{low:.4g}" != f"{high:.4g}"
+    assert f"by T*(scores within {low:.4g} to {high:.4g})" in str(found)
+
+
 def test_groups_go_with_their_rows(data: Data) -> None:
     patient = np.arange(len(data.y)) // 2
     folds = list(GroupKFold(2).split(data.X, data.y, patient))
@@ -101,6 +111,33 @@ def test_folds_that_do_not_fit_the_models_are_refused(boosters: Any, data: Data)
         rfsize.oob_score(boosters, data.X, data.y)
     with pytest.raises(ValueError, match="cv would have no effect: it says which rows"):
         rfsize.oob_score(boosters.boosters[0], data.X, data.y, cv=3)
+
+
+def test_classifiers_are_not_averaged_with_regression_forests(data: Data) -> None:
+    folds = list(KFold(2).split(data.X))
+    kinds = (RandomForestClassifier, RandomForestRegressor)
+    models = [
+        kind(60, random_state=0).fit(data.X[rows], data.y[rows]) for kind, (rows, _) in zip(kinds, folds, strict=True)
+    ]
+    with pytest.raises(ValueError, match="model 0 is a classifier and model 1 a regression forest"):
+        rfsize.oob_score(models, data.X, data.y, cv=folds)
+
+
+def test_groups_that_the_folds_part_are_kept_out_of_bag(data: Data) -> None:
+    twin = np.arange(len(data.y)) // 2
+    folds = list(StratifiedKFold(2, shuffle=True, random_state=0).split(data.X, data.y))
+    models = [RandomForestClassifier(100, random_state=0).fit(data.X[rows], data.y[rows]) for rows, _ in folds]
+    found = rfsize.oob_score(models, data.X, data.y, cv=folds, groups=twin)
+    for one, model, (rows, _) in zip(found.scores, models, folds, strict=True):
+        by_itself = rfsize.oob_score(model, data.X[rows], data.y[rows], groups=twin[rows])
+        np.testing.assert_equal(one.to_dict(), by_itself.to_dict())
+
+
+@pytest.mark.parametrize("of_fold", [lambda pair: pair[0], lambda pair: pair[0][0], lambda pair: (*pair, pair[0])])
+def test_folds_that_are_no_pairs_are_refused(of_fold: Any, boosters: Any, data: Data) -> None:
+    folds = map(of_fold, FOLDS.split(data.X, data.y))
+    with pytest.raises(ValueError, match="each fold in cv must be a pair of arrays"):
+        rfsize.oob_score(boosters, data.X, data.y, cv=folds)
 
 
 def test_the_report_is_printed_and_sent(boosters: Any, data: Data, tmp_path: Any) -> None:
