@@ -74,10 +74,10 @@ class BanfieldSize(Result):
         -------
         matplotlib Axes
         """
-        from matplotlib.ticker import PercentFormatter
-
         if ax is None:
             ax = new_axes()
+        from matplotlib.ticker import PercentFormatter
+
         trees = np.arange(1, len(self.accuracy) + 1)
         ax.plot(trees, self.accuracy, color="C0", alpha=0.5, linewidth=1.0, label="accuracy")
         ax.plot(trees, self.smoothed, color="C0", label="smoothed")

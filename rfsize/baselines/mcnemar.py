@@ -88,10 +88,10 @@ class McNemarSize(Result):
         -------
         matplotlib Axes
         """
-        from matplotlib.patches import Patch
-
         if ax is None:
             ax = new_axes(5.6, 5.6)
+        from matplotlib.patches import Patch
+
         step = self.sizes[0]
         edges = (self.sizes[0] - step / 2.0, self.sizes[-1] + step / 2.0)
         ax.imshow(

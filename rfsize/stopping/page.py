@@ -13,7 +13,7 @@ from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
 from rfsize.reporting.words import most_changed
 from rfsize.stopping.rules.base import Drawing, Figures, Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, shortened
+from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, pyplot, shortened
 from rfsize.utils.words import how_many, in_percent, printable
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ def _origin(table: Shown) -> tuple[tuple[str, str], ...]:
 def plot_table(table: Shown, ax: Axes | None = None) -> Axes:
     """Draw where voting stops, and what is certified; see `StopTable.plot`."""
     if ax is None and table.certificate is not None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(10.0, 4.8), layout="constrained")
+        figure = pyplot().figure(figsize=(10.0, 4.8), layout="constrained")
         left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
         draw_certificate(table, left)
     ax = new_axes() if ax is None else ax

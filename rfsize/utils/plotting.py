@@ -14,18 +14,29 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 
+def pyplot() -> Any:
+    """The module `matplotlib.pyplot`.
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is missing, with what to install.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError(f"a picture needs Matplotlib ({error}): pip install rfsize[plot]") from error
+    return plt
+
+
 def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
     """The axes of a new figure."""
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def new_panels(n: int, width: float = 5.0, height: float = 4.8) -> list[Axes]:
     """The axes of a new figure, one beside the other."""
-    import matplotlib.pyplot as plt
-
-    return list(plt.subplots(1, n, figsize=(n * width, height), layout="constrained", squeeze=False)[1][0])
+    return list(pyplot().subplots(1, n, figsize=(n * width, height), layout="constrained", squeeze=False)[1][0])
 
 
 def ink(ax: Axes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -33,6 +34,14 @@ def brightness(colour: Any, behind: float, alpha: float | None = None) -> float:
     """Of what is seen where a colour lies on a background."""
     red, green, blue, opacity = to_rgba(colour, alpha)
     return opacity * float(np.dot((red, green, blue), (0.3, 0.6, 0.1))) + (1.0 - opacity) * behind
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_without_matplotlib(kind: str, results: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"a picture needs Matplotlib .*: pip install rfsize\[plot\]"):
+        results[kind].plot()
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background"])
