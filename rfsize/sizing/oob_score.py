@@ -174,7 +174,11 @@ def oob_score(
     """
     several = several_in(model)
     if several is None:
-        refuse_unused("it says which rows each of several models was trained on. Leave it out", cv=cv)
+        refuse_unused(
+            "it says which rows each of several models was trained on, and model is a "
+            f"{type(model).__name__}: give a list of models, or leave it out",
+            cv=cv,
+        )
         return _score_of(known_out_of_bag(model, X, y, groups), metric)
     return _scores_of_folds(several, X, y, cv, metric, groups)
 

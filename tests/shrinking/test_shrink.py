@@ -372,7 +372,7 @@ def test_what_cannot_be_shrunk_says_why(forest: Any) -> None:
     refused("299 rows", model, rest[:200], rows=X[TRAIN])
     refused("give one of them", model, rest, n_trees=5, max_bytes=10_000)
     refused("n_trees and max_bytes set the size", model, rest, n_trees=5, alpha=0.9)
-    refused("auc is no share of rows", model, rest, y[REST], metric="auc")
+    refused("auc is no share of rows: give it to rfsize.truncate", model, rest, y[REST], metric="auc")
     refused("needs a tolerance", model, rest, metric="probabilities")
     refused("from 1 to 89", model, rest, n_trees=90)
     refused("one label per row", model, rest, y[TRAIN])

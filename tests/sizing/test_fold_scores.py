@@ -109,8 +109,9 @@ def test_folds_that_do_not_fit_the_models_are_refused(boosters: Any, data: Data)
         rfsize.oob_score(boosters, data.X, data.y, cv=4)
     with pytest.raises(ValueError, match="cv missing: of several models give all rows"):
         rfsize.oob_score(boosters, data.X, data.y)
-    with pytest.raises(ValueError, match="cv would have no effect: it says which rows"):
-        rfsize.oob_score(boosters.boosters[0], data.X, data.y, cv=3)
+    for other in (boosters.boosters[0], {"cvbooster": boosters}, iter(boosters.boosters)):
+        with pytest.raises(ValueError, match=f"model is a {type(other).__name__}: give a list of models"):
+            rfsize.oob_score(other, data.X, data.y, cv=3)
 
 
 def test_classifiers_are_not_averaged_with_regression_forests(data: Data) -> None:

@@ -56,5 +56,6 @@ def test_a_threshold_is_for_what_may_go_by_labels() -> None:
 
 
 def test_importances_say_what_to_call() -> None:
-    with pytest.raises(ValueError, match=r"rfsize\.oob_importance\(model, X, y\)\.size\(top=10\)"):
-        rfsize.size(rfsize.Votes([[3, 97], [20, 80]]), metric="importance", tolerance=0.1)
+    for metric in ("importance", "feature_importances", "Permutation_Importance"):
+        with pytest.raises(ValueError, match=r"rfsize\.oob_importance\(model, X, y\)\.size\(top=10\)"):
+            rfsize.size(rfsize.Votes([[3, 97], [20, 80]]), metric=metric, tolerance=0.1)

@@ -53,6 +53,10 @@ class CertifiedGoal(GoalOnRows):
     tolerance: float | None = None
     certainty: float = 0.95
 
+    # What a refused metric names: what certifies, and what takes metrics.
+    certifier = "target='forest'"
+    of_metrics = "leave target out"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_confidence(self.certainty)
@@ -65,9 +69,8 @@ class CertifiedGoal(GoalOnRows):
         if metric not in ("auto", "labels", "probabilities", "scores"):
             name = metric if isinstance(metric, str) else name_of(metric)
             raise ValueError(
-                f"target='forest' certifies a share of rows, and {name} is no share of rows: leave target "
-                "out, which estimates the loss with an interval, or certify metric='labels', "
-                "'probabilities' or 'scores'"
+                f"{cls.certifier} certifies a share of rows, and {name} is no share of rows: {cls.of_metrics}, which "
+                "estimates the loss with an interval, or certify metric='labels', 'probabilities' or 'scores'"
             )
         if metric in ("probabilities", "scores") and "tolerance" not in given:
             raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")

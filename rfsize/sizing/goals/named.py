@@ -109,9 +109,9 @@ def _kind(metric: MetricLike) -> type[Goal]:
     for kind in GOALS:
         if kind.is_named(metric):
             return kind
-    if metric == "importance":
+    if isinstance(metric, str) and "importance" in metric:
         raise ValueError(
-            "metric='importance' takes more than the trees' predictions: columns are permuted, and their losses sized. "
+            f"metric={metric!r} takes more than the trees' predictions: columns are permuted, and their losses sized. "
             "Call rfsize.oob_importance(model, X, y).size(top=10), which says how many trees bring the first ten "
             "columns to rest"
         )

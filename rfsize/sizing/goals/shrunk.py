@@ -87,6 +87,8 @@ class ShrunkGoal(CertifiedGoal):
     n_trees: int | None = None
 
     made_by = "rfsize.shrink(model, X)[0]"
+    certifier = "rfsize.shrink"
+    of_metrics = "give it to rfsize.truncate"
 
     @property
     def title(self) -> str:
