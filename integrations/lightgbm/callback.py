@@ -34,49 +34,47 @@ class SizeCallback:
     """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
-    ``LGBMClassifier.fit``. No data is given to it: it reads each tree's votes from the training predictions, and on
-    each row counts only the trees that did not see it. After ``min_trees`` trees it predicts T* and how
-    long the training will take, and again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013,
-    until it is 80 % sure (``confidence``) that the forest has T* trees; ``lgb.train`` then returns a booster of
-    ``report_.n_kept`` trees: no fewer than give the labels of all trees at hand on a share ``alpha`` of the rows, by
-    those that changed since the last look.
+    ``LGBMClassifier.fit``. It needs no other data: it reads each tree's votes from the training predictions, and on
+    each row it counts only the trees that did not see the row. After ``min_trees`` trees it estimates T* and the time
+    to go. It does so again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until it is 80
+    % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of ``report_.n_kept``
+    trees. These are enough to give the labels of all trees trained so far on a share ``alpha`` of the rows, judged by
+    the labels that changed since the last estimate.
 
-    In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so every row is voted on by the trees of
-    one forest, none of which saw it, and no bags need be rebuilt; ``cvbooster.best_iteration`` is T* of the folds
-    taken together.
+    In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so no bags need be rebuilt.
+    ``cvbooster.best_iteration`` is T* of all folds together.
 
     Parameters
     ----------
     alpha : float, default 0.99
         Share of the rows whose labels equal those of an unlimited forest; only for labels.
     validation : str, optional
-        Name of a validation set given to the training, whose rows are judged by all trees, in place of the training
-        rows out of bag. In ``lgb.cv`` the rows held out are judged, and no name is needed.
+        Name of a validation set of the training. All trees then judge its rows, in place of the training rows out of
+        bag. Not needed in ``lgb.cv``, where the rows held out are judged.
     metric, tolerance, average, voting
         What must stay the same as in an unlimited forest, as in `rfsize.size`.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
+        Probability above which the label is class 1, for each tree and for the averaged scores. Only for labels of two
+        classes.
     confidence : float, default 0.8
-        How sure it must be that the forest has T* trees, before training ends, at least 0.5: the trees at hand may
-        agree with each other by luck. The forest ends with as many trees as T* is at most with that probability; 0.5
-        ends at T* itself, but where the labels of so few trees still changed.
+        As in `rfsize.grow`: how sure it must be that the forest has T* trees before training ends. At least 0.5.
     min_trees : int, default 100
         Trees before the first estimate.
     log_every : int, default 0
-        Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` every so many trees; 0 prints
-        nothing.
+        Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` after every ``log_every`` trees; 0
+        prints nothing.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, as in `rfsize.size`; for out-of-bag votes only. By default copies are looked
-        for where the Dataset has kept its rows (``free_raw_data=False``); where it has not, ``report_`` says that they
-        were not. In ``lgb.cv`` the folds say which rows belong together, and copies are not looked for.
+        Training rows that belong together, as in `rfsize.tree_outputs`; for out-of-bag votes only. By default rfsize
+        looks for copies if the Dataset has kept its rows (``free_raw_data=False``); if not, ``report_`` says so. In
+        ``lgb.cv`` the folds decide which rows belong together, and rfsize does not look for copies.
 
     Attributes
     ----------
     report_ : Report or None
         The estimate from all votes read so far; None while there are none.
     seconds_to_go_ : float or None
-        How much longer the training was to take at the last estimate, from the trees still to train and the time of
-        those trained; None before the first.
+        Seconds that training would still take at the last estimate, from the time per tree so far; None before the
+        first estimate.
 
     Raises
     ------
@@ -85,8 +83,8 @@ class SizeCallback:
     InbagError
         While training, if the bags cannot be rebuilt and proven (GOSS, a GPU).
     ValueError
-        At the first tree, if several machines train the forest together, as ``lightgbm.dask`` has its workers do: one
-        that stops would leave the others waiting. Each refuses alike, so that none waits; take `rfsize.dask.grow`.
+        At the first tree, if several machines train the forest together, as in ``lightgbm.dask``: a machine that stops
+        would leave the others waiting. Use `rfsize.dask.grow`.
     ValueError
         While training, if votes are lost in rounding and the Dataset has not kept its rows.
     ValueError
@@ -103,7 +101,7 @@ class SizeCallback:
     SharedBagsWarning
         If ``bagging_freq`` > 1.
     SeedDependenceWarning
-        If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
+        If, because of how LightGBM samples features, forests of other seeds predict differently.
 
     See Also
     --------
@@ -112,18 +110,18 @@ class SizeCallback:
 
     Notes
     -----
-    A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM hands out
-    probabilities; where those are within rounding of 1, as they are where a class is rare, the score is lost and the
-    tree is asked for it, if the Dataset has kept its rows (``free_raw_data=False``). Without them, the votes of an
-    iteration of ``multiclass`` in which the tree of one class alone has splits are not counted, and scores that are
-    blurred (by more than a hundredth) are left out where the vote is clear all the same.
+    A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM gives a callback only
+    probabilities. If a class is rare, a probability may round to 1, and the score is lost. The tree itself is then
+    asked for the score, if the Dataset has kept its rows (``free_raw_data=False``). If it has not, two kinds of output
+    are left out: the votes of a ``multiclass`` iteration in which only the tree of one class has splits, and scores
+    that are blurred by more than a hundredth although the vote is clear.
 
-    Of more than 10,000 rows only the first 52 trees are read, and then 8 of every 256, to bound the cost; the estimate
-    then rests on fewer votes per row than `rfsize.size` would count. For the same reason the averaged scores of more
-    than 50,000 rows are sized on a part of them.
+    To bound the cost with more than 10,000 rows, only the first 52 trees are read, and then 8 of every 256. The
+    estimate then has fewer votes per row than in `rfsize.size`. With more than 50,000 rows, averaged scores are sized
+    on part of the rows.
 
-    Beside early stopping, whichever comes first ends the training; this callback is then not called again and
-    cannot warn, so look at ``report_.enough``.
+    You can combine it with early stopping: whichever stops first ends the training. If early stopping ends it, this
+    callback cannot warn, so look at ``report_.enough``.
 
     Examples
     --------

@@ -69,11 +69,11 @@ class Importances(Result):
     columns : tuple of Importance
         From the most important on; ``pandas.DataFrame(importances.columns)`` makes a table of them.
     metric : str
-        Its name.
+        Name of the metric.
     of : {"trees", "forest"}
-        Whether it is what single trees lose on average, or what their averaged predictions lose.
+        Whose loss it is: of single trees on average, or of the whole forest's averaged predictions.
     score : float
-        The metric out of bag with all columns as they are, of that.
+        The same metric out of bag with no column shuffled.
     available : int
         Trees of the forest.
     n_rows : int
@@ -81,7 +81,7 @@ class Importances(Result):
     votes_per_row : float
         Trees asked about a row, on average.
     groups : {"rows", "copies", "given", "unknown"}
-        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+        Which training rows belong together, as in `Report`.
     copied : float or None
         Share of the training rows that have a copy; None where copies were not looked for.
 
@@ -124,34 +124,36 @@ class Importances(Result):
         raise KeyError(f"{name!r} was not permuted: see [one.name for one in importances.columns]")
 
     def size(self, *, top: int | None = None, alpha: float = 0.95) -> Report:
-        """How many trees it takes until importances are the same with another seed.
+        """How many trees you need until importances no longer depend on the seed.
 
-        Nothing is trained again: trees are drawn alike, so that what single trees of this forest lose tells how far
-        importances of two forests of any size scatter.
+        Nothing is trained again. The trees of a forest are independent draws, so the losses of its single trees show
+        how much the importances of two forests of any size would differ.
 
         Parameters
         ----------
         top : int, optional
-            Compare the first so many columns, in whatever order. By default the order of all columns is compared.
+            Compare which columns are among the ``top`` most important, whatever their order. By default the order of
+            all columns is compared.
         alpha : float, default 0.95
-            How alike two forests of other seeds shall be on average: the rank correlation (Spearman's) of their
-            importances; with ``top`` the share of the first columns that they have in common.
+            How alike two forests of different seeds must be, on average: Spearman's rank correlation of their
+            importances. With ``top``, the share of the ``top`` columns that both have in common.
 
         Returns
         -------
         Report
-            As that of `rfsize.size`: T* with a 95 % interval over the trees at hand, whether these are enough, and how
-            alike forests of any size are (``report.loss_at(n).value`` is 1 less that).
+            As `rfsize.size` returns: T* with a 95 % interval, and whether your forest has enough trees.
+            ``report.loss_at(n).value`` is 1 minus how alike two forests of n trees are.
 
         Raises
         ------
         ValueError
-            If ``top`` is not between 1 and the columns but one, ``alpha`` is no share, or there is one column.
+            If ``top`` is not at least 1 and below the number of columns, if ``alpha`` is not a share, or if there is
+            only one column.
 
         Warns
         -----
         SharedBagsWarning, SeedDependenceWarning
-            If trees are no independent draws.
+            If the trees are not independent draws.
 
         Examples
         --------
@@ -249,7 +251,10 @@ class Importances(Result):
     def _measure(self) -> str:
         """What the importances are of."""
         who = "a tree on average" if self.of == "trees" else "the whole forest"
-        return f"how much {self._words} {who} loses out of bag when a column is shuffled, of {self.score:.4g}"
+        return (
+            f"out of bag, the {self._words} of {who} is {self.score:.4g}; "
+            "loss: how much worse it becomes when the column is shuffled"
+        )
 
     def _cells(self, one: Importance) -> tuple[str, str, str, str]:
         digits, (low, high), (first, last) = decimals(one.interval), one.interval, one.rank_interval
@@ -267,8 +272,9 @@ class Importances(Result):
         more = len(self.columns) - _PRINTED
         lines = [self._measure, *table, *([f"   and {how_many(more, 'more column')}"] if more > 0 else [])]
         noise = "" if not any(one.is_noise for one in self.columns) else "; ~ may be noise"
-        asked = f"{how_many(self.n_rows, 'row')} (oob), {self.votes_per_row:.1f} of {how_many(self.available, 'tree')}"
-        return "\n".join([*lines, f"{self._title}{noise}", f"{asked} each"])
+        rows, trees = how_many(self.n_rows, "out-of-bag row"), how_many(self.available, "tree")
+        asked = f"from {rows}, {self.votes_per_row:.1f} of {trees} each"
+        return "\n".join([*lines, f"{self._title}{noise}", asked])
 
     __repr__ = __str__
 

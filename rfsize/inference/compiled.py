@@ -30,16 +30,16 @@ LABELS = ("labels", "class numbers")
 
 
 class CompiledForest:
-    """A compiled forest, and the table by which its rows stop asking trees.
+    """A compiled forest, with the stop table that it uses, if any.
 
-    Safe to call from many threads at once, after a fork, and in worker processes.
+    You can call it from many threads at once, after a fork, and in worker processes.
 
     Parameters
     ----------
     forest : Forest
         The trees.
     table, voting, n_jobs
-        As in `rfsize.compile`; by "auto" labels go by averaged scores where there is no table.
+        As in `rfsize.compile`. Without a table, "auto" means averaged scores.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class CompiledForest:
 
     @property
     def n_trees(self) -> int:
-        """Trees that are asked at most."""
+        """Trees of the forest."""
         return self.forest.n_trees
 
     def __repr__(self) -> str:
@@ -132,25 +132,25 @@ class CompiledForest:
     def predict(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], Int64s]: ...
 
     def predict(self, X: Any, *, return_trees: bool = False) -> Any:
-        """What the model's own ``predict`` gives: an estimator's labels or numbers, a Booster's probabilities.
+        """Predict as the model's own ``predict`` does: labels or numbers of an estimator, probabilities of a Booster.
 
         Parameters
         ----------
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows as the framework takes them.
         return_trees : bool, default False
-            Whether to return also how many trees each row asked.
+            Whether to return the number of trees that each row asked as well.
 
         Returns
         -------
         predicted : ndarray, shape (n_rows,) or (n_rows, n_classes)
-            Of a classifier labels, as `predict_labels` gives them. Of a `Booster` that tells two classes the
-            probabilities of class 1, of one that tells more those of every class, and labels as floats where XGBoost
-            was trained with ``multi:softmax``. Of a regression numbers. Floats have the framework's own precision,
-            which is single in XGBoost; scores are added in its own order. With a table of what is predicted, what the
-            table promises of it.
+            For a classifier: labels, as `predict_labels` gives them. For a `Booster` of two classes: the probability of
+            class 1; of more classes: the probabilities of all classes, or labels as floats if XGBoost was trained with
+            ``multi:softmax``. For a regression: numbers. Floats have the framework's own precision, which is single in
+            XGBoost, and scores are added in the framework's order. With a stop table for these predictions, they are as
+            close to those of all trees as the table promises.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. All trees, but for labels, and with a table of what is predicted.
+            Only with ``return_trees``. Labels, and predictions that have a stop table, may ask fewer trees than all.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class CompiledForest:
 
         Examples
         --------
-        The labels are those of all trees, though no row asks more trees than can change its label:
+        A row stops when the remaining trees cannot change its label, so the labels are those of all trees:
 
         >>> import rfsize
         >>> from sklearn.datasets import load_iris
@@ -189,7 +189,7 @@ class CompiledForest:
     def predict_labels(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[Any], Int64s]: ...
 
     def predict_labels(self, X: Any, *, return_trees: bool = False) -> Any:
-        """Class labels, whatever the model's own ``predict`` gives.
+        """Predict class labels, also where the model's own ``predict`` gives probabilities.
 
         Parameters
         ----------
@@ -199,12 +199,13 @@ class CompiledForest:
         Returns
         -------
         labels : ndarray, shape (n_rows,)
-            In the caller's encoding. By averaged scores the class that the framework itself predicts, or of one
-            probability class 1 above the threshold. By votes that of the majority. Ties go to the lowest class index.
-            With a table of labels, what the table promises of these.
+            Labels as you gave them at training. With averaged scores, this is the class that the framework predicts, or
+            class 1 if its probability is above the threshold. With votes, it is the class of the majority. Ties go to
+            the lowest class index. With a stop table for labels, they are as close to those of all trees as the table
+            promises.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``. Without a table of labels, trees are left out that can no longer change the
-            label.
+            Only with ``return_trees``. Without a stop table for labels, a row skips the trees that can no longer change
+            its label.
 
         Raises
         ------
@@ -229,7 +230,7 @@ class CompiledForest:
         return (self.classes[index], asked) if return_trees else self.classes[index]
 
     def votes(self, X: Any) -> Votes:
-        """Votes of all trees, as `rfsize.tree_outputs` counts them.
+        """Count the votes of all trees, as `rfsize.tree_outputs` does.
 
         Parameters
         ----------
@@ -274,7 +275,7 @@ class CompiledForest:
     def predict_proba(self, X: Any, *, return_trees: Literal[True]) -> tuple[Floats, Int64s]: ...
 
     def predict_proba(self, X: Any, *, return_trees: bool = False) -> Any:
-        """Class probabilities that the framework predicts, from the averaged scores of all trees.
+        """Predict class probabilities as the framework does, from the averaged scores of all trees.
 
         Parameters
         ----------
@@ -284,11 +285,11 @@ class CompiledForest:
         Returns
         -------
         probabilities : ndarray of float64, shape (n_rows, n_classes)
-            Equal to the framework's to the last bit of its own precision, which is single in XGBoost, where both take
-            exponentials by the same C library; sums of scores are equal with any. With a table that was calibrated for
-            probabilities, as close as it promises.
+            Equal to the framework's probabilities to the last bit of its precision (single in XGBoost), if both use the
+            same C library for exponentials; the sums of scores are always equal. With a stop table that was calibrated
+            for probabilities, they are as close as the table promises.
         asked : ndarray of int64, shape (n_rows,)
-            Only with ``return_trees``; all trees without such a table.
+            Only with ``return_trees``. Without a stop table for probabilities, every row asks all trees.
 
         Raises
         ------
@@ -313,7 +314,7 @@ class CompiledForest:
         return (found, asked) if return_trees else found
 
     def save(self, path: str | Path) -> None:
-        """Write forest and table to one file, which `rfsize.load` reads without LightGBM or XGBoost.
+        """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.
 
         Parameters
         ----------
@@ -341,19 +342,20 @@ class CompiledForest:
         save_forest(Path(path), self.forest, self.table, self.voting)
 
     def to_c(self, path: str | Path, *, name: str = "forest") -> None:
-        """Write forest, table and quantiser to one C99 file, which needs nothing but a C compiler.
+        """Write the forest and its table as one C99 file, which needs nothing but a C compiler.
 
-        At its top its functions are declared, for one row and for many. They allocate nothing, keep nothing between
-        calls, and give the labels, trees asked and probabilities that this forest gives. Constants take, next
-        to thresholds and table, 4 to 12 bytes for each split and 4 or 8 for each score of a leaf: 8 bytes for most
-        leaves of an XGBoost forest of two classes, and 12 of a LightGBM forest. Leaves that are alike share theirs.
+        The top of the file declares its functions, for one row and for many. They give the same labels, probabilities
+        and numbers of trees as this forest, allocate no memory, and keep nothing between calls. The constants take 4 to
+        12 bytes for each split and 4 or 8 bytes for each score of a leaf, besides the thresholds and the table. Equal
+        leaves share one score. With two classes, most leaves take 8 bytes in an XGBoost forest and 12 in a LightGBM
+        forest.
 
         Parameters
         ----------
         path : str or Path
             The file.
         name : str, default "forest"
-            What the names of the functions begin with.
+            Beginning of the functions' names.
 
         Raises
         ------
@@ -379,7 +381,7 @@ class CompiledForest:
 
     @property
     def adapter(self) -> Adapter:
-        """The trees as `StopTable.calibrate` and `rfsize.size` take any forest's, for rows it was not trained on.
+        """The forest as `StopTable.calibrate` and `rfsize.size` take it, for rows that it was not trained on.
 
         Raises
         ------

@@ -20,13 +20,14 @@ from rfsize.utils.words import how_many
 class CompiledMean:
     """Several compiled forests that predict the mean of their predictions.
 
-    `rfsize.compile` makes it of a list of models. The forests may be of several frameworks, links and numbers of trees:
-    each predicts by itself, and what they predict is averaged, not the scores of their trees. Rows ask all trees.
+    `rfsize.compile` makes it from a list of models. The forests may come from different frameworks and have different
+    numbers of trees. Each forest predicts by itself, and the predictions are averaged, not the scores of the trees.
+    Each row asks all trees.
 
     Attributes
     ----------
     forests : tuple of CompiledForest
-        In the order in which they are added.
+        The forests, in the order of your list.
 
     See Also
     --------
@@ -87,7 +88,7 @@ class CompiledMean:
         return shown("Mean of compiled forests", facts)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The mean of what the models' own ``predict`` gives, or of classifiers labels.
+        """The mean of the models' own predictions; for classifiers, labels.
 
         Parameters
         ----------
@@ -97,8 +98,8 @@ class CompiledMean:
         Returns
         -------
         ndarray, shape (n_rows,) or (n_rows, n_classes)
-            Of boosters and regressors ``np.mean([model.predict(X) for model in models], axis=0)``, equal wherever what
-            the forests predict alone is; of classifiers labels, as `predict_labels` gives them.
+            For boosters and regressors: ``np.mean([model.predict(X) for model in models], axis=0)``, to the last bit
+            wherever each compiled forest equals its model. For classifiers: labels, as `predict_labels` gives them.
 
         Raises
         ------
@@ -122,8 +123,8 @@ class CompiledMean:
         Returns
         -------
         ndarray, shape (n_rows,)
-            The class of the largest mean probability, as scikit-learn's ``VotingClassifier(voting="soft")`` gives it;
-            of two classes the second where its mean is above the threshold. Ties go to the lowest class index.
+            The class with the largest mean probability, as in scikit-learn's ``VotingClassifier(voting="soft")``. With
+            two classes, the second if its mean probability is above the threshold. Ties go to the lowest class index.
 
         Raises
         ------
@@ -144,7 +145,7 @@ class CompiledMean:
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Added in the frameworks' own precision, as ``np.mean`` adds what they predict.
+            Added in the frameworks' own precision, as ``np.mean`` does.
 
         Raises
         ------

@@ -29,7 +29,7 @@ from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score, predicti
 from rfsize.sizing.noise import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.sized_forest import answer_of
-from rfsize.sizing.words import decimals, metric_in_words
+from rfsize.sizing.words import decimals, metric_in_words, rows_from
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices
 from rfsize.utils.warn import give
@@ -68,21 +68,20 @@ class Comparison(Result):
     Attributes
     ----------
     metric : str
-        Its name.
-    values : tuple of float
-        The metric of either forest on the rows; out of bag, by the trees that did not see them.
+        Name of the metric. values : tuple of float The metric of each forest on the rows. Out of bag, a row asks only
+        the trees that did not see it.
     n_trees : tuple of int
-        Trees of either forest.
+        Trees of each forest.
     at_hand : Difference
-        With as many trees as the forests have, all of which fresh rows ask.
+        The difference between the two forests as they are, on fresh rows, which ask all trees.
     limit : Difference or None
-        With infinitely many trees of either setting; None where the trees at hand do not tell, see ``why``.
+        The difference if both forests had infinitely many trees. None where it cannot be estimated, see ``why``.
     why : str
-        Why there is no ``limit``; empty where there is.
+        Why ``limit`` is None; empty if it is not.
     source : {"oob", "rows given", "cross-validation"}
-        What the rows are.
+        Which rows were compared: training rows out of bag, the rows that you gave, or the rows of the folds.
     n_rows, n_dropped : int
-        Rows compared on, and rows left out because no tree of one of the forests could be asked.
+        Rows that were compared, and rows that were left out because one of the forests had no tree to ask.
 
     See Also
     --------
@@ -100,7 +99,7 @@ class Comparison(Result):
     the difference of AUC is within noise: the rows and trees do not tell which is better
       with 200 trees: first minus second ...
       with unlimited trees: first minus second ...
-      AUC 0.99... and 0.9... on 569 rows (oob)
+      AUC 0.99... and 0.9... on 569 out-of-bag rows
     """
 
     metric: str
@@ -126,7 +125,7 @@ class Comparison(Result):
             f"{self._verdict}\n"
             f"  {self._with_all_trees}: {self._said(self.at_hand)}\n"
             f"  with unlimited trees: {self.why if self.limit is None else self._said(self.limit)}\n"
-            f"  {self._words} {first} and {second} on {how_many(self.n_rows, 'row')} ({self.source}){dropped}"
+            f"  {self._words} {first} and {second} on {rows_from(self.n_rows, self.source)}{dropped}"
         )
 
     __repr__ = __str__
@@ -183,16 +182,16 @@ class Comparison(Result):
 
 
 def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:
-    """By how much one setting is better than another by a metric, on the same rows, and whether that is noise.
+    """Which of two forests is better by a metric, by how much, and whether that is noise.
 
-    Train a forest by either setting, ask both about the same rows, and compare what the trees say. The settings may
-    differ in anything: parameters, columns, the framework, the number of trees.
+    Train one forest with each setting and ask both about the same rows. The settings may differ in anything:
+    parameters, columns, the framework, the number of trees.
 
     Parameters
     ----------
     first, second : TreeOutputs
-        What the trees of either forest say of the same rows in the same order, with ``y``: both out of bag
-        (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
+        What `tree_outputs` returned for each forest, on the same rows in the same order, with ``y``. Take both out of
+        bag (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
     metric : str or scorer, optional
         As in `oob_score`: "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and
         "average_precision"; of regression forests "r2" (the default), "rmse" or "mae"; or a scorer of scikit-learn's.
@@ -205,7 +204,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     Raises
     ------
     FewVotesError
-        If less than 20 trees were asked about a row on average, or fewer than two rows are common to both.
+        If fewer than 20 trees were asked about a row on average, or the forests have fewer than two rows in common.
     NotAForestError
         If the trees' scores are not known.
     ValueError
@@ -215,7 +214,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     Warns
     -----
     TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
-        What is to be said of the rows and the training of either forest.
+        If the rows or the training of one of the forests make the comparison doubtful.
 
     See Also
     --------
@@ -224,12 +223,11 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Notes
     -----
-    Of a loss that is better when smaller, a forest of T trees has ``limit + c/(T + d)`` on average, so that ``limit``
-    takes from the difference what one setting has only because its forest is smaller, or is asked of fewer trees out of
-    bag. The interval is for forests of other seeds, trained on other rows asked; it takes the trees of both forests as
-    independent, and is a little too wide where the same seed gave both the same bags. It knows nothing of how the
-    settings do on training data of other sizes. Where you compare many settings, the best of them looks better than it
-    is.
+    A forest of T trees loses ``limit + c/(T + d)`` on average. A smaller forest therefore looks worse than its setting
+    is, and so does a forest of which each row asks fewer trees out of bag. ``limit`` removes both effects. The interval
+    covers forests of other seeds and other rows. It assumes that the trees of the two forests are independent, so it is
+    a little too wide if one seed gave both forests the same bags. It does not cover training data of another size. If
+    you compare many settings, the best of them looks better than it is.
 
     References
     ----------

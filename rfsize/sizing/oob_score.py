@@ -242,7 +242,7 @@ def _warn_where_copies_decide(found: OobScore, outputs: Evidence, metric: Metric
     judge, averages = judge_of(metric, other), other.averages
     rows = np.flatnonzero(averages.is_asked)
     value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
-    counted_once = f"is {value:.4g}" if len(rows) else "cannot be told, because every tree saw a copy of each row"
+    counted_once = f"is {value:.4g}" if len(rows) else "cannot be known, because every tree saw a copy of each row"
     give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, counted_once))
 
 

@@ -35,17 +35,18 @@ class Report(SizedForest, Result):
     Attributes
     ----------
     goal : Goal
-        What must stay the same: its ``name`` is the ``metric``, its ``level`` what may be lost.
+        What must stay the same. Its ``name`` is the ``metric``, its ``level`` the loss that you allow.
     available : int
-        Trees of the forest at hand.
+        Trees of your forest.
     source : str
-        Where the votes or scores come from: "oob", "rows given", "cross-validation" or, in training, the validation
-        set.
+        Where the votes or scores come from: "oob", "rows given", "cross-validation", or in training the name of the
+        validation set.
     copied : float or None
         Share of the training rows that have a copy; None where copies were not looked for.
     groups : {"rows", "copies", "given", "unknown"}
-        Which rows a tree does not vote on if it saw one of them: that row only, its copies too, or all of the group
-        that was given; "unknown" where the training data hold no rows to look for copies in.
+        Which training rows belong together: a tree that saw one of them votes on none of them. "rows": each row stands
+        alone; "copies": equal rows belong together; "given": your groups; "unknown": the training data keep no rows in
+        which to look for copies.
 
     See Also
     --------
@@ -54,10 +55,10 @@ class Report(SizedForest, Result):
 
     Notes
     -----
-    The 95 % interval of T* is for other rows and other trees. All rows ask the same trees; blocks of the trees show
-    the noise that rows share through them. Counted `Votes` have no blocks, and their interval is for other rows alone.
-    What a metric loses falls as c/(T + d); halves and quarters of the trees at hand show how fast. What forests of up
-    to 37 trees lose is measured on forests drawn from the trees at hand.
+    The 95 % interval of T* covers the choice of the rows and of the trees. All rows ask the same trees, so their errors
+    are related; rfsize measures this from blocks of trees. Counted `Votes` have no blocks, so their interval covers the
+    choice of the rows only. The loss of a metric falls as c/(T + d); halves and quarters of your trees show c and d.
+    The loss of forests of up to 37 trees is measured on forests drawn from your trees.
 
     Examples
     --------
@@ -67,14 +68,14 @@ class Report(SizedForest, Result):
     >>> print(report)
     71 of your 100 trees are enough (95 % interval ... to ...)
       95.04 % of labels equal those of an unlimited forest
-      from 400 rows given, 100 votes each
+      from the 400 rows you gave, 100 votes each
     >>> report.enough, report.to_dict()["n_trees"]
     (True, 71)
     """
 
     @property
     def warnings(self) -> tuple[Caution, ...]:
-        """What is wrong, or suffers where the forest is cut to the trees to keep: its ``category`` and ``text`` each.
+        """Warnings about the forest, or about what suffers when you cut it: each has a ``category`` and a ``text``.
 
         `rfsize.truncate`, `rfsize.grow` and `rfsize.SizeCallback` give them as Python warnings.
         """
@@ -107,7 +108,7 @@ class Report(SizedForest, Result):
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw how labels agree, or what is lost, over the number of trees, with its 95 % interval, T* and your forest.
+        """Draw agreement or loss over the number of trees, with its 95 % interval, T* and your forest.
 
         Parameters
         ----------
@@ -117,9 +118,9 @@ class Report(SizedForest, Result):
         Returns
         -------
         matplotlib Axes
-            The axes. Where it is about a share of rows, they hold what is lost, and its ticks name what stays. A report
-            of `rfsize.shrink` draws what is lost over the bytes of the model's file, and in a new figure beside it over
-            the time of a row.
+            The axes. Where the report is about a share of rows, the curve is the share that changes, and the ticks name
+            the share that stays. A report of `rfsize.shrink` draws the loss over the bytes of the model's file, and in
+            a new figure also over the time of a row.
         """
         return plot_report(self, ax)
 
@@ -184,7 +185,7 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
         why = "too few trees saw none of a row's copies"
         with suppress(FewVotesError):
             other = size_by(groups.of_copies).n_trees
-    found = f"is {in_words(other)}" if math.isfinite(other) else f"cannot be told, because {why}"
+    found = f"is {in_words(other)}" if math.isfinite(other) else f"cannot be known, because {why}"
     return report._noting(*copies_caution(groups, "T*", in_words(report.n_trees), report.interval, other, found))
 
 
@@ -196,9 +197,8 @@ def copies_caution(
     if groups.copied is None or low <= other <= high:
         return ()
     text = (
-        f"{in_percent(groups.copied)} of the training rows have a copy, and rfsize cannot tell why. If equal rows "
-        f"are different cases (few distinct values, popular items), {what} is {value}; this is assumed here. If "
-        f"rows were repeated or oversampled before the training, it {found}. Say which it is: groups='rows' for "
-        "the first, groups='copies' for the second"
+        f"{in_percent(groups.copied)} of the training rows have a copy. If rows were repeated or oversampled before "
+        f"the training, give groups='copies': {what} {found}. If equal rows are different cases (few distinct values, "
+        f"popular items), give groups='rows': {what} is {value}, which is assumed here"
     )
     return (Caution(CopiesWarning, text),)

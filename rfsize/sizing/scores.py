@@ -13,7 +13,7 @@ from rfsize.reporting.result import Result
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
 from rfsize.sizing.report import Report
-from rfsize.sizing.words import decimals, finite, from_to, in_words, metric_in_words
+from rfsize.sizing.words import decimals, finite, from_to, in_words, metric_in_words, rows_from
 from rfsize.utils.plotting import finish, label_counts, new_axes
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
@@ -44,15 +44,15 @@ class OobScore(Result):
     Attributes
     ----------
     metric : str
-        Its name.
+        Name of the metric.
     value : float
         The metric of the out-of-bag predictions, as `oob_predict_proba` and `oob_predict` give them.
     at_all_trees : float
-        What it becomes where rows ask all trees, as fresh rows do.
+        The metric to expect when each row asks all trees, as fresh rows do.
     interval : tuple of float
-        95 % interval of the metric of the forest at hand on fresh rows.
+        95 % interval of the metric of your forest on fresh rows.
     curve : Curve
-        The metric of the out-of-bag predictions of the first trees, over their number.
+        The metric of the out-of-bag predictions by the first n trees, for growing n.
     available : int
         Trees of the forest.
     votes_per_row : float
@@ -60,9 +60,9 @@ class OobScore(Result):
     source : str
         "oob".
     groups : {"rows", "copies", "given", "unknown"}
-        Which rows a tree that saw one of them says nothing of, see `rfsize.size`.
+        Which training rows belong together, as in `Report`.
     n_rows : int
-        Rows that it is of.
+        Rows that were scored.
     n_dropped : int
         Rows left out because every tree saw them.
 
@@ -81,7 +81,7 @@ class OobScore(Result):
     >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
     AUC 0.99... out of bag, of the ... trees that a row may ask
     about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
-    569 rows (oob)
+    from 569 out-of-bag rows
     """
 
     metric: str
@@ -97,7 +97,7 @@ class OobScore(Result):
     n_dropped: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write; values of the curve that are no numbers are None."""
+        """Plain Python values that ``json`` can write; undefined values of the curve are None."""
         values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
         plain = {**self.__dict__, "interval": list(self.interval)}
         return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
@@ -178,12 +178,12 @@ class OobScore(Result):
 
     def __str__(self) -> str:
         dropped = f"; {self.n_dropped:,} left out, which every tree saw" if self.n_dropped else ""
-        grouped = {"given": ", in groups", "copies": ", copies in groups"}.get(self.groups, "")
+        grouped = {"given": " in groups", "copies": " with copies in groups"}.get(self.groups, "")
         value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
         return (
             f"{self._words} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
             f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
-            f"{how_many(self.n_rows, 'row')} ({self.source}{grouped}){dropped}"
+            f"from {rows_from(self.n_rows, self.source)}{grouped}{dropped}"
         )
 
     __repr__ = __str__
@@ -206,7 +206,7 @@ class FoldScores(Result):
 
     @property
     def metric(self) -> str:
-        """Its name."""
+        """Name of the metric."""
         return self.scores[0].metric
 
     @property

@@ -6,7 +6,7 @@ import math
 
 from rfsize.reporting.words import sentence
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.sizing.words import from_to, in_words, roughly
+from rfsize.sizing.words import from_to, in_words, roughly, rows_from
 from rfsize.utils.words import how_many, in_percent
 
 
@@ -139,11 +139,9 @@ def _of_groups(report: SizedForest) -> list[str]:
 def origin(report: SizedForest) -> str:
     """From what it was estimated."""
     answer = report._answer
-    rows = f"{answer.n_rows:,} {'out-of-bag ' if report.source == 'oob' else ''}row{'' if answer.n_rows == 1 else 's'}"
-    if report.source != "oob":
-        rows += " given" if report.source == "rows given" else f" in {report.source}"
     votes = "vote" if report.goal.of_votes else "tree"
     dropped = (
         f"; {how_many(answer.n_dropped, 'row')} left out, with too few trees to judge them" if answer.n_dropped else ""
     )
+    rows = rows_from(answer.n_rows, report.source)
     return f"from {rows}, {how_many(round(answer.votes_per_row), votes)} each{dropped}"

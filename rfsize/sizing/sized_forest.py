@@ -43,15 +43,15 @@ class SizedForest:
 
     @property
     def n_trees(self) -> int | float:
-        """T*, the smallest forest that is large enough; ``math.inf`` where none is known to be (`reason` says why).
+        """T*, the smallest number of trees that is enough; ``math.inf`` if none is known to be (see `reason`).
 
-        With ``target="forest"`` the fewest first trees of the forest that are certified.
+        With ``target="forest"``, the smallest number of first trees that is certified.
         """
         return self._answer.n_trees
 
     @property
     def certificate(self) -> Certificate | None:
-        """What is certified of the first `n_trees` trees, with ``target="forest"``: rows, disagreements and bound."""
+        """With ``target="forest"``: the rows that certify the first `n_trees` trees, how many differ, and the bound."""
         return self._answer.certificate
 
     @property
@@ -81,7 +81,7 @@ class SizedForest:
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def upper(self, confidence: float) -> int | float:
-        """A size that T* is at most, with a probability: the upper end of a one-sided interval.
+        """The size that T* does not exceed with probability ``confidence``: the end of a one-sided interval.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class SizedForest:
         Returns
         -------
         int or float
-            A size; ``math.inf`` where none is known to be large enough.
+            The number of trees; ``math.inf`` if none is known to be enough.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class SizedForest:
 
     @property
     def enough(self) -> bool:
-        """Whether the forest at hand is large enough: in training, as sure as its ``confidence`` asks for."""
+        """Whether your forest is large enough; in training, with the ``confidence`` that you asked for."""
         return self._has_enough and self._wanted <= self.available
 
     @property
@@ -136,7 +136,7 @@ class SizedForest:
 
     @property
     def n_kept(self) -> int:
-        """Trees to keep: those that are wanted, or all of a forest that is too small."""
+        """Trees to keep: enough of them, or all trees if the forest is too small."""
         return int(self._wanted) if self.enough else self.available
 
     @cached_property
@@ -204,17 +204,17 @@ class SizedForest:
         Parameters
         ----------
         level : float
-            Another ``alpha`` of a report about labels; of any other report another ``tolerance``.
+            Another ``alpha`` for a report about labels, another ``tolerance`` for any other report.
 
         Returns
         -------
         int or float
-            The smallest size; ``math.inf`` where none is known to be enough.
+            The smallest number of trees; ``math.inf`` if none is known to be enough.
 
         Raises
         ------
         ValueError
-            If ``level`` is no alpha, or no tolerance.
+            If ``level`` cannot be an alpha or a tolerance.
 
         Examples
         --------
@@ -229,30 +229,30 @@ class SizedForest:
     def loss_at(self, n_trees: int, metric: MetricLike | None = None) -> Loss:
         """What a forest of ``n_trees`` is expected to lose against an unlimited forest.
 
-        Without ``metric``, a report with ``target="forest"`` says how many rows the first ``n_trees`` trees answer
-        unlike all trees of the forest at hand.
+        With ``target="forest"`` and no ``metric``, this is the share of rows on which the first ``n_trees`` trees
+        differ from all trees of your forest.
 
         Parameters
         ----------
         n_trees : int
             Ensemble size T, at least 1.
         metric : str or scorer, optional
-            Of what, as ``metric`` of `rfsize.size`; by default of what the report is about. Metrics need ``y``, given
-            to `rfsize.size` or `rfsize.tree_outputs`.
+            The metric that is lost, as in `rfsize.size`; by default the metric of the report. Metrics need ``y``: give
+            it to `rfsize.size` or `rfsize.tree_outputs`.
 
         Returns
         -------
         Loss
-            ``value``, its 95 % ``interval``, of a metric the ``spread`` of single forests, of labels the loss
-            ``by_class``. The report about this metric has the same.
+            ``value`` and its 95 % ``interval``; for a metric also the ``spread`` of single forests, for labels also the
+            loss ``by_class``.
 
         Raises
         ------
         FewVotesError
-            If too few trees were asked about a row to tell.
+            If too few trees were asked about each row.
         ValueError
-            If ``n_trees`` is below 1, ``y`` is missing or does not fit the metric, or the report was pickled and does
-            not know this metric.
+            If ``n_trees`` is below 1, if ``y`` is missing or does not fit the metric, or if the report was pickled
+            before this metric was computed.
 
         Examples
         --------

@@ -28,6 +28,14 @@ def finite(size: int | float) -> int | None:
     return int(size) if math.isfinite(size) else None
 
 
+def rows_from(n_rows: int, source: str) -> str:
+    """Rows with where they come from, such as "569 out-of-bag rows"."""
+    if source == "oob":
+        return how_many(n_rows, "out-of-bag row")
+    rows = how_many(n_rows, "row")
+    return f"the {rows} you gave" if source == "rows given" else f"{rows} in {source}"
+
+
 def decimals(interval: tuple[float, float]) -> int:
     """How many decimals a number with this interval is worth."""
     length = interval[1] - interval[0]

@@ -38,8 +38,8 @@ _TABLES = ("lossless", "certified", *_OF_VOTES)
 class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[misc]
     """A random forest of T* trees.
 
-    `fit` trains the forest that ``estimator`` describes until it is sure to have T*(α) trees: the smallest number that
-    gives a share α of the rows the label of an unlimited forest, on average over rows and forests.
+    `fit` trains ``estimator`` with as many trees as it needs, T*(α): the smallest number of trees that gives a share α
+    of the rows the label of an unlimited forest, on average over rows and forests.
 
     Parameters
     ----------
@@ -49,21 +49,20 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
         `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
     alpha : float, default 0.99
-        Share of the rows whose labels are equal, strictly between 0 and 1; also that of a stop table.
+        Share of the rows whose labels are equal, strictly between 0 and 1. A stop table keeps the same share.
     voting : {"auto", "hard", "soft"}, default "auto"
-        Whose T*(α) it is: "hard", that of the majority of the trees' votes; "soft", that of their averaged scores;
-        "auto", that of the rule which `predict` goes by: the vote with a ``stop_table`` of votes, else the averaged
-        scores (of bagging over other learners than trees, of which these are not known, the vote). With a
-        ``stop_table``, labels go by the same.
+        Which labels are sized, and predicted with a ``stop_table``: those of the majority vote ("hard") or of the
+        averaged scores ("soft"). "auto" takes the rule that `predict` follows: averaged scores, or the majority vote
+        with a ``stop_table`` of votes and in bagging over other learners than trees.
     average : {"micro", "macro"}, default "micro"
-        Over what agreement is averaged, as in `size`: rows, or the classes that they are given. A certificate is then
-        of each class by itself.
+        Whether agreement is averaged over rows ("micro") or over classes ("macro"), as in `size`. With "macro", a
+        certificate bounds each class by itself.
     metric : str or scorer, default "labels"
         What must stay the same as in an unlimited forest, as in `size`.
     tolerance : float, optional
-        How far off it may be, as in `size`; needed for all but labels.
+        How much you allow to change, as in `size`; needed for every metric except labels.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1, and `predict` does; only for
+        Probability above which the label is class 1, for each tree, for the averaged scores and for `predict`. Only for
         labels of two classes.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
@@ -72,59 +71,59 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     min_trees : int, default 100
         Trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
-        By default T* is read from out-of-bag votes, each training row judged by the trees that did not see it, whose
-        bags are proven; or where these cannot be had (no bagging, bags that cannot be proven, too few votes), from
-        cross-validation with five folds: ``report_.source`` says which, and `oob_refusal_` why. Folds that you give are
-        always cross-validated: each row is judged by a forest that was trained on the other folds. An int means
-        stratified folds, as in `sklearn.model_selection.cross_validate`.
+        By default T* is estimated from out-of-bag votes: each training row is judged by the trees that did not see it.
+        If there are no such votes (no bagging, bags that cannot be proven, too few votes), it is estimated by
+        cross-validation with five folds. ``report_.source`` tells which, and `oob_refusal_` tells why. If you give
+        ``cv``, cross-validation is always used: each row is judged by a forest that was trained on the other folds. An
+        int means stratified folds, as in `sklearn.model_selection.cross_validate`.
     stop_table : {None, "lossless", "certified", "threshold", "optimal", "robust"}, default None
-        How `predict` labels a row. None: as ``estimator_`` itself does, by the highest probability in `predict_proba`.
-        Otherwise in a compiled forest, many times faster, in which a row asks trees in turn until its label is settled.
-        "lossless": when the remaining trees cannot change it, so that labels are those of the whole forest, by
-        ``voting``. "certified": by `StopTable.calibrate` on rows that were held out, so that with a confidence of 95 %
-        this forest answers at most a share 1 − α of the rows otherwise than all its trees. The others are rules of
-        `StopTable.build` for the majority vote, with the votes on the training rows for a prior; their labels differ
-        from those of all trees on a share of up to 1 − α of the rows, on average over forests.
+        How `predict` labels a row. None: as ``estimator_`` does, by the highest probability in `predict_proba`. The
+        other choices predict with a compiled forest, many times faster: a row asks one tree after another until its
+        label is settled. "lossless" stops when the remaining trees cannot change the label, so the labels are those of
+        all trees. "certified" uses `StopTable.calibrate` on rows that were held out: with a confidence of 95 %, at most
+        a share 1 − α of the rows get another label than all trees give. "threshold", "optimal" and "robust" are rules
+        of `StopTable.build` for the majority vote, with the votes on the training rows as the prior; up to a share 1 −
+        α of the rows get another label, on average over forests.
     calibration_fraction : float, default 0.2
-        Share of the rows given to `fit` that ``stop_table="certified"`` holds out, by class alike, and does not train
-        on; refused beside ``X_calibration``, and with another ``stop_table``.
+        Share of the rows given to `fit` that ``stop_table="certified"`` holds out from training, in equal proportion of
+        each class. Refused with ``X_calibration``, and with any other ``stop_table``.
     random_state : int, RandomState instance or None, default None
-        Draws these rows; the trees are drawn by the estimator's own.
+        Draws the rows to hold out. The trees are drawn by the estimator's own ``random_state``.
 
     Attributes
     ----------
     estimator_ : estimator
-        The forest of T* trees. XGBoost knows no labels but 0 to K − 1, so its forest predicts indices into
-        `classes_`; `rfsize.compile` and its like take the fitted RightSizedClassifier itself, and answer in its labels.
+        The forest of T* trees. A forest of XGBoost predicts indices into `classes_`, since XGBoost knows only the
+        labels 0 to K − 1. Give `rfsize.compile` and the other functions the fitted RightSizedClassifier to get your
+        labels.
     report_ : Report
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
         of the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
-        Why the out-of-bag votes gave way to cross-validation; None where they did not.
+        Why cross-validation was used in place of out-of-bag votes; None if it was not, or if you gave ``cv``.
     n_trees_ : int
         Trees of the forest.
     classes_ : ndarray, shape (n_classes,)
         Class labels.
     oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
-        Out-of-bag probabilities of the training rows (without those held out), as `oob_predict_proba` gives them, NaN
-        on rows that every tree saw. Only where out-of-bag votes can be had: a forest that was sized by
-        cross-validation has none.
+        Out-of-bag probabilities of the training rows, without the rows held out, as `oob_predict_proba` gives them; NaN
+        on rows that every tree saw. A forest that was sized by cross-validation has none.
     oob_score_ : float
-        Share of the training rows whose label is that of the highest of these; `rfsize.oob_score` has other metrics,
-        and intervals. Not where rows of a class have hardly an out-of-bag vote.
+        Out-of-bag accuracy: the share of the training rows whose class has the highest out-of-bag probability. Missing
+        if the rows of some class have hardly any out-of-bag votes. `rfsize.oob_score` has other metrics, and intervals.
     feature_importances_ : ndarray of float, shape (n_features,)
-        Those of `estimator_`, where it has any.
+        The importances of `estimator_`, if it has any.
     compiled_ : CompiledForest or None
-        What predicts, with labels as in `classes_`; None where ``stop_table`` is.
+        The forest that `predict` uses, with the labels of `classes_`; None if ``stop_table`` is None.
     table_ : StopTable or None
-        The stop table; None where ``stop_table`` is, or is "lossless". Its ``certificate`` says on how many rows it was
-        certified, and how many of them it answers otherwise.
+        The stop table; None if ``stop_table`` is None or "lossless". Its ``certificate`` has the number of rows that
+        certify it, and how many of them get another label.
     calibration_rows_ : ndarray of int64 or None
-        Which of the rows given to `fit` were held out; None where none were.
+        Numbers of the rows given to `fit` that were held out; None if there are none.
     n_features_in_ : int
         Features of a row.
     feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the columns; only where it was fitted on a table with names that are text.
+        Names of the columns, if you fitted on a table whose column names are text.
 
     See Also
     --------
@@ -133,8 +132,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
 
     Notes
     -----
-    The estimators themselves predict from averaged scores or probabilities, and stop tables of votes by the majority
-    vote. Each rule has a size of its own.
+    The estimators predict from averaged scores or probabilities; stop tables of votes predict by the majority vote. The
+    two rules need different numbers of trees.
 
     References
     ----------
@@ -157,7 +156,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     >>> model.n_trees_ == model.report_.n_kept == model.estimator_.num_parallel_tree
     True
 
-    Any forest of scikit-learn does as well, and a stop table predicts faster:
+    You can use any forest of scikit-learn, and predict faster with a stop table:
 
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> model = RightSizedClassifier(
@@ -218,15 +217,15 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         y : array_like, shape (n_rows,)
             Class labels of any kind.
         sample_weight : array_like, shape (n_rows,), optional
-            Training weights; they weigh the rows in the training and in metrics, not in the mean over rows that T*(α)
-            is about.
+            Training weights. They weigh the rows in training and in metrics. T*(α) is a mean over rows without weights.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
-            Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
-            metadata routing, request them by ``set_fit_request(groups=True)``. Rows that are held out for a stop table
-            are whole groups, but its certificate takes each row for a draw of its own.
+            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
+            With metadata routing, request them by ``set_fit_request(groups=True)``. Whole groups are held out for a
+            stop table, but its certificate counts each row as an independent draw.
         X_calibration : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_other_rows, n_features)
-            Rows to certify the stop table on in place of rows held out; their labels are not needed. With "threshold",
-            "optimal" or "robust" too, whose tables are then certified. Steps of a pipeline do not transform them.
+            Rows on which to certify the stop table, in place of rows held out. They need no labels. With "threshold",
+            "optimal" or "robust", the table is then certified as well. The steps of a pipeline do not transform these
+            rows.
 
         Returns
         -------
@@ -244,7 +243,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         Warns
         -----
         NotConvergedWarning
-            If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
+            trees.
         LabelsOnlyWarning
             If labels take so few trees that the ranking or the probabilities would suffer.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
@@ -266,7 +266,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label rows, by the stop table where there is one, else as `estimator_` does, or above ``threshold``.
+        """Predict labels: with the stop table if there is one, otherwise as `estimator_` does or by ``threshold``.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
 
     @property
     def adapter(self) -> Adapter:
-        """The fitted forest as `rfsize.size` and its like take it, with the labels of `classes_`."""
+        """The fitted forest with the labels of `classes_`, for `rfsize.size` and the other functions."""
         forest = super().adapter
         if self.compiled_ is not None:
             forest.predict_obeys = self.compiled_.voting

@@ -19,9 +19,10 @@ from rfsize.utils.matrix import n_rows
 class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]
     """A regression forest of T* trees.
 
-    `fit` trains the forest that ``estimator`` describes until it is sure to have T* trees: the smallest number whose
-    predictions are within ``tolerance`` of the infinite forest's, both as root mean square and on 95 % of the rows; or
-    whose error is expected to be within ``tolerance`` of the infinite forest's.
+    `fit` trains ``estimator`` with as many trees as it needs, T*: the smallest number of trees whose predictions are
+    within ``tolerance`` of those of an unlimited forest, both as root mean square and on 95 % of the rows. With a
+    ``metric``, T* is the smallest number of trees whose metric is expected to be within ``tolerance`` of that of an
+    unlimited forest.
 
     Parameters
     ----------
@@ -31,11 +32,11 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees. Its own
         number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
     tolerance : float, optional
-        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. Of a metric,
-        how much worse it may be; it then needs one.
+        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. With a metric:
+        how much worse it may be, with no default.
     metric : str or scorer, default "scores"
-        What must stay the same as in an unlimited forest: "scores", which are its predictions, or "rmse", "mae", "r2"
-        or a scorer, as in `size`.
+        What must stay the same as in an unlimited forest: the predictions ("scores"), or "rmse", "mae", "r2" or a
+        scorer, as in `size`.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
@@ -43,7 +44,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     min_trees : int, default 100
         Trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
-        As in `RightSizedClassifier`: by default out-of-bag predictions, or where these cannot be had, five folds.
+        As in `RightSizedClassifier`: by default out-of-bag predictions, or five folds if there are none.
 
     Attributes
     ----------
@@ -53,22 +54,23 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
         the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
-        Why cross-validation took the place of out-of-bag predictions; None where it did not.
+        Why cross-validation was used in place of out-of-bag predictions; None if it was not, or if you gave ``cv``.
     n_trees_ : int
         Trees of the forest.
     tolerance_ : float
-        The tolerance that it was sized by.
+        The tolerance that was used.
     oob_prediction_ : ndarray of float, shape (n_rows,)
-        Out-of-bag predictions of the training rows, as `oob_predict` gives them, NaN on rows that every tree saw. Only
-        where these can be had: a forest that was sized by cross-validation has none.
+        Out-of-bag predictions of the training rows, as `oob_predict` gives them; NaN on rows that every tree saw. A
+        forest that was sized by cross-validation has none.
     oob_score_ : float
-        Their R², weighted by the training weights; `rfsize.oob_score` has other metrics, and intervals.
+        R² of the out-of-bag predictions, weighted by the training weights. `rfsize.oob_score` has other metrics, and
+        intervals.
     feature_importances_ : ndarray of float, shape (n_features,)
-        Those of `estimator_`, where it has any.
+        The importances of `estimator_`, if it has any.
     n_features_in_ : int
         Features of a row.
     feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the columns; only where it was fitted on a table with names that are text.
+        Names of the columns, if you fitted on a table whose column names are text.
 
     See Also
     --------
@@ -85,7 +87,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     >>> model.n_trees_ == model.report_.n_kept == len(model.estimator_.estimators_)
     True
 
-    Or how many trees come within 0.01 of the infinite forest's R²:
+    Train as many trees as come within 0.01 of the R² of an unlimited forest:
 
     >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
     >>> model = RightSizedRegressor(forest, tolerance=0.01, metric="r2").fit(X, y)
@@ -124,11 +126,11 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         y : array_like, shape (n_rows,)
             Numbers.
         sample_weight : array_like, shape (n_rows,), optional
-            Training weights; they weigh the rows in the training and in metrics, not in the mean over rows that T* by
-            "scores" is about.
+            Training weights. They weigh the rows in training and in metrics. T* by "scores" is a mean over rows without
+            weights.
         groups : array_like of shape (n_rows,), "copies" or "rows", optional
-            Training rows that belong together, as in `size`; folds of cross-validation keep them together too. With
-            metadata routing, request them by ``set_fit_request(groups=True)``.
+            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
+            With metadata routing, request them by ``set_fit_request(groups=True)``.
 
         Returns
         -------
@@ -146,7 +148,8 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         Warns
         -----
         NotConvergedWarning
-            If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
+            trees.
         CopiesWarning, SharedBagsWarning, SeedDependenceWarning
             As in `size`.
         """

@@ -106,7 +106,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def adapter(self) -> Adapter:
-        """The fitted forest as `rfsize.size` and its like take it, with this estimator's own class labels."""
+        """The fitted forest with this estimator's class labels, for `rfsize.size` and the other functions."""
         check_is_fitted(self)
         forest = adapter_for(self.estimator_, casts_votes=False)
         classes = getattr(self, "classes_", forest.classes)
@@ -126,7 +126,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
-        """Importances of the features, by the forest's own reckoning."""
+        """The forest's own importances of the features."""
         check_is_fitted(self)
         if not hasattr(self.estimator_, "feature_importances_"):
             raise AttributeError(
@@ -136,7 +136,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.feature_importances_
 
     def set_params(self, **params: Any) -> RightSizedForest:
-        """Set parameters, those of ``estimator`` as ``estimator__name``.
+        """Set parameters; name a parameter of ``estimator`` as ``estimator__name``.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the number of trees is among them, as in a search over it: it is not a parameter but what `fit` finds.
+            If you set the number of trees, as a search over it does: `fit` finds that number.
         """
         counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
         if counts:
@@ -162,7 +162,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Where metadata go: those of `fit` to the estimator, where it requests them; see scikit-learn's user guide."""
+        """Metadata routing: the estimator receives the metadata of `fit` that it requests; see scikit-learn's guide."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
 

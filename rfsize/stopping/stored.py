@@ -116,7 +116,7 @@ def check_evidence(terms: Terms, stops: Stops, counts: ClassCounts | None, certi
     if certificate is None:
         return
     if not stops.counts_alike or terms.target != "forest":
-        refuse("a certificate is about agreement with all trees, and this table has another target or is lossless")
+        refuse("only a table with target='forest', for trees that count alike, has a certificate")
     if terms.alpha == 1.0:
         refuse("no number of rows certifies an alpha of 1")
     if not certificate.bound <= (1.0 - terms.alpha) * (1.0 + _ROUNDING):

@@ -33,25 +33,25 @@ class FractionSearch(Result):
     best : float
         The chosen fraction.
     curve : structured ndarray, shape (n_fractions,)
-        One row per fraction, in ascending order, as of the last comparison that it took part in:
+        One row per fraction, in ascending order, from the last comparison in which the fraction took part:
 
-        - ``fraction``, ``trees``: what it was judged with;
-        - ``error`` (or ``score``), ``standard_error``: over the choice of the rows;
-        - ``difference``, ``difference_se``: how much worse than the best (above 0 is worse for scores too), and its
-          standard error, over other rows, paired row by row, and other trees;
-        - ``seconds``: spent on growing it;
-        - ``dropped``: comparison after which it was dropped, counted from 1; 0 where it stayed to the end.
+        - ``fraction``, ``trees``: the fraction, and the trees that it was judged with;
+        - ``error`` (or ``score``), ``standard_error``: out of bag, with the standard error over the choice of the rows;
+        - ``difference``, ``difference_se``: how much worse it is than the best (above 0 is worse for scores too), and
+          the standard error, over other rows, paired row by row, and other trees;
+        - ``seconds``: time to train the forest;
+        - ``dropped``: the comparison after which the fraction was dropped, counted from 1; 0 if it stayed to the end.
     params : dict or estimator
-        The parameters, or a copy of the estimator, with this fraction, as `rfsize.grow` takes them.
+        Your parameters, or a copy of your estimator, with the best fraction. Give them to `rfsize.grow`.
     metric : str
-        "error" where less is better, "score" where more is: the name of the column.
+        Name of the column: "error" if less is better, "score" if more is better.
     rule, search : str
-        As asked for.
+        As you gave them.
     own : float or None
-        Your own fraction, which ``rule="keep"`` chooses unless another is better by more than noise; None where there
-        is none to keep.
+        Your own fraction, if your parameters name one. ``rule="keep"`` chooses it unless another fraction is better by
+        more than noise.
     n_rows, n_dropped : int
-        Rows compared on last, and those left out because some forest had no out-of-bag vote for them.
+        Rows of the last comparison, and rows that were left out because some forest had no out-of-bag vote for them.
     of_labels : bool
         Whether the forests classify.
 

@@ -51,56 +51,57 @@ def grow(
 ) -> tuple[Any, Report]:
     """Train a random forest until it has T* trees.
 
-    The size is estimated at ``min_trees`` trees and then at min(T*, twice the trees), from what the trees say of the
-    rows that they did not see, until it is 80 % sure (``confidence``) that the forest has T* trees. The first
-    trees may be unlucky, so the forest keeps no fewer than give the labels of all of its trees on a share ``alpha`` of
-    the rows, as the labels that changed since the last look show.
+    T* is estimated at ``min_trees`` trees, and again at min(T*, twice the trees), from out-of-bag outputs. Training
+    ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so the
+    forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
+    judged by the labels that changed since the last estimate.
 
     Parameters
     ----------
     params : dict, booster or scikit-learn estimator
-        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (the number
-        of parallel trees is found here). Or a finished forest, to which trees are added that draw other bags
-        than its own; give the labels and weights of its training, which cannot be compared. Or an estimator
-        (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`, `BaggingRegressor`, …): one that is not fitted
-        begins with its own number of trees, and may end with fewer.
+        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (the number of parallel
+        trees is found here). Or an estimator (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`,
+        `BaggingRegressor`, …): an unfitted estimator begins with its own number of trees, and may end with fewer. Or a
+        finished forest, to which trees with new bags are added; give the labels and weights of its training, since
+        rfsize cannot check them.
     data : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
         (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
     validation : rows, or a pair of rows and their truth, optional
-        Rows that the forest is not trained on, in place of the out-of-bag votes; a metric needs their truth. What
-        ``data`` takes for ``missing`` is missing in them too, unless they are a `DMatrix` of their own.
+        Rows that the forest is not trained on, to estimate T* from in place of out-of-bag votes. A metric needs their
+        truth. The ``missing`` value of ``data`` means missing in these rows too, unless they are a `DMatrix`.
     metric, alpha, tolerance, average, voting
         What must stay the same as in an unlimited forest, as in `size`.
     threshold : float, default 0.5
-        Probability of class 1 above which a tree, or the averaged scores, say class 1; only for labels of two classes.
+        Probability above which the label is class 1, for each tree and for the averaged scores. Only for labels of two
+        classes.
     confidence : float, default 0.8
-        How sure it must be that the forest has T* trees, at least 0.5: the trees at hand may agree with each other by
-        luck. The forest ends with as many trees as T* is at most with that probability; 0.5 ends at T* itself,
-        but where the labels of so few trees still changed.
+        How sure it must be that the forest has T* trees, at least 0.5, since the first trees may agree with each other
+        by luck. The forest gets ``report.upper(confidence)`` trees. With 0.5 it gets T* trees, or more if the labels of
+        T* trees still changed.
     max_trees : int, default 5000
         Trees at which to give up.
     min_trees : int, default 100
         Trees before the first estimate.
     init_model : booster, optional
-        A finished forest to add trees to, in place of ``params``, where it has forgotten its parameters (an
-        XGBoost model loaded from a file) and they must be given.
+        A finished forest to add trees to, if it has forgotten its parameters (an XGBoost model loaded from a file).
+        Give the parameters as ``params``.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, as in `size`. By default copies are looked for where the training data hold
-        their rows: a `Dataset` that has not been binned, or kept them (``free_raw_data=False``), and a `DMatrix`; the
-        report says where they do not.
+        Training rows that belong together, as in `tree_outputs`. By default rfsize looks for copies if the training
+        data hold their rows: a `DMatrix`, a `Dataset` that is not binned yet, or a `Dataset` with
+        ``free_raw_data=False``. If they do not, the report says so.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights; only for an estimator.
 
     Returns
     -------
     booster or estimator
-        A new model of ``report.n_kept`` trees, which predicts the mean of all of them; or of as many as a finished
-        forest had, where it had more. The trees of XGBoost are trained in blocks and merged into one booster. An
-        ensemble of scikit-learn with a fixed ``random_state`` is the one that a single fit of as many members gives,
-        but for ``oob_score_``, which is not computed.
+        A new model of ``report.n_kept`` trees, or more if you gave a finished forest that had more. It predicts the
+        mean of its trees. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
+        scikit-learn with a fixed ``random_state`` equals a single fit of as many members, except that ``oob_score_`` is
+        not computed.
     report : Report
         The estimate that ended the growth.
 
@@ -109,8 +110,7 @@ def grow(
     NotAForestError
         If the parameters or the model are not those of a forest of independent trees.
     InbagError
-        If the bags cannot be rebuilt and proven; that is asked of every forest grown here. Outputs by
-        cross-validation, ``cv=`` of `tree_outputs`, size the others.
+        If the bags cannot be rebuilt and proven. Size such a forest by cross-validation: `tree_outputs` with ``cv``.
     FewVotesError
         If the training rows get too few out-of-bag votes to size a forest.
     ValueError
@@ -119,7 +119,7 @@ def grow(
     Warns
     -----
     NotConvergedWarning
-        If ``max_trees`` are fewer than T*, or leave it unsure; the forest then has ``max_trees`` trees.
+        If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees`` trees.
     LabelsOnlyWarning
         As in `truncate`.
     CopiesWarning, SharedBagsWarning, SeedDependenceWarning

@@ -89,7 +89,7 @@ def test_growing_by_a_metric(
     training = ["grow", "train.csv", "--labels", "sign", "--framework", framework, "-o", str(tmp_path / output)]
     by = ["--metric", "auc", "--tolerance", "0.005"]
     load: Any = lgb.Booster if framework == "lightgbm" else xgb.Booster
-    for options, source in [([], "out-of-bag rows"), (["--validation", "fresh.csv"], "500 rows given")]:
+    for options, source in [([], "out-of-bag rows"), (["--validation", "fresh.csv"], "the 500 rows you gave")]:
         assert run(tmp_path, *training, *by, *options) == 0
         printed = capsys.readouterr().out
         assert "AUC is expected to be" in printed

@@ -51,7 +51,7 @@ def test_grow_on_validation_rows(labelled: Path, tmp_path: Path, capsys: pytest.
         table[columns].to_csv(fresh, index=False)
         options = ["--validation", str(fresh), "--alpha", "0.9", "-o", str(tmp_path / "grown.txt")]
         assert run(labelled, "grow", "two.csv", "--labels", "sign", "--framework", "lightgbm", *options) == 0
-        assert "from 300 rows given, 100 votes each" in capsys.readouterr().out
+        assert "from the 300 rows you gave, 100 votes each" in capsys.readouterr().out
 
 
 def test_bad_input_to_grow(labelled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

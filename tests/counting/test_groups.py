@@ -173,8 +173,8 @@ def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:
     with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
         report = rfsize.size(model, X, oob=True, alpha=0.95)
     (warning,) = caught
-    assert f"T* is {by['rows']}; this is assumed here" in str(warning.message)
-    assert f"before the training, it is {by['copies']}." in str(warning.message)
+    assert f"T* is {by['rows']}, which is assumed here" in str(warning.message)
+    assert f"give groups='copies': T* is {by['copies']}." in str(warning.message)
     assert warning.filename == __file__
     assert report.n_trees == by["rows"]
     with pytest.warns(rfsize.exceptions.CopiesWarning):
@@ -191,7 +191,7 @@ def test_popular_rows_stand_alone_with_a_warning() -> None:
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert np.isfinite(alone.n_trees)
     assert rfsize.size(model, X, oob=True, alpha=0.9, groups="copies").n_trees == np.inf
-    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"it cannot be told.* groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='copies': T\* cannot be known.*groups='rows'"):
         report = rfsize.size(model, X, oob=True, alpha=0.9)
     assert (report.n_trees, report.groups) == (alone.n_trees, "rows")
 

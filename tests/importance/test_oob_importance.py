@@ -324,10 +324,10 @@ class TestResult:
 
     def test_it_prints(self, found: Importances) -> None:
         first, _, *rows = str(found).splitlines()
-        assert first.startswith("how much accuracy a tree on average loses out of bag when a column is shuffled, of 0.")
+        assert first.startswith("out of bag, the accuracy of a tree on average is 0.")
         assert rows[0].split()[0] == found.columns[0].name
         assert f"{sum(not one.is_noise for one in found.columns)} of 8 columns matter beyond noise" in str(found)
-        assert rows[-1].startswith("500 rows (oob)")
+        assert rows[-1].startswith("from 500 out-of-bag rows")
         assert [row[0] == "~" for row in rows[:8]] == [one.is_noise for one in found.columns]
 
     def test_it_is_plain_and_drawn(self, found: Importances) -> None:

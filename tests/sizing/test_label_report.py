@@ -118,7 +118,7 @@ def test_text() -> None:
     low, high = report.interval
     assert first == f"{report.n_trees} of your 2,001 trees are enough (95 % interval {low} to {high})"
     assert second == f"  {in_percent(agreement(report, report.n_trees))} of labels equal those of an unlimited forest"
-    assert last == "  from 500 rows given, 2,001 votes each"
+    assert last == "  from the 500 rows you gave, 2,001 votes each"
     assert headline(report) == f"T*(0.95) = {report.n_trees} ({low} to {high})"
 
 

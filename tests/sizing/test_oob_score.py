@@ -203,8 +203,8 @@ def test_what_the_rows_do_not_tell_is_said_with_both_scores() -> None:
         with pytest.warns(rfsize.exceptions.CopiesWarning) as caught:
             found = rfsize.oob_score(*given, metric="auc")
         (warning,) = caught
-        assert f"the AUC is {by['rows']:.4g}; this is assumed here" in str(warning.message)
-        assert f"before the training, it is {by['copies']:.4g}." in str(warning.message)
+        assert f"the AUC is {by['rows']:.4g}, which is assumed here" in str(warning.message)
+        assert f"give groups='copies': the AUC is {by['copies']:.4g}." in str(warning.message)
         assert warning.filename == __file__
         assert found.value == by["rows"]
 
