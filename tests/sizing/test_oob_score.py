@@ -367,3 +367,13 @@ def test_a_share_has_wilsons_interval(right: int, rows: int) -> None:
     low, high = _wilson(share, math.sqrt(share * (1.0 - share) / rows), norm.ppf(0.975), rows - 1.0)
     expected = binomtest(right, rows).proportion_ci(0.95, method="wilson")
     assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
+def test_rows_without_weight_make_no_interval_narrower(data: Data) -> None:
+    forest = RandomForestClassifier(100, random_state=0).fit(data.X, data.y)
+    outputs = rfsize.tree_outputs(forest, data.X, data.y, oob=True)
+    weight = np.zeros(len(data.y))
+    weight[np.flatnonzero(outputs.predict_labels(fill=-1) == data.y)[:20]] = 1.0
+    score = rfsize.oob_score(outputs.with_truth(data.y, weight))
+    assert score.value == 1.0
+    assert score.interval[0] < 0.9
