@@ -20,6 +20,9 @@ from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.warn import Caution
 
+# Parameters by which features are drawn, as scikit-learn's wrappers name them.
+_WRAPPERS_NAME = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
+
 _RNG_BLOCK = 1024  # rows that share one generator
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
 _RNG_LEVELS = 32768  # distinct draws
@@ -60,7 +63,7 @@ def seed_dependence(forest: ForestText) -> str | None:
     differently.
     """
     n = sum(kind != "none" for kind in forest.header.get("feature_infos", "").split(" "))
-    for name in ("feature_fraction", "feature_fraction_bynode"):
+    for name in _WRAPPERS_NAME:
         fraction = float(forest.parameters.get(name, 1.0))
         if fraction >= 1.0 or n == 0:
             continue
@@ -68,10 +71,10 @@ def seed_dependence(forest: ForestText) -> str | None:
         if _uses_low_bits(drawn, n) and drawn * forest.n_outputs % 2 == 0:
             enough = next(k for k in range(drawn, n + 1) if not _uses_low_bits(k, n))
             return (
-                f"with {name}={fraction:g} LightGBM samples {drawn} of {n} features by bits of its generator that "
-                "repeat, so the seed decides which features the trees use. A forest of another seed may predict "
-                "otherwise on more rows than alpha allows, however many trees it has; train with "
-                f"{name}={math.ceil(100.0 * enough / n) / 100.0:g} or more, where LightGBM samples in another way"
+                f"LightGBM draws {drawn} of {n} features by a generator that repeats itself, so its seed decides which "
+                "features the trees use. A forest of another seed may differ on more rows than alpha allows, whatever "
+                f"its size: train with {name} ({_WRAPPERS_NAME[name]}) of at least "
+                f"{math.ceil(100.0 * enough / n) / 100.0:g}, where LightGBM draws in another way"
             )
         n = drawn  # nodes sample among the features of their tree
     return None

@@ -55,7 +55,7 @@ _COMMANDS = {
     "truncate": _Command(
         write_truncated,
         "write a forest of as many of the first trees as are enough",
-        "write a forest of only the first trees, as many as are enough",
+        "rfsize truncate model.txt train.csv --labels y --oob -o small.txt",
         (*ASKED, *SIZED_BY, "-o --output"),
     ),
     "shrink": _Command(

@@ -332,6 +332,8 @@ def truncate(
     given: Any = model
     if isinstance(given, Votes):
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    if isinstance(X, Report):
+        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")

@@ -130,10 +130,10 @@ def _of_groups(report: SizedForest) -> list[str]:
         return ["copies of rows were not looked for: the training data cannot be read row by row"]
     if not report.copied:
         return []
-    copied = f"{in_percent(max(report.copied, 0.0001))} of the rows have a copy"
+    copied = f"{in_percent(max(report.copied, 0.0001))} of the rows occur more than once"
     if report.groups == "copies":
-        return [f"{copied}: copies count as one row, and no tree votes on a row whose copy it was trained on"]
-    return [f"{copied}, which counts as a row of its own"]
+        return [f"{copied}: equal rows count as one row, and no tree votes on a row that equals one of its training rows"]
+    return [f"{copied}; each counts as a row of its own"]
 
 
 def origin(report: SizedForest) -> str:

@@ -355,9 +355,11 @@ class LabelAnswer(Answer):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_shared", "_curves"):
+        for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_curves"):
             getattr(self, name)
-        return {**self.__dict__, "_rows": None, "_strata": None, "_blocks": None, "_outputs": None}
+        # The noise of the trees is drawn; what it was drawn from is a hundred times as large.
+        left_out = ("_rows", "_strata", "_blocks", "_outputs", "_shared")
+        return {**self.__dict__, **dict.fromkeys(left_out)}
 
 
 def own_predict(voting: str, predict_obeys: str) -> str:
@@ -372,7 +374,7 @@ def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level:
     if not suffer:
         return []
     named = "; ".join(
-        f"class {printable(of)} ({in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels"
+        f"class {printable(of)} (predicted on {in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels"
         for of in suffer[:_NAMED]
     )
     more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
