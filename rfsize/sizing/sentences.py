@@ -132,7 +132,7 @@ def _of_groups(report: SizedForest) -> list[str]:
         return []
     copied = f"{in_percent(max(report.copied, 0.0001))} of the rows occur more than once"
     if report.groups == "copies":
-        return [f"{copied}: equal rows count as one row, and no tree votes on a row that equals one of its training rows"]
+        return [f"{copied}: equal rows count as one, and no tree votes on a row that equals one of its training rows"]
     return [f"{copied}; each counts as a row of its own"]
 
 

@@ -94,8 +94,8 @@ def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s:
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in index_of]
     if unknown:
         raise ValueError(
-            f"y holds labels that the model does not know: {unknown[:5]}; it knows {list(index_of)}. Give y as the model "
-            "was trained on it, or leave y out where only the size for labels is asked"
+            f"y holds labels that the model does not know: {unknown[:5]}; it knows {list(index_of)}. Give y as the "
+            "model was trained on it, or leave y out where only the size for labels is asked"
         )
     return np.array([index_of[label] for label in labels.tolist()], dtype=np.int64)
 

@@ -123,7 +123,7 @@ def test_copies_of_continuous_features_count_once(kind: str) -> None:
     model = clone(FORESTS[kind]).fit(X, y)
     report = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard")
     assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
-    assert "100 % of the rows occur more than once: equal rows count as one row" in str(report)
+    assert "100 % of the rows occur more than once: equal rows count as one" in str(report)
     named = rfsize.size(model, X, oob=True, alpha=0.9, voting="hard", groups="copies")
     assert report.to_dict() == named.to_dict()
     group = reference.groups.of_copies(X.tolist())
@@ -162,7 +162,7 @@ def test_rows_of_few_values_count_as_they_did() -> None:
     alone = rfsize.size(model, X, oob=True, alpha=0.9, groups="rows")
     assert (report.n_trees, report.n_rows, report.votes_per_row) == (alone.n_trees, 800, alone.votes_per_row)
     assert report.groups == "rows"
-    assert f"{in_percent(report.copied)} of the rows occur more than once; each counts as a row of its own" in str(report)
+    assert f"{in_percent(report.copied)} of the rows occur more than once; each counts as a row" in str(report)
 
 
 def test_what_the_rows_do_not_tell_is_said_with_both_sizes() -> None:

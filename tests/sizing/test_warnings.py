@@ -52,7 +52,8 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     assert changed > 0.08
     assert {one.category for one in report.warnings[:3]} == {rfsize.exceptions.LabelsOnlyWarning}
     share = report._answer.label_shares[1]
-    assert changing.text.startswith(f"class 1 (predicted on {100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still")
+    expected = f"class 1 (predicted on {100 * share:.2g} % of rows): {100 * changed:.2g} % of its labels still"
+    assert changing.text.startswith(expected)
     lost = report.loss_at(report.n_kept, "brier").value
     assert probabilities.text.startswith(f"probabilities suffer: Brier score +{lost:.2g} (all trees: ")
     assert ranking.text.startswith("ranking suffers: AUC −")

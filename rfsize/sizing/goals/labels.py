@@ -374,7 +374,8 @@ def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level:
     if not suffer:
         return []
     named = "; ".join(
-        f"class {printable(of)} (predicted on {in_round_percent(shares[of])} of rows): {in_round_percent(changed[of])} of its labels"
+        f"class {printable(of)} (predicted on {in_round_percent(shares[of])} of rows): "
+        f"{in_round_percent(changed[of])} of its labels"
         for of in suffer[:_NAMED]
     )
     more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
