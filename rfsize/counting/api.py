@@ -31,7 +31,7 @@ def tree_outputs(
     threshold: float | None = None,
     max_memory: float | None = None,
 ) -> TreeOutputs:
-    """Ask all trees about rows, once for all questions to come.
+    """Ask all trees about your rows once, and use the outputs for several questions.
 
     A tree votes for the class that it would predict alone. For two classes that is class 1 where its probability
     exceeds ``threshold``; for more, the class of the highest score among the trees of one iteration. Ties go to the
@@ -42,55 +42,53 @@ def tree_outputs(
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` over any learner, `BaggingRegressor` over trees, or
-        a `RightSizedClassifier` or `RightSizedRegressor`. With ``cv`` an estimator, of which copies are fitted, or a
-        dict of parameters, as for `lightgbm.train` or `xgboost.train`, which name the number of trees
-        (``num_iterations``, ``num_parallel_tree``).
+        a `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, whose copies are fitted, or a dict
+        of parameters for `lightgbm.train` or `xgboost.train` with the number of trees (``num_iterations``,
+        ``num_parallel_tree``).
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. Rows on
-        Dask's workers are asked about there; `rfsize.dask.rows` says how they lay at the training. With ``cv`` rows to
-        train on; beside parameters a `lightgbm.Dataset` or `xgboost.DMatrix`, which has labels and weights.
+        Dask's workers stay there; see `rfsize.dask.rows`. With ``cv``: rows to train on; if ``model`` is a dict of
+        parameters, a `lightgbm.Dataset` or `xgboost.DMatrix` with labels and weights.
     y : array_like, shape (n_rows,), optional
-        Labels or numbers of the rows, in the encoding of the model, for metrics. With ``oob`` also where the bags
-        depend on them (balanced bagging, ``scale_pos_weight``); leaves are then compared with them, see `inbag`. With
-        ``cv`` what an estimator is fitted on.
+        Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags, and
+        are needed for balanced bagging and ``scale_pos_weight``, see `inbag`. With ``cv`` the estimator is fitted on
+        them.
     oob : bool, default False
-        Ask on each row only the trees that did not see it in training. The bags are rebuilt from the model's seed and
-        proven, see `inbag`.
+        Ask only the trees that did not see a row in training. Their bags are rebuilt from the model's seed and proven,
+        see `inbag`.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         Cross-validation, as in `sklearn.model_selection.cross_validate`: a forest is trained without each fold, and all
-        of its trees are asked about the rows of that fold. It does where no row is out of bag, or no bag can be rebuilt
-        (a GPU, whole queries, rows sampled by gradient, no bagging at all), and takes as many trainings as folds. An
-        int makes folds in which classes are in proportion. Sizes are, strictly, those of a forest that is trained on
-        the rows of all folds but one.
+        of its trees are asked about the rows of that fold. Use it if no row is out of bag, or if the bags cannot be
+        rebuilt (a GPU, whole queries, rows sampled by gradient, no bagging at all). It trains one forest per fold. An
+        int makes stratified folds. Strictly, the sizes are those of forests trained on the rows of all folds but one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, such as those of one patient, by a label for each; only with ``oob`` or
-        ``cv``. A tree that saw a row of a group says nothing new of the others, and does not vote on them; a fold holds
-        out all rows of a group, or none. "copies" makes groups of identical rows, of which each counts once in sizes;
-        "rows" leaves each row alone. By default copies are looked for. They are groups where they are repetitions: rows
-        with copies, but without neighbours, which agree on half of the columns. Where copies come by nature, as rows of
-        few values do, fresh rows have copies too, and rows stand alone; so they do where it is not clear, as of popular
-        rows.
+        Training rows that belong together, such as all rows of one patient: a label for each row. Only with ``oob`` or
+        ``cv``. A tree that saw one row of a group votes on none of its rows, and a fold holds out all rows of a group
+        or none. "copies" makes groups of identical rows, and each group counts once in sizes; "rows" leaves each row
+        alone. By default rfsize looks for copies and decides. Copies form groups if rows were repeated: they have
+        copies, but no neighbours that agree on half of the columns. Rows stand alone if copies are natural, as with few
+        distinct values, since fresh rows then have copies too; and also if it is not clear, as with popular rows.
     sample_weight : array_like, shape (n_rows,), optional
-        Weights of the rows in metrics, which need ``y``; with ``oob`` also as in `inbag`, and with ``cv`` an estimator
-        is fitted with them.
+        Weights of the rows in metrics; they need ``y``. With ``oob`` they are also training weights, as in `inbag`.
+        With ``cv`` the estimator is fitted with them.
     seed, subsample
         See `inbag`; only with ``oob``.
     missing : float, optional
         Value of ``X`` that means missing, besides NaN: the ``missing`` of the `DMatrix` that an `xgboost.Booster`
         was trained on, which the Booster does not keep. Classifiers and the other frameworks keep their own.
     threshold : float, optional
-        Probability of class 1 above which a tree votes for it; two classes only. By default 0.5, or that of a
+        Probability above which a tree votes for class 1; two classes only. By default 0.5, or the threshold of a
         `RightSizedClassifier`.
     max_memory : float, optional
-        Bytes that may be taken beside the model and rows that are in memory, such as ``2e9``; more is refused before
-        it begins. No limit by default.
+        Limit in bytes for the memory used besides the model and the rows, such as ``2e9``. If more would be needed, the
+        call is refused before it begins. No limit by default.
 
     Returns
     -------
     TreeOutputs
-        Votes, scores, and sums by parts of the forest. They hold about 40 bytes a row where one score tells two
-        classes, more where there are more classes, and besides at most 400 MB; see `TreeOutputs.nbytes`. A row that
-        every tree saw, or another of its group, or that no fold holds out, has no votes.
+        Votes, scores, and sums by parts of the forest. They take about 40 bytes a row with two classes, more with more
+        classes, and at most 400 MB besides; see `TreeOutputs.nbytes`. A row has no votes if every tree saw it or
+        another row of its group, or if no fold holds it out.
 
     Raises
     ------
@@ -128,7 +126,7 @@ def tree_outputs(
     >>> report = rfsize.size(outputs, alpha=0.95)
     >>> table = rfsize.StopTable.build(outputs.n_trees, prior=outputs)
 
-    By cross-validation, of forests that are yet to be trained:
+    By cross-validation, which trains a forest for each fold:
 
     >>> rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), X, y, cv=3)
     TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
@@ -177,12 +175,12 @@ def inbag(
 ) -> NDArray[np.bool_]:
     """The rows that each tree was trained on, rebuilt from the model's seed and proven.
 
-    The proof: in every leaf of every tree, the rebuilt in-bag rows that reach it must be as many as LightGBM stored in
-    ``leaf_count`` or scikit-learn in ``n_node_samples``, or sum to the hessian that XGBoost stored in
-    ``sum_hessian``. Bagging over learners that are no trees stores nothing of the kind; for as many rows as it was
-    trained on, the samples are then what scikit-learn draws again. Counts cannot tell leaves that were changed after
-    training (``Booster.refit``, edited files), which may know every row: with ``y`` the leaves are compared with what
-    their bags make of the labels, where that is simple to say (see "Bags and their proof").
+    The proof compares every leaf of every tree with what the framework stored in it. LightGBM stored the number of
+    in-bag rows in ``leaf_count``, scikit-learn in ``n_node_samples``, and XGBoost a sum over these rows in
+    ``sum_hessian``. Bagging over learners that are no trees stores nothing; if ``X`` has as many rows as the training,
+    the samples are those that scikit-learn draws again. Counts do not show that leaves were changed after training
+    (``Booster.refit``, edited files), and such leaves may know every row. With ``y``, rfsize therefore also compares
+    the leaves with the labels in their bags, for the forests listed in "Bags and their proof".
 
     Parameters
     ----------
@@ -191,12 +189,12 @@ def inbag(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
-        Training labels, needed where the bags or the proof depend on them: LightGBM's balanced bagging,
-        XGBoost's ``scale_pos_weight``. Where they are given, leaves of LightGBM and scikit-learn that were changed
-        after training are refused.
+        Training labels, needed if the bags or the proof depend on them: LightGBM's balanced bagging, XGBoost's
+        ``scale_pos_weight``. If you give them, LightGBM and scikit-learn leaves that were changed after training are
+        refused.
     sample_weight : array_like, shape (n_rows,), optional
-        Training weights, where XGBoost had any: its hessians contain them. Of other frameworks only for the comparison
-        of leaves with labels.
+        Training weights, if there were any. The proof of XGBoost's bags needs them; for other frameworks they serve
+        only to compare leaves with labels.
     seed, subsample : int and float, optional
         For an XGBoost model loaded from a file, which does not keep them.
     missing : float, optional
@@ -205,13 +203,13 @@ def inbag(
     Returns
     -------
     ndarray of bool, shape (n_trees, n_rows)
-        True where the row was in the bag; for a multiclass forest, in that of any of the K trees that cast
-        the vote together.
+        True where the row was in the tree's bag. In a multiclass forest, K trees vote together: True where the row was
+        in the bag of any of them.
 
     Raises
     ------
     InbagError
-        If the bags cannot be rebuilt, or the proof fails; it says where, and what to do instead.
+        If the bags cannot be rebuilt, or the proof fails. The message says where, and what to do instead.
     NotAForestError
         If the model is not a forest of independent trees.
 
@@ -250,12 +248,12 @@ def oob_predict_proba(
     groups: ArrayLike | str | None = None,
     fill: float | None = None,
 ) -> NDArray[np.float64]:
-    """Out-of-bag probabilities: of each training row by the trees that did not see it, averaged as the model does.
+    """Out-of-bag probabilities: each training row is predicted by the trees that did not see it.
 
-    Of scikit-learn's forests these are its ``oob_decision_function_``. LightGBM and XGBoost have no such thing; here
-    they have, from the finished model and its training rows. It is short for
-    ``rfsize.tree_outputs(model, X, y, oob=True, groups=groups).predict_proba(fill)``, which takes weights and seeds
-    too.
+    For scikit-learn's forests, they equal ``oob_decision_function_``. LightGBM and XGBoost offer no out-of-bag
+    probabilities; rfsize computes them from the finished model and its training rows. This call is short for
+    ``rfsize.tree_outputs(model, X, y, oob=True, groups=groups).predict_proba(fill)``, where you can also give weights
+    and seeds.
 
     Parameters
     ----------
@@ -264,9 +262,9 @@ def oob_predict_proba(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y, groups
-        As in `tree_outputs`. scikit-learn itself knows nothing of copies: ``groups="rows"`` gives what it does.
+        As in `tree_outputs`. scikit-learn itself ignores copies of rows; ``groups="rows"`` does the same.
     fill : float, optional
-        What rows get that no tree may be asked about; NaN by default.
+        Probability for rows that every tree saw; NaN by default.
 
     Returns
     -------
@@ -285,8 +283,8 @@ def oob_predict_proba(
     Warns
     -----
     NoVotesWarning
-        If there are rows that no tree may be asked about, or rows of a class have so few votes that a score of the
-        predictions would mislead.
+        If every tree saw some rows, or the rows of a class have so few votes that a score of the predictions would
+        mislead.
 
     See Also
     --------
@@ -295,8 +293,8 @@ def oob_predict_proba(
 
     Notes
     -----
-    XGBoost trains the trees of each class on bags of their own: the score of a class is then the mean over those of its
-    trees that did not see the row.
+    XGBoost trains the trees of each class on bags of their own. The score of a class is the mean over the trees of this
+    class that did not see the row.
 
     Examples
     --------
@@ -324,32 +322,31 @@ def oob_predict(
     groups: ArrayLike | str | None = None,
     fill: Any = None,
 ) -> NDArray[Any]:
-    """Out-of-bag predictions: what the model's own ``predict`` gives, by the trees that did not see each training row.
+    """Out-of-bag predictions: each training row is predicted by the trees that did not see it.
 
-    Of scikit-learn's regression forests these are its ``oob_prediction_``. An estimator predicts labels or numbers, a
-    Booster probabilities, as `CompiledForest.predict` says.
+    You get what the model's own ``predict`` gives: labels or numbers of an estimator, probabilities of a Booster. For
+    scikit-learn's regression forests, the predictions equal ``oob_prediction_``.
 
     Parameters
     ----------
     model, X, y, groups
         As in `oob_predict_proba`; or a regression forest.
     fill : label or number, optional
-        What to give for rows that no tree may be asked about, such as -1 or one of the labels; by default such rows are
-        refused where there are labels, and get NaN elsewhere. XGBoost puts two rows of its own choice into every bag,
-        so that its forests always have some.
+        Prediction for rows that every tree saw, such as -1 or one of the labels. By default these rows get NaN, and an
+        error if labels are predicted. Forests of XGBoost always have such rows, since XGBoost puts two rows of its own
+        choice into every bag.
 
     Returns
     -------
     ndarray, shape (n_rows,) or (n_rows, n_classes)
-        Of a classifier labels in the encoding of the model, of the highest averaged probability. Of a Booster that
-        tells two classes the probabilities of class 1, of one that tells more those of every class, and labels as
-        floats where XGBoost was trained with ``multi:softmax``. Of a regression forest what ``predict`` makes of the
-        averaged scores.
+        For a classifier: the label with the highest averaged probability. For a `Booster` of two classes: the
+        probability of class 1; of more classes: the probabilities of all classes, or labels as floats if XGBoost was
+        trained with ``multi:softmax``. For a regression forest: numbers.
 
     Raises
     ------
     FewVotesError
-        If there are rows that no tree may be asked about, and have no label, since ``fill`` is not given.
+        If labels are predicted, every tree saw some rows, and you gave no ``fill``.
     NotAForestError, InbagError, ValueError
         As by `oob_predict_proba`.
 

@@ -18,11 +18,11 @@ from rfsize.voting.votes import Votes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeOutputs:
-    """What the trees of a forest say of rows.
+    """The votes and scores of a forest's trees on rows.
 
-    `rfsize.tree_outputs` makes them; `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` take them in place of
-    a model and rows. They refer to the model and the rows, and a pickle of them holds neither: it can be sized, and the
-    trees cannot be asked again.
+    `rfsize.tree_outputs` returns them. Give them to `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` in
+    place of a model and rows. They refer to the model and the rows, but a pickle holds neither: you can size a pickle,
+    but its trees cannot be asked again.
 
     See Also
     --------
@@ -58,7 +58,7 @@ class TreeOutputs:
 
     @property
     def source(self) -> str:
-        """Where they come from: "oob", "rows given" or "cross-validation"."""
+        """Where the outputs come from: "oob", "rows given" or "cross-validation"."""
         return self._evidence.source
 
     @property
@@ -73,7 +73,7 @@ class TreeOutputs:
         Raises
         ------
         NotAForestError
-            Of a regression forest, whose trees cast no votes.
+            If it is a regression forest, whose trees cast no votes.
         """
         return self._evidence.votes
 
@@ -89,7 +89,7 @@ class TreeOutputs:
 
     @property
     def nbytes(self) -> int:
-        """Memory that they take, beside the model and the rows."""
+        """Bytes of memory that the outputs take, without the model and the rows."""
         return self._evidence.nbytes
 
     def __len__(self) -> int:
@@ -99,7 +99,7 @@ class TreeOutputs:
         return f"TreeOutputs({self._evidence})"
 
     def with_truth(self, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> TreeOutputs:
-        """The same with labels or numbers of the rows, which come later than the trees are asked.
+        """Add the truth of the rows, when you know it only after the trees were asked.
 
         Parameters
         ----------
@@ -111,12 +111,12 @@ class TreeOutputs:
         Returns
         -------
         TreeOutputs
-            Of the same trees, which are not asked again.
+            The same outputs, with the truth; the trees are not asked again.
 
         Raises
         ------
         ValueError
-            If they do not fit the rows and the classes, or there are weights alone.
+            If ``y`` or the weights do not fit the rows and the classes, or you give weights without ``y``.
 
         Examples
         --------
@@ -132,23 +132,23 @@ class TreeOutputs:
         return TreeOutputs(self._evidence.with_truth(y, sample_weight))
 
     def concat(self, *others: TreeOutputs) -> TreeOutputs:
-        """What the trees of one forest say of the rows of all, batch after batch.
+        """Join the outputs of one forest on several batches of rows.
 
         Parameters
         ----------
         *others : TreeOutputs
-            Of the same forest, on further rows that it was not trained on.
+            Outputs of the same forest on further rows that it was not trained on.
 
         Returns
         -------
         TreeOutputs
-            Of all rows; they refer to no model.
+            Outputs on all rows; they refer to no model.
 
         Raises
         ------
         ValueError
-            If the forests differ, or how they are asked, or some have labels or weights alone; or if outputs are out of
-            bag or of cross-validation, which hold all training rows.
+            If the forests or the options differ, if only some of the outputs have labels or weights, or if outputs are
+            out of bag or by cross-validation, which hold all training rows already.
 
         Examples
         --------
@@ -174,21 +174,21 @@ class TreeOutputs:
     def by_tree(self) -> NDArray[np.int32]:
         """The vote of each tree on each row.
 
-        `StopTable.apply`, `mcnemar_size` and `banfield_size` take the votes of all trees, on rows that the forest was
-        not trained on; of training rows they refuse the −1.
+        Give them to `StopTable.apply`, `mcnemar_size` or `banfield_size`. These take rows that the forest was not
+        trained on: they refuse the −1 of training rows.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, n_trees)
-            Index into the forest's classes, the trees in their order, or −1 where a tree was trained on the row or
-            another of its group; of a multiclass forest, a vote of the K trees of one iteration.
+            Index into the forest's classes, for each tree in order; −1 where the tree was trained on the row or another
+            row of its group. In a multiclass forest, the K trees of one iteration cast one vote.
 
         Raises
         ------
         NotAForestError
-            Of a regression forest, whose trees cast no votes.
+            If it is a regression forest, whose trees cast no votes.
         ValueError
-            If the outputs refer to no model.
+            If the outputs no longer refer to a model.
 
         Examples
         --------
@@ -208,13 +208,12 @@ class TreeOutputs:
         return self._evidence.asked_again.tree_votes()
 
     def predict(self, fill: Any = None) -> NDArray[Any]:
-        """What the model's own ``predict`` gives, by the trees that were asked about each row.
+        """Predict as the model's own ``predict`` does, with the trees that were asked about each row.
 
         Parameters
         ----------
         fill : scalar, optional
-            What rows get that no tree was asked about. By default it is NaN, and where labels are predicted such rows
-            are refused.
+            Prediction for rows that no tree was asked about. By default NaN, and an error if labels are predicted.
 
         Returns
         -------
@@ -231,7 +230,7 @@ class TreeOutputs:
         Warns
         -----
         NoVotesWarning
-            If rows have no prediction, or those that have tell nothing of the others.
+            If rows have no prediction, or the rows with a prediction do not represent the others.
         """
         kind = self._evidence.asked_again.adapter.predict_gives
         if kind == "labels":
@@ -244,12 +243,12 @@ class TreeOutputs:
         return self._filled(predicted, fill)
 
     def predict_labels(self, fill: Any = None) -> NDArray[Any]:
-        """Labels by the trees that were asked about each row, averaged as the model does.
+        """Predict labels with the trees that were asked about each row, averaged as the model does.
 
         Parameters
         ----------
         fill : label, optional
-            What rows get that no tree was asked about; by default such rows are refused.
+            Label for rows that no tree was asked about; by default such rows are an error.
 
         Returns
         -------
@@ -261,23 +260,23 @@ class TreeOutputs:
         FewVotesError
             If no tree was asked about some rows, and ``fill`` does not name their label.
         NotAForestError
-            Of a regression forest; or if the model averages probabilities of members that are no trees.
+            If it is a regression forest, or the model averages probabilities of members that are no trees.
 
         Warns
         -----
         NoVotesWarning
-            If the rows that have labels tell nothing of the others.
+            If the rows with a label do not represent the others.
         """
         self.votes  # noqa: B018 - regression has none, and says so
         return self._labels(fill)
 
     def predict_proba(self, fill: float | None = None) -> Floats:
-        """Probabilities by the trees that were asked about each row, averaged as the model does.
+        """Predict probabilities with the trees that were asked about each row, averaged as the model does.
 
         Parameters
         ----------
         fill : float, optional
-            What rows get that no tree was asked about; NaN by default.
+            Probability for rows that no tree was asked about; NaN by default.
 
         Returns
         -------
@@ -289,7 +288,7 @@ class TreeOutputs:
         NotAForestError
             If the model averages probabilities of members that are no trees.
         ValueError
-            Of a regression forest, or where the outputs refer to no model.
+            If it is a regression forest, or the outputs no longer refer to a model.
 
         Warns
         -----
