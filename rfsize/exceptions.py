@@ -141,23 +141,23 @@ class InfiniteLossWarning(RfsizeWarning):
 
 
 class NoVotesWarning(RfsizeWarning):
-    """Every tree saw some of the training rows, which have no out-of-bag prediction, or hardly a tree left them out.
+    """Some training rows have no out-of-bag prediction, because every tree saw them, or hardly any votes.
 
-    Train more trees, or with a smaller bagging fraction. Where these rows are of one class, a score of the predictions
-    would be that of the others.
+    Train more trees, or use a smaller bagging fraction. If all these rows are of one class, a score of the predictions
+    ignores that class.
     """
 
 
 class LabelsOnlyWarning(RfsizeWarning):
-    """A forest has the trees that its labels take, and a class, its ranking or its probabilities take many more.
+    """The forest has enough trees for its labels, but too few for a rare class, its ranking or its probabilities.
 
-    Size it for what is used: by the metric that it is judged by, its probabilities, or labels of which each class
-    counts alike; the message names the calls.
+    Size it for what you use: your metric, its probabilities, or labels with ``average="macro"``. The message names the
+    call.
     """
 
 
 class RareClassWarning(RfsizeWarning):
-    """A stop table answers many rows of a class otherwise than all trees do, though few of all rows.
+    """A stop table changes the labels of many rows of one class, though of few rows in all.
 
     Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class by itself, or for a higher alpha.
     """
@@ -171,25 +171,25 @@ class SharedBagsWarning(RfsizeWarning):
 
 
 class SeedDependenceWarning(RfsizeWarning):
-    """The trees of a forest do not range over all that its parameters allow, but over what its seed does.
+    """Because of how LightGBM samples features, forests of other seeds predict differently, whatever their size.
 
     Train with the larger feature fraction that the message names.
     """
 
 
 class UnknownColumnsWarning(RfsizeWarning):
-    """Rows have columns that the forest was not trained on, which are left out; those of training are found by name.
+    """Rows have columns that the forest was not trained on. They are ignored; training columns are found by name.
 
-    Leave them out yourself, or look whether the forest is the one that you mean.
+    Leave them out yourself, or check that you use the forest that you mean.
     """
 
 
 class ShrunkenScoresWarning(RfsizeWarning):
     """An XGBoost forest was trained with another learning rate than 1, which squeezes what it predicts.
 
-    Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With it each tree counts 0.3 times what it
-    learnt, so that probabilities and numbers stay near ``base_score``, and sizes and losses by them are those of
-    squeezed predictions. Labels are the same only where ``base_score`` favours no class.
+    Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With 0.3, each tree counts only 0.3 times
+    what it learned. Probabilities and numbers then stay near ``base_score``, the prediction before the first tree, and
+    their sizes come out too small. Labels stay the same only if ``base_score`` favours no class.
 
     Examples
     --------

@@ -327,9 +327,9 @@ class XgboostForest(Adapter):
     def _refuse_other_samplings(self) -> None:
         if self._objective not in CONSTANT_HESSIAN:
             raise InbagError(
-                f"the hessians of '{self._objective}' may differ from row to row, so the sums that XGBoost stored "
-                f"in the leaves cannot prove the bags; train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or "
-                "give validation rows and leave oob=False"
+                f"XGBoost stores in each leaf a sum over its rows, in which with '{self._objective}' rows may count "
+                f"differently, so the sums cannot prove the bags; train with one of "
+                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or give validation rows and leave oob=False"
             )
         if self.shared_bags is not None:
             raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")

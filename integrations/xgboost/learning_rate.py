@@ -39,14 +39,14 @@ def shrinking(rate: float | None, objective: str, margins: NDArray[np.float32] |
     moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
     labels = ""
     if objective in VOTING and margins is not None:
-        labels = ", and labels lean towards the classes that base_score favours"
+        labels = ". Its labels lean towards the classes that base_score favours"
         if keeps == 0.5:
-            labels = "; labels alone are those of learning_rate=1, since base_score favours no class"
+            labels = ". Its labels are the same as with learning_rate=1, since base_score favours no class"
     return Shrinking(
         f"the forest was trained with learning_rate={rate:.3g}, so each tree counts only {rate:.3g} times what it "
-        f"learnt, and its {predicted} are {moved} base_score. Sizes and losses by {predicted}, scores or metrics "
-        f"come out too {wrong} for a forest{labels}. Train with learning_rate=1; XGBoost's default, 0.3, is for "
-        "boosting",
+        f"learned, and its {predicted} are {moved} base_score, the prediction before the first tree. T* and losses by "
+        f"{predicted}, scores or metrics come out too {wrong}{labels}. Train with learning_rate=1; XGBoost's "
+        "default, 0.3, is for boosting",
         keeps,
     )
 

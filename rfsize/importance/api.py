@@ -28,10 +28,10 @@ def oob_importance(
     groups: ArrayLike | str | None = None,
     columns: ColumnsLike | None = None,
 ) -> Importances:
-    """Permutation importances out of bag: what the forest loses where a column has the values of other rows.
+    """Permutation importances out of bag: how much worse the forest becomes when you shuffle a column.
 
-    No rows need to be held out, and nothing is trained again: each training row is asked of the trees that did not see
-    it. How the importances would differ with another seed is known, since trees are drawn alike.
+    You need no held-out rows, and nothing is trained again: each training row asks the trees that did not see it. The
+    result also shows how the importances would differ with another seed.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def oob_importance(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training, in memory.
     y : array_like, shape (n_rows,)
-        Their labels or numbers, in the encoding of the model.
+        Labels or numbers of the rows, as at training.
     metric : str or scorer, optional
         "accuracy" (the default of classes), "brier", "log_loss", of two classes also "auc" and "average_precision";
         "r2" (the default of numbers), "mae", "rmse"; or a scorer of scikit-learn's. Accuracy, Brier score, R² and mean

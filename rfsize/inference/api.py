@@ -49,12 +49,12 @@ def compile(
     n_jobs: int = -1,
     missing: float | None = None,
 ) -> CompiledForest | CompiledMean:
-    """A forest that predicts what the model's own ``predict`` does, many times faster.
+    """Compile a forest: it predicts what the model's own ``predict`` does, many times faster.
 
-    Labels ask trees until those left can no longer change them; probabilities and numbers ask all trees. With a table,
-    what the table is for asks trees until the table says that it is settled. An ``AdaBoostClassifier`` of decision
-    trees predicts exactly as it does itself, and each row asks trees from the heaviest down until the remaining weight
-    cannot change its label.
+    To predict a label, a row asks trees until the remaining trees can no longer change it. For probabilities and
+    numbers, it asks all trees. With a stop table, it stops when the table says that the prediction is settled. An
+    ``AdaBoostClassifier`` of decision trees predicts exactly as before compiling: each row asks trees from the heaviest
+    down until the remaining weight cannot change its label.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def compile(
         votes (`StopTable.build`); of probabilities; or of a regression's scores. Printing the compiled forest says
         which of its methods stop by the table. Leave it out for AdaBoost, whose own weights say when to stop.
     voting : {"auto", "soft", "hard"}
-        What labels go by: "soft" the averaged scores, "hard" the majority of the trees' votes, "auto" the same as the
-        table, or without one the same as the model's own ``predict``. Forests of classes only.
+        How labels are decided: by averaged scores ("soft") or by the majority of the trees' votes ("hard"). "auto"
+        follows the table, or without a table the model's own ``predict``. For classifiers only.
     threshold : float, optional
-        Probability of class 1 above which it is predicted, and voted for by a tree; two classes only. By default that
-        of the table, or without one that of a `RightSizedClassifier`, or 0.5.
+        Probability above which the label, and the vote of a tree, is class 1; two classes only. By default the
+        threshold of the table, without a table the threshold of a `RightSizedClassifier`, otherwise 0.5.
     n_jobs : int, default -1
         Threads that predict; -1 for one per core. The predictions are the same for any number.
     missing : float, optional
@@ -123,7 +123,7 @@ def compile(
     >>> fast.predict_labels(X[:3]).tolist()
     [0, 0, 0]
 
-    With a table of the out-of-bag votes most rows ask a few trees for the majority of all:
+    With a stop table, most rows ask only a few trees for the label of the majority:
 
     >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.tree_outputs(forest, X[:400], oob=True).votes)
     >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
@@ -201,7 +201,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
     Returns
     -------
     CompiledForest or CompiledMean
-        Predicts as the one saved.
+        Predicts as the forest that was saved.
 
     Raises
     ------

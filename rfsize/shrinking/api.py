@@ -58,19 +58,19 @@ def shrink(
 ) -> tuple[_Model, Report]:
     """A smaller forest that predicts as yours does: its trees are chosen, and their leaves refitted.
 
-    `truncate` keeps the first trees of a forest, which are a random choice. ``shrink`` takes the trees whose mean is
-    nearest to that of all of them, one after another [1]_, and refits the scores of their leaves by least squares to
-    what the whole forest says [2]_, where that pays on rows held out. No labels are needed for it, only rows. How few
-    trees give the same labels on a share ``alpha`` of rows is then certified on rows that chose and refitted nothing,
-    as ``size(..., target="forest")`` certifies first trees.
+    `truncate` keeps the first trees of a forest, which are a random choice. ``shrink`` chooses trees one after another,
+    so that their mean comes nearest to the mean of all trees [1]_. It then refits the scores of their leaves by least
+    squares to the predictions of the whole forest [2]_, if that helps on rows held out. It needs rows, but no labels.
+    Other rows then certify how few trees give the same labels on a share ``alpha`` of rows, as in ``size(...,
+    target="forest")``.
 
     Parameters
     ----------
     model
         A forest of LightGBM, XGBoost or scikit-learn, as in `size`; it is not changed.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-        Rows that the forest was not trained on. All of them certify where you give ``rows``; else half of them, drawn
-        at random, do, and the other half chooses trees and refits leaves.
+        Rows that the forest was not trained on. If you also give ``rows``, all rows of ``X`` certify. Otherwise a
+        random half of ``X`` certifies, and the other half chooses trees and refits leaves.
     y : array_like, shape (n_rows,), optional
         Truth of ``X``; the report then says what the area under the ROC curve and log loss, or the RMSE, lose.
     rows : array_like, DataFrame, …, shape (n, n_features), optional

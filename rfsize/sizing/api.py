@@ -46,21 +46,21 @@ def size(
 ) -> Report:
     """How many trees are enough.
 
-    You name what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
-    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``; labels that stay the same may be wrong
-    ones. There are two promises:
+    You choose what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
+    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``: labels that stay the same may still be
+    wrong. There are two promises:
 
-    - ``target="limit"``: T*, the smallest forest that predicts as an unlimited forest does, on average over forests.
-      It is an estimate, from training rows out of bag or from others, and tells whether your forest is large enough.
+    - ``target="limit"``: T*, the smallest forest that predicts as an unlimited forest does, on average over forests. It
+      is an estimate, from training rows out of bag or from other rows. It answers whether your forest is large enough.
     - ``target="forest"``: the fewest first trees of *your* forest that predict as all of its trees do, on rows like
-      those given. It is certified [3]_, takes rows that the forest was not trained on, and tells how far your forest
-      can be cut.
+      those given. It is certified [3]_, and needs rows that the forest was not trained on. It answers how far you can
+      cut your forest.
 
     Parameters
     ----------
     model
-        A forest, as `tree_outputs` takes it; or what `tree_outputs` returned, or counted `Votes`, for which ``X`` is
-        left out. Give weights, seeds, a threshold and a limit of memory to `tree_outputs`.
+        A forest, as `tree_outputs` takes it; or, without ``X``, what `tree_outputs` returned, or counted `Votes`. Give
+        weights, seeds, a threshold and a memory limit to `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -73,7 +73,7 @@ def size(
         What must stay the same:
 
         - ``"labels"``: the predicted classes, on a share ``alpha`` of the rows;
-        - ``"probabilities"``: of each row the class that is farthest off, within ``tolerance``;
+        - ``"probabilities"``: within ``tolerance``, for the class of the row that is farthest off;
         - ``"scores"``: what ``predict`` of a regressor gives; of a classifier the mean score of the trees before it
           becomes a probability (``predict(raw_score=True)`` of LightGBM over the number of trees,
           ``predict(output_margin=True)`` of XGBoost), within ``tolerance``;
@@ -81,38 +81,39 @@ def size(
           regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a scorer of scikit-learn's, by its name or as
           `sklearn.metrics.make_scorer` makes it: expected to be worse by ``tolerance`` at most.
 
-        ``"auto"`` is ``"labels"``; of a regressor ``"scores"``, by default within 5 % of the standard deviation of
-        ``y``. ``target="forest"`` takes labels, probabilities and scores.
+        ``"auto"`` is ``"labels"`` for a classifier, and ``"scores"`` for a regressor, by default within 5 % of the
+        standard deviation of ``y``. ``target="forest"`` takes labels, probabilities and scores.
     alpha : float, default 0.99
         Share of the rows whose labels are equal, strictly between 0 and 1; with ``target="forest"`` also share of the
         rows whose probabilities or scores are within ``tolerance``.
     tolerance : float, optional
         How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows (with
-        ``target="forest"`` on a share ``alpha`` of them); or how much worse the metric may be. Needed for all but
-        labels.
+        ``target="forest"``, on a share ``alpha`` of the rows); or how much worse the metric may be. Needed for every
+        metric except labels.
     average : {"micro", "macro"}, default "micro"
-        Over the rows; or over the classes, each of which counts as much as any other. Where a class is rare, a few
-        trees give the same labels on nearly all rows, and on few rows of that class. Only for labels, or with
-        ``target="forest"``, where "macro" bounds the rows of every class by themselves.
+        Whether agreement is averaged over rows ("micro") or over classes ("macro"). If a class is rare, a few trees
+        give the same labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or
+        with ``target="forest"``, where "macro" bounds each class by itself.
     target : {"limit", "forest"}, default "limit"
-        Against what: an unlimited forest, or all trees of this one.
+        What to compare with: an unlimited forest, or all trees of your forest.
     confidence : float, default 0.95
-        How sure the certificate of ``target="forest"`` is: over the choice of the rows, the chance that more than 1 − α
-        of all rows like these get another label than all trees give is at most 1 − confidence. At least 0.5.
+        How sure the certificate of ``target="forest"`` is, at least 0.5. The chance that it is wrong, so that more than
+        a share 1 − α of rows like these get another label than all trees give, is at most 1 − confidence, over the
+        choice of the rows.
     voting : {"auto", "hard", "soft"}, default "auto"
-        Whose labels are sized: ``"hard"``, the majority of the trees' votes, as in the papers; ``"soft"``, their
-        averaged scores; ``"auto"``, the labels of the model's own ``predict``, which averages scores in LightGBM,
-        XGBoost and scikit-learn's forests, and counts votes in bagging without probabilities. Counted `Votes`, and
-        bagging over other learners than trees, have votes alone. Only for labels.
+        Which labels are sized: those of the model's own ``predict`` (``"auto"``), of the averaged scores (``"soft"``),
+        or of the majority vote (``"hard"``), as in the papers. ``predict`` averages scores in LightGBM, XGBoost and
+        scikit-learn's forests, and counts votes in bagging without probabilities. Counted `Votes`, and bagging over
+        other learners than trees, have votes only. Only for labels.
     method : {"auto", "plugin", "smooth"}, default "auto"
-        How agreement is estimated. ``"plugin"`` takes each row's counted vote fraction for its true one, equation (17)
-        of Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"smooth"`` fits the density of the vote
-        fractions to the votes of all rows at once, for which 50 trees are enough. ``"auto"`` is ``"smooth"``, unless a
-        share of rows at exactly one half makes the majority's votes more likely by a log-likelihood ratio of 4: then
-        ``"plugin"``, and the report says that T* may be far larger still. Only for labels.
+        How agreement is estimated. ``"smooth"`` fits the density of the vote fractions to the votes of all rows at
+        once; 50 trees are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true fraction,
+        equation (17) of Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``,
+        unless rows with exact ties explain the majority's votes better, by a log-likelihood ratio of 4. It is then
+        ``"plugin"``, and the report warns that T* may be far larger. Only for labels.
     max_rows : int or "auto", optional
-        How many of the rows to go by, drawn at random, where there are more; not with ``oob``. ``"auto"`` draws as many
-        as narrow the interval of T*: with very many rows, its width comes from the trees, which all rows share.
+        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` stops where more rows would no
+        longer narrow the interval of T*: with very many rows, its width comes from the trees, which all rows share.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def size(
     InbagError
         If ``oob`` and the bags cannot be proven.
     FewVotesError
-        If too few trees may be asked about the rows, or about those of one class, as where bags are drawn by weight.
+        If too few trees may be asked about the rows, or about the rows of one class, as when bags are drawn by weight.
     ValueError
         If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"`` if the rows are
         those of training or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
@@ -173,7 +174,7 @@ def size(
     >>> report.n_trees <= report.available
     True
 
-    Votes that were counted elsewhere are sized as they are:
+    You can also size votes that you counted elsewhere:
 
     >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
     >>> rfsize.size(votes, alpha=0.95, method="plugin").n_trees
@@ -254,7 +255,7 @@ def truncate(
     confidence: float | None = None,
     voting: str | None = None,
 ) -> _Model:
-    """A forest of the first trees, as many as are enough, of the same type as ``model``.
+    """Cut a forest to its first trees, as many as are enough; the result has the same type as ``model``.
 
     Parameters
     ----------
@@ -263,20 +264,20 @@ def truncate(
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
-        Trees to keep, in place of T*; or the report of `size` on this forest, which says how many, and whose warnings
-        are then given.
+        Trees to keep, in place of T*; or the report of `size` on this forest, whose number of trees is kept and whose
+        warnings are given.
     max_bytes : int, optional
         The most bytes that the model's file may have, in place of T*: LightGBM's text, XGBoost's UBJSON, the pickle of
-        a scikit-learn forest. The largest forest within it is kept. With ``X`` the forest is sized as well, and a
-        warning says what fewer trees than are enough lose.
+        a scikit-learn forest. The largest forest of at most this size is kept. With ``X``, the forest is sized as well,
+        and a warning says what is lost if too few trees remain.
     oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
     Returns
     -------
     model of the caller's type
-        Its predictions are the mean of its trees. All trees are kept where the forest has fewer than T*, or where the
-        rows certify no fewer.
+        A forest that predicts the mean of its trees. It has all trees of ``model`` if ``model`` has fewer than T*, or
+        if the rows certify no smaller number.
 
     Raises
     ------
@@ -287,7 +288,7 @@ def truncate(
     Warns
     -----
     NotConvergedWarning
-        If the forest has fewer than T* trees, and it says how many it would take; or if ``max_bytes`` leave fewer.
+        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many it takes.
     NotCertifiedWarning
         If the rows certify no fewer trees than the forest has.
     LabelsOnlyWarning

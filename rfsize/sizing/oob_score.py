@@ -90,14 +90,14 @@ def oob_score(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
-        Their labels or numbers, in the encoding of the model.
+        Labels or numbers of the rows, as at training.
     metric : str or callable, optional
         "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and "average_precision"; of a
         regression forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that
         returns a number. It is given the probability of the second class, of more classes an array of shape
         (n_rows, n_classes), of a regression forest its predictions.
     groups
-        As in `tree_outputs`. Rows of a group are alike, and the interval takes them as one draw.
+        As in `tree_outputs`. The interval counts the rows of a group as one draw.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         The folds that the models were trained by, in their order; ``X`` and ``y`` then hold the rows of all folds. The
         folds of ``lightgbm.cv(..., nfold=5)`` are those of ``StratifiedKFold(5, shuffle=True, random_state=0)``, or of
@@ -132,10 +132,10 @@ def oob_score(
 
     Notes
     -----
-    The interval is for the metric of *this* forest on fresh rows from where the training rows came. ``value`` is of
-    predictions by some 37 % of the trees, so that it may lie outside where trees are few; ten votes a row are the
-    fewest that are extrapolated from. How often intervals hold the metric on fresh rows: see the measurements. Where
-    single rows make most of the metric, as in the squares of errors with long tails, they hold it less often.
+    The interval is for the metric of *this* forest on fresh rows from the same source as the training rows. ``value``
+    comes from predictions by some 37 % of the trees, so it may lie outside the interval if the forest is small. A row
+    needs at least ten votes on average. The measurements show how often intervals contain the metric on fresh rows.
+    They contain it less often if a few rows make most of the metric, as squared errors with long tails do.
 
     References
     ----------

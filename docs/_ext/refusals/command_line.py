@@ -22,7 +22,7 @@ GROUP = Group(
     "a pickle as the model",
     ValueError,
     "is a pickle. rfsize reads no pickles, because reading one can run any program",
-    why="it comes from anyone",
+    why="loading a pickle can run any program",
     instead="LightGBM's text, XGBoost's JSON or UBJ, scikit-learn's models as skops files",
 )
 def a_pickle(at: AtHand) -> None:
@@ -68,7 +68,7 @@ def unknown_table(at: AtHand) -> None:
     "an array of objects",
     ValueError,
     "Object arrays cannot be loaded",
-    why="such an array is a pickle",
+    why="such an array is stored as a pickle, which can run any program",
     instead="an array of numbers",
 )
 def array_of_objects(at: AtHand) -> None:

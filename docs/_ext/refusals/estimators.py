@@ -59,7 +59,7 @@ def classifier_of_a_regressor(at: AtHand) -> object:
     'growing by `metric="scores"` of several classes',
     ValueError,
     "metric='scores' of several classes is not known during training",
-    why="training tells scores but for a number that all classes share",
+    why="training shows scores only up to a number that all classes share",
     instead='`metric="probabilities"`, or `size` and `truncate` of the finished forest',
 )
 def growing_scores_of_several_classes(at: AtHand) -> object:
@@ -81,7 +81,7 @@ def boosting_estimator(at: AtHand) -> object:
     "a `stop_table` of votes with averaged scores",
     ValueError,
     "predicts by the majority vote, and voting='soft' sizes the averaged scores",
-    why="it would be sized for another rule than it predicts by",
+    why="it would be sized for one rule and predict by another",
     instead='`stop_table="certified"`, or `voting="auto"`',
 )
 def table_and_scores(at: AtHand) -> object:
@@ -105,7 +105,7 @@ def no_weight(at: AtHand) -> object:
     "cutting a `RightSizedClassifier` that stops by a table",
     ValueError,
     "holds for all of its … trees, and for no fewer",
-    why="a table speaks of all trees that it was made for, and its certificate too",
+    why="a table, and its certificate, hold for all trees that they were made for",
     instead="`truncate` the forest inside, `model.estimator_`, and make a table for the smaller one",
 )
 def cutting_what_stops_by_a_table(at: AtHand) -> object:
@@ -117,7 +117,7 @@ def cutting_what_stops_by_a_table(at: AtHand) -> object:
     "growing a `RightSizedClassifier`",
     NotAForestError,
     "found a RightSizedClassifier, whose own fit grows its forest",
-    why="it has a goal of its own, which `fit` grows the forest to",
+    why="its own `fit` grows the forest to its own goal",
     instead="`fit` with another `alpha` or `max_trees`; or `grow` the forest inside, `model.estimator_`",
 )
 def growing_what_grows(at: AtHand) -> object:
@@ -151,7 +151,7 @@ def growing_full_bags(at: AtHand) -> object:
     "labels or weights beside a `Dataset` that holds them",
     ValueError,
     "labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator",
-    why="two answers to one question",
+    why="they may differ from those in the data",
     instead="leave them out",
 )
 def labels_twice(at: AtHand) -> object:
@@ -173,7 +173,7 @@ def growing_an_estimator_on_workers(at: AtHand) -> object:
     "growing on workers from parameters of no framework",
     ValueError,
     "the parameters fit no framework",
-    why="rows that are not yet a `Dataset` or `DMatrix` do not tell either",
+    why="the rows do not show which framework you mean",
     instead="LightGBM's `boosting=\"rf\"`, or XGBoost's `subsample`",
 )
 def growing_on_workers_without_a_framework(at: AtHand) -> object:
@@ -184,7 +184,7 @@ def growing_on_workers_without_a_framework(at: AtHand) -> object:
     "growing on workers without a client",
     ValueError,
     "client is a builtins.NoneType; give the distributed.Client",
-    why="nobody is there to train",
+    why="without a client there are no workers",
     instead="`distributed.Client()`, or `rfsize.grow` in one process",
     needs=("distributed",),
 )
@@ -221,7 +221,7 @@ def callback_of_more_trees(at: AtHand) -> object:
     "`SizeCallback` where a class is rare, and the `Dataset` did not keep its rows",
     ValueError,
     "the votes of single trees cannot be read from LightGBM's rounded predictions",
-    why="LightGBM hands out probabilities, which are rounded to 1 there",
+    why="LightGBM gives a callback probabilities, which round to 1 there",
     instead="`free_raw_data=False`; `grow` sees to it",
 )
 def callback_of_a_rare_class(at: AtHand) -> object:
@@ -323,7 +323,7 @@ def folds_of_a_booster(at: AtHand) -> object:
     "cross-validation of parameters that name no number of trees",
     ValueError,
     "the forest of each fold needs a number of trees: set num_iterations",
-    why="nobody has chosen the framework's default",
+    why="the framework's default is not your choice",
     instead="`num_iterations`, or of XGBoost `num_parallel_tree`",
 )
 def folds_of_no_number_of_trees(at: AtHand) -> object:
@@ -346,7 +346,7 @@ def folds(at: AtHand) -> object:
     "folds that part rows which belong together",
     ValueError,
     "cv holds out rows, and trains their forest on others of the same group",
-    why="a tree that saw a row of a group says nothing new of the others",
+    why="a tree that saw one row of a group knows the answer of the others",
     instead="a splitter that keeps groups together, or `cv=5`, which does",
 )
 def folds_through_groups(at: AtHand) -> object:

@@ -39,7 +39,7 @@ def cut_off(at: AtHand) -> object:
     "loading a pickle",
     ForestFileError,
     "is not a forest file, or is damaged: File is not a zip file",
-    why="a pickle runs whatever whoever wrote it wanted",
+    why="loading a pickle can run any program",
     instead="`CompiledForest.save`",
 )
 def a_pickle(at: AtHand) -> object:
@@ -151,7 +151,7 @@ def damaged_document(at: AtHand) -> object:
     "taking up a search with other data, parameters or seed",
     ValueError,
     "was written by a search with other labels",
-    why="its forests are others",
+    why="it holds other forests",
     instead="the same again, or another file",
 )
 def another_search(at: AtHand) -> object:

@@ -47,7 +47,7 @@ def column_in_two_sets(at: AtHand) -> object:
     "rows that lie in pieces, or on workers",
     ValueError,
     "the rows are read in pieces, and shuffling a column takes all rows at once",
-    why="each row meets rows of all other pieces",
+    why="a shuffled value may come from any other piece",
     instead="the rows in memory, as an array or a DataFrame",
 )
 def rows_in_pieces(at: AtHand) -> object:
@@ -67,7 +67,7 @@ def rows_in_pieces(at: AtHand) -> object:
     "a function that does not say whether larger values are better",
     ValueError,
     "does not say whether larger values are better: give a scorer",
-    why="a loss is what makes it worse",
+    why="rfsize must know which direction is worse",
     instead="`sklearn.metrics.make_scorer(..., greater_is_better=...)`",
 )
 def function_without_direction(at: AtHand) -> object:

@@ -44,7 +44,7 @@ def boosting_of_lightgbm(at: AtHand) -> object:
     "DART of LightGBM",
     NotAForestError,
     "trained with boosting='dart'",
-    why="the same, and each tree is weighed anew",
+    why="each tree corrects the ones before it, and their weights change",
     instead='`boosting="rf"`',
 )
 def dart_of_lightgbm(at: AtHand) -> object:
@@ -111,7 +111,7 @@ def adaboost_with_a_table(at: AtHand) -> object:
     "linear trees",
     NotAForestError,
     "the forest has linear trees, whose votes depend on more than the leaf",
-    why="leaves are what votes are counted by",
+    why="rfsize counts votes by leaves",
     instead="`linear_tree=False`",
 )
 def linear_trees(at: AtHand) -> object:
@@ -131,7 +131,7 @@ def labels_of_a_regression(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "the same of XGBoost, and of scikit-learn's regressors",
+    "labels of a regression forest of XGBoost or scikit-learn",
     NotAForestError,
     "objective is 'reg:squarederror', whose trees cast no votes",
     why="T*(α) is about labels",
@@ -156,7 +156,7 @@ def compiling_a_regression(at: AtHand) -> object:
     "growing a regression forest by its labels",
     NotAForestError,
     "the trees of a regression forest cast no votes, so that it has no labels to size",
-    why="it has none",
+    why="its trees predict numbers",
     instead='`metric="scores"` and a `tolerance`, or a metric',
 )
 def growing_a_regression(at: AtHand) -> object:
@@ -164,7 +164,7 @@ def growing_a_regression(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "ranking, and objectives of one's own",
+    "ranking, and objectives of your own",
     NotAForestError,
     "objective is 'cross_entropy_lambda', which rfsize does not read",
     why="nobody knows what such a tree would predict alone",
@@ -211,7 +211,7 @@ def one_class(at: AtHand) -> object:
     "identical trees",
     NotAForestError,
     "all 10 trees of the forest are identical, because training sampled neither rows nor columns",
-    why="they vote alike on every row, so that no number of them tells of another forest",
+    why="they vote alike on every row, so they do not show how another forest would vote",
     instead="`subsample`, `colsample_bynode`; `bagging_fraction`, `feature_fraction`; `bootstrap`, `max_features`",
 )
 def identical_trees(at: AtHand) -> object:
@@ -222,7 +222,7 @@ def identical_trees(at: AtHand) -> object:
     "a single tree, `VotingClassifier`, other estimators",
     NotAForestError,
     "found a VotingClassifier",
-    why="its members are no draws of one kind",
+    why="its members are not drawn in the same way",
     instead="a random forest, extremely randomised trees, or bagging",
 )
 def other_estimators(at: AtHand) -> object:
@@ -242,7 +242,7 @@ def a_pipeline(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "a class, or a thing that is no model",
+    "a class, or an object that is not a model",
     NotAForestError,
     "model is a builtins.dict",
     why="there is nothing to count",
@@ -279,7 +279,7 @@ def cv_booster(at: AtHand) -> object:
     "averaged scores of bagging over other learners than trees",
     ValueError,
     "voting='soft' averages the trees' scores, and here only their votes are known",
-    why="their probabilities are not leaves",
+    why="rfsize does not read their probabilities",
     instead='`voting="hard"`',
 )
 def scores_of_no_trees(at: AtHand) -> object:
@@ -302,7 +302,7 @@ def compiling_no_trees(at: AtHand) -> object:
     "compiling a forest with a table that is certified for another",
     ValueError,
     "the table is certified for another forest with as many trees",
-    why="a bound of how often this forest disagrees with itself says nothing of others",
+    why="the certificate holds for one forest only",
     instead="`StopTable.calibrate(model, X)` with this one",
 )
 def a_table_of_another_forest(at: AtHand) -> object:
@@ -376,7 +376,7 @@ def relabelled(at: AtHand) -> object:
     "`missing=` for a model that keeps its own",
     ValueError,
     "is only for an xgboost.Booster",
-    why="two answers to one question",
+    why="the model has a value already, and yours may differ",
     instead="leave it out; a booster of XGBoost alone does not keep what its `DMatrix` was told",
 )
 def missing_of_lightgbm(at: AtHand) -> object:

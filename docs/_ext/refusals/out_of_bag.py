@@ -101,7 +101,7 @@ def warm_start(at: AtHand) -> object:
     "GOSS",
     InbagError,
     "rows were sampled by gradient (GOSS) (data_sample_strategy=goss)",
-    why="which rows were in a bag depends on their gradients",
+    why="the rows of a bag depend on their gradients",
     instead="bagging; or validation rows",
 )
 def goss(at: AtHand) -> object:
@@ -137,7 +137,7 @@ def other_layout(at: AtHand) -> object:
     "`layout` of a forest of LightGBM that one machine trained",
     InbagError,
     "one machine trained the forest, and layout names 2",
-    why="its bags are of all rows in their order",
+    why="its bags were drawn from all rows in their order",
     instead="no `layout`",
     needs=("distributed",),
 )
@@ -196,7 +196,7 @@ def callback_on_several_machines(at: AtHand) -> object:
     "balanced bagging without labels",
     InbagError,
     "so the bags depend on the labels: give y",
-    why="each class has a fraction of its own",
+    why="each class is sampled with a fraction of its own",
     instead="`y`",
 )
 def balanced(at: AtHand) -> object:
@@ -207,7 +207,7 @@ def balanced(at: AtHand) -> object:
     "XGBoost's `scale_pos_weight` without labels",
     InbagError,
     "so the proof of its bags needs the labels: give y",
-    why="what proves the bags is weighed by class",
+    why="the sums that prove the bags are weighed by class",
     instead="`y`",
 )
 def scale_pos_weight(at: AtHand) -> object:
@@ -229,7 +229,7 @@ def approx(at: AtHand) -> object:
     '`tree_method="exact"`, gradient-based sampling, a GPU',
     InbagError,
     "could not be proven",
-    why="the bags are drawn in another way",
+    why="these bags are drawn in a way that rfsize does not rebuild",
     instead='`tree_method="hist"`; or validation rows',
 )
 def exact(at: AtHand) -> object:
@@ -253,7 +253,7 @@ def from_a_file(at: AtHand) -> object:
     "`seed` or `subsample` of a LightGBM forest",
     InbagError,
     "stores its own bagging_seed and bagging_fraction",
-    why="two answers to one question",
+    why="the setting exists already, and yours may differ",
     instead="leave them out",
 )
 def seed_of_lightgbm(at: AtHand) -> object:
@@ -261,10 +261,10 @@ def seed_of_lightgbm(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "objectives whose hessian differs from row to row",
+    "objectives in which the second derivative of the loss (hessian) differs from row to row",
     InbagError,
-    "may differ from row to row",
-    why="XGBoost keeps sums of them in its leaves, which then prove nothing",
+    "rows may count differently, so the sums cannot prove the bags",
+    why="leaves keep sums of hessians, which then do not prove how many rows they hold",
     instead=_VALIDATION,
 )
 def other_hessians(at: AtHand) -> object:
@@ -287,7 +287,7 @@ def few_votes(at: AtHand) -> object:
     "groups without `oob=True`",
     ValueError,
     "groups say on which training rows a tree may not vote, and oob=False asks all trees",
-    why="on rows that no tree saw, all may vote",
+    why="all trees may vote on rows that no tree saw",
     instead="leave `groups` out, or give the training rows with `oob=True`",
 )
 def groups_of_fresh_rows(at: AtHand) -> object:
@@ -298,7 +298,7 @@ def groups_of_fresh_rows(at: AtHand) -> object:
     "groups that are not one label for each row",
     ValueError,
     "groups must hold one label for each of the 400 training rows, found an array of shape (300,)",
-    why="nobody knows to which rows they belong",
+    why="rfsize cannot match labels and rows",
     instead="an array of shape (n_rows,), `'copies'` or `'rows'`",
 )
 def too_few_groups(at: AtHand) -> object:
@@ -332,7 +332,7 @@ def large_groups(at: AtHand) -> object:
     "groups in `lgb.cv`",
     ValueError,
     "in lgb.cv the folds say which rows belong together",
-    why="two answers to one question",
+    why="the setting exists already, and yours may differ",
     instead="`folds=GroupKFold().split(X, y, groups)`",
 )
 def groups_in_folds(at: AtHand) -> object:

@@ -42,7 +42,7 @@ def probabilities_of_numbers(at: AtHand) -> object:
     "probabilities of bagged learners that are no trees",
     NotAForestError,
     "rfsize reads only their votes, not the probabilities that predict averages",
-    why="scikit-learn averages what rfsize does not read",
+    why="rfsize does not read the probabilities that scikit-learn averages",
     instead="scikit-learn's own `oob_decision_function_`",
 )
 def probabilities_of_other_members(at: AtHand) -> object:
@@ -64,7 +64,7 @@ def score_of_rows_given(at: AtHand) -> object:
     "rows beside tree outputs",
     ValueError,
     "X would have no effect: tree outputs already hold their rows",
-    why="the trees have been asked",
+    why="the trees were asked already",
     instead="`rfsize.tree_outputs` of these rows",
 )
 def rows_beside_outputs(at: AtHand) -> object:
@@ -97,7 +97,7 @@ def infinite_loss(at: AtHand) -> object:
     "a score of a few votes a row",
     FewVotesError,
     "votes per row, from 15 trees, are too few to tell the accuracy on fresh rows; it takes at least 10: train at",
-    why="what all trees would gain is then an extrapolation, whose intervals hold the truth too seldom",
+    why="too few votes to extrapolate to all trees: intervals would miss the truth too often",
     instead="as many trees as the message says",
 )
 def score_of_few_votes(at: AtHand) -> object:
@@ -135,7 +135,7 @@ def hanging_loss(at: AtHand) -> object:
     "a score of rows that are all of one group",
     FewVotesError,
     "all rows outside the bags of the trees are of one group",
-    why="the interval is by the scatter from group to group",
+    why="the interval is computed from differences between groups",
     instead="more groups; or validation rows",
 )
 def score_of_one_group(at: AtHand) -> object:

@@ -48,7 +48,7 @@ def threshold(at: AtHand) -> object:
     "`Votes` beside what only models have",
     ValueError,
     "X would have no effect: counted Votes already hold their rows",
-    why="counting is done",
+    why="the votes are counted already",
     instead="leave out `X`, `y`, `oob`, `groups`, `max_rows`",
 )
 def votes_and_rows(at: AtHand) -> object:
@@ -59,7 +59,7 @@ def votes_and_rows(at: AtHand) -> object:
     "tree outputs with rows beside them",
     ValueError,
     "X would have no effect: tree outputs already hold their rows",
-    why="the trees have been asked",
+    why="the trees were asked already",
     instead="give the rows to `rfsize.tree_outputs`",
 )
 def counted_and_rows(at: AtHand) -> object:
@@ -169,7 +169,7 @@ def a_tolerance_of_labels(at: AtHand) -> object:
     "weights of rows without their truth",
     ValueError,
     "sample_weight would have no effect: it weighs the rows in metrics",
-    why="T* of labels is a mean over rows, of which each counts as much",
+    why="T* of labels is a mean over rows without weights",
     instead="`y` too, or leave it out",
 )
 def weights_without_truth(at: AtHand) -> object:
@@ -191,7 +191,7 @@ def threshold_of_a_ranking(at: AtHand) -> object:
     "deviation or metrics of a forest of very few trees",
     FewVotesError,
     "too few",
-    why="how much trees differ is seen by comparing some",
+    why="rfsize compares trees to see how much they differ",
     instead="more trees",
 )
 def few_trees(at: AtHand) -> object:
@@ -214,7 +214,7 @@ def infinite_log_loss(at: AtHand) -> object:
     '`loss_at(n, "auc")` of several classes',
     ValueError,
     "metric 'auc' is for two classes, and the forest has 3",
-    why="there are many of that name",
+    why="several definitions of it exist for more classes",
     instead="a callable",
 )
 def auc_of_three(at: AtHand) -> object:
@@ -226,7 +226,7 @@ def auc_of_three(at: AtHand) -> object:
     "a metric without the truth",
     ValueError,
     "y is missing: metric 'accuracy' needs the truth of the rows",
-    why="labels were given nowhere",
+    why="you gave no labels",
     instead="`y`, to `rfsize.size` or `rfsize.tree_outputs`",
 )
 def metric_without_truth(at: AtHand) -> object:
@@ -267,10 +267,10 @@ def rules_of_few_trees(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "a page that is to tell of something else",
+    "a page with something else on it",
     ValueError,
     "to_html takes results of rfsize to show on the same page, such as what rfsize.oob_score returns; found a dict",
-    why="only results know what they say of themselves",
+    why="only results of rfsize can be shown on a page",
     instead="`report.to_html(path, score, table)`",
 )
 def a_page_of_something_else(at: AtHand) -> object:

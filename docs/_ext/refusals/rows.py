@@ -37,7 +37,7 @@ def no_rows(at: AtHand) -> object:
     "an empty array",
     ValueError,
     "X has no rows",
-    why="no share of no rows is known",
+    why="there is nothing to predict",
     instead="some rows",
 )
 def empty(at: AtHand) -> object:
@@ -175,7 +175,7 @@ def arrow_timestamps(at: AtHand) -> object:
     "Arrow columns of dictionaries",
     ValueError,
     "are dictionaries, which the frameworks do not take",
-    why="their codes may be others than at training",
+    why="their codes may differ from those at training",
     instead="`X.to_pandas()`",
 )
 def arrow_dictionaries(at: AtHand) -> object:
@@ -199,7 +199,7 @@ def arrow_for_sklearn(at: AtHand) -> object:
     "a Polars frame that is not there yet",
     ValueError,
     "X is a Polars LazyFrame, whose rows are not there yet",
-    why="collecting it is for whoever knows how large it is",
+    why="you know whether it fits in memory",
     instead="`X.collect()`",
     needs=("polars",),
 )
@@ -237,7 +237,7 @@ def numbers_that_are_missing(at: AtHand) -> object:
     "rows with a `base_margin`",
     ValueError,
     "X has a base_margin, which moves every tree's vote",
-    why="a tree alone would vote for what the margin says",
+    why="each tree would vote for the class that the margin favours",
     instead="the rows without one",
 )
 def base_margin(at: AtHand) -> object:
@@ -296,7 +296,7 @@ def infinite(at: AtHand) -> object:
     "an `lgb.Dataset`, or something else that is no table",
     ValueError,
     "X is a lightgbm.basic.Dataset",
-    why="no rows can be taken of it",
+    why="rfsize cannot read its rows",
     instead="a NumPy array, a DataFrame, an Arrow table, a SciPy sparse matrix",
 )
 def a_dataset(at: AtHand) -> object:
@@ -307,7 +307,7 @@ def a_dataset(at: AtHand) -> object:
     "more rows than `max_memory` holds",
     ValueError,
     "and max_memory allows 0.001 GB",
-    why="votes and scores are kept for each row, and half a gigabyte whatever their number",
+    why="votes and scores take memory for each row, and half a gigabyte besides",
     instead="fewer rows at a time, `max_rows=` of `rfsize.size`, or more memory",
 )
 def little_memory(at: AtHand) -> object:

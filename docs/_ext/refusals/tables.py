@@ -25,7 +25,7 @@ def another_forest(at: AtHand) -> object:
     "a table of labels above another threshold than the forest's",
     ValueError,
     "the table was made for a threshold of 0.2, found threshold=0.5",
-    why="its promise would be of other labels",
+    why="it promises something about other labels",
     instead="leave `threshold` out, which takes that of the table; or a table for the threshold",
 )
 def another_threshold(at: AtHand) -> object:
@@ -37,7 +37,7 @@ def another_threshold(at: AtHand) -> object:
     "a table for other classes than the forest's",
     ValueError,
     "the table is for the classes 'ash', 'elm', the forest has",
-    why="its promise is of another forest",
+    why="it promises something about another forest",
     instead="a table from this forest",
 )
 def other_classes(at: AtHand) -> object:
@@ -61,7 +61,7 @@ def threshold_of_numbers(at: AtHand) -> object:
     "a threshold, or a `voting`, of a table of probabilities",
     ValueError,
     "threshold would have no effect: it decides labels, and metric='probabilities' does not",
-    why="probabilities are what they are whatever label they make",
+    why="probabilities do not depend on how labels are decided",
     instead="leave it out",
 )
 def threshold_of_probabilities(at: AtHand) -> object:
@@ -73,7 +73,7 @@ def threshold_of_probabilities(at: AtHand) -> object:
     "a prior of out-of-bag votes that are counts alone",
     ValueError,
     "the counts do not show how many trees there are: give rfsize.Votes(counts, n_trees=...)",
-    why="the most asked row has fewer votes than there are trees",
+    why="no row has a vote of every tree",
     instead="`rfsize.Votes(counts, n_trees=…)`; in `rfsize.size` too",
 )
 def counts_out_of_bag(at: AtHand) -> object:

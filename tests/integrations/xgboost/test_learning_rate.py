@@ -72,7 +72,7 @@ def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
     }
     for name, call in numbers.items():
         (message,) = warned(call)
-        assert "labels alone are those of learning_rate=1, since base_score favours no class" in message, name
+        assert "labels are the same as with learning_rate=1, since base_score favours no class" in message, name
         assert "Train with learning_rate=1" in message
     for call in (
         lambda: rfsize.size(model, X, oob=True, alpha=0.9),
