@@ -51,8 +51,8 @@ _CLASSES_SAID = 5
 class StopTable(Terms, Result):
     """When to stop asking trees, row by row.
 
-    `calibrate` makes a table for one forest from rows, `build` from what is known of its votes, and `lossless` for
-    weighted votes.
+    Make a table for your forest from rows with `calibrate`, from its votes with `build`, and for weighted votes with
+    `lossless`.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class StopTable(Terms, Result):
     nominal : float or None
         The alpha that a certified table of votes was built with.
     classes : tuple or None
-        Class labels, where they are known.
+        Class labels, if they are known.
     threshold : float or None
-        Probability of class 1 above which a row is class 1, where there are two classes and it is known.
+        Probability above which a row is class 1, for two classes, if it is known.
     counts : ClassCounts or None
-        What the table did on simulated rows, where its figures cannot be computed.
+        Counts on simulated rows, if the table's figures cannot be computed.
     certificate : Certificate or None
-        What is certified for one forest; without it disagreement is only expected.
+        The certificate for one forest; without it, the table's disagreement is only an expectation.
 
     See Also
     --------
@@ -150,7 +150,7 @@ class StopTable(Terms, Result):
         Raises
         ------
         ValueError
-            If an argument is out of range or does not go with the others, or even T trees cannot keep the promise.
+            If an argument is out of range or does not fit the others, or if even T trees cannot keep the promise.
         FewVotesError
             If votes are out of bag, and rows of some kind have hardly any, as where bags are drawn by weight.
 
@@ -196,14 +196,13 @@ class StopTable(Terms, Result):
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
             Rows that the forest was not trained on, drawn as those to be predicted; without labels.
         metric : {"labels", "probabilities", "scores"}
-            What agrees with all T trees, as in `rfsize.size`.
+            What must agree with all T trees, as in `rfsize.size`.
         alpha : float, default 0.99
             Share of the rows that agree.
         tolerance : float, optional
-            How far off a probability or score may be and still agree, in the output where it is farthest.
+            How far off a probability or score may be and still agree, for the output that is farthest off.
         confidence : float, default 0.95
-            How sure the certificate is: over the choice of the rows, the chance that this forest disagrees with itself
-            on more than 1 − α of rows like these is at most 1 − confidence.
+            How sure the certificate is, as in `rfsize.size`.
         average : {"micro", "macro"}
             "macro" keeps α for the rows of each class that all trees predict, so that a rare class does not go under.
         voting : {"auto", "hard", "soft"}
@@ -440,7 +439,7 @@ class StopTable(Terms, Result):
         return found
 
     def by_class(self) -> list[ClassOutcome]:
-        """What the table does to the rows that all trees give each class.
+        """Disagreement and trees asked, for each class that all trees predict.
 
         That is for each class its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the
         mean number of ``trees`` asked for them, exact or counted as in `expected_trees`; NaN where it is not known.

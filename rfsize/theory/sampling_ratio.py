@@ -21,8 +21,8 @@ def ratio_with_replacement(fraction: ArrayLike) -> NDArray[np.float64]: ...
 def ratio_with_replacement(fraction: Any) -> Any:
     """The sampling ratio with replacement that is worth a bagging fraction without: r / (1 − r), equation (1).
 
-    Bags drawn either way give forests of about the same error. Half of the rows without replacement are worth as many
-    draws with replacement as there are rows, which is standard bagging.
+    Forests of about the same error result from both. Standard bagging draws n of n rows with replacement; drawing half
+    of the rows without replacement is worth the same.
 
     Parameters
     ----------

@@ -55,11 +55,11 @@ def select_bagging_fraction(
     progress: bool = True,
     resume: str | PathLike[str] | None = None,
 ) -> FractionSearch:
-    """See whether another bagging fraction than yours has a smaller out-of-bag error.
+    """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
-    A forest is trained at each fraction, all from one seed and on data binned once, and each row is judged by the
-    trees that did not see it. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller one may be
-    better, and is always faster. On many problems no fraction is better than another by more than noise.
+    One forest is trained with each fraction, and each row is judged by the trees that did not see it. All forests share
+    a seed and data that are binned once. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller
+    one may be better, and is always faster. On many problems no fraction is better than another by more than noise.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def select_bagging_fraction(
         A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
         regression the mean squared error. Where the training data have weights, they count.
     voting : {"auto", "hard", "soft"}, default "auto"
-        Whether the labels that are judged are the majority of the trees' votes (``"hard"``), or those of their averaged
-        scores, which ``predict`` goes by (``"soft"`` and ``"auto"``).
+        Which labels are judged: those of the averaged scores, as ``predict`` gives them (``"soft"`` and ``"auto"``), or
+        of the majority of the trees' votes (``"hard"``).
     n_trees : int, default 200
-        Trees of each forest compared, or in a search by elimination of those compared last.
+        Trees of each forest; with ``search="elimination"``, trees of the forests that are compared last.
     search : {"full", "elimination"}, default "full"
-        Whether all fractions are compared with ``n_trees`` trees, or half of them are dropped, and hopeless ones more,
-        each time the number of trees has doubled. That takes at most a third of the trees, and a third to a half of
-        the time.
+        With ``"full"``, all fractions are compared with ``n_trees`` trees. With ``"elimination"``, the worse half of the
+        fractions is dropped each time the number of trees has doubled, and hopeless fractions besides. It takes at most
+        a third of the trees, and a third to a half of the time.
     rule : {"keep", "best", "one-se"}, default "keep"
         ``"keep"`` chooses your own fraction, unless another has a smaller error by more than the standard error of the
         difference; where ``params`` name no fraction, the best. ``"best"`` chooses the fraction of the least error, and

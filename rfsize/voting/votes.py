@@ -142,17 +142,17 @@ class Votes:
 
     @property
     def asked(self) -> NDArray[np.int32]:
-        """Trees asked, int32 of shape (n_rows,); 0 where no tree could vote."""
+        """Trees that each row asked, int32 of shape (n_rows,); 0 where no tree could vote."""
         return self.counts.sum(axis=1, dtype=np.int32)
 
     @property
     def is_out_of_bag(self) -> bool:
-        """Whether some row was asked a part of the trees, and neither all nor none."""
+        """Whether some row asked some of the trees, but not all of them."""
         asked = self.asked
         return bool(((asked > 0) & (asked < self.n_trees)).any())
 
     def check_trees(self) -> None:
-        """Raise ``ValueError`` where rows were asked a part of the trees, and it is not known how many there are.
+        """Raise ``ValueError`` if rows asked only some of the trees, and the number of trees is not known.
 
         Examples
         --------
