@@ -21,16 +21,17 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     fast : CompiledForest
         What `rfsize.compile` returned, with a stop table or without. It is broadcast once.
     output : {"prediction", "label", "probability", "prediction and trees"}, default "prediction"
-        What ``fast.predict`` gives: an estimator's labels or numbers, a Booster's probabilities; class labels, whatever
-        that is; an array of the probabilities of all classes, in the order of ``fast.classes``; or a struct of the
-        prediction and of how many trees the row asked.
+        "prediction" is what ``fast.predict`` gives: labels or numbers of an estimator, probabilities of a Booster.
+        "label" is the class label. "probability" is an array of the probabilities of all classes, in the order of
+        ``fast.classes``. "prediction and trees" is a struct of the prediction and the number of trees that the row
+        asked.
     spark : pyspark.sql.SparkSession, optional
         The session; by default the active one.
 
     Returns
     -------
     pandas UDF
-        It takes the features as columns, in the order of training, and is used as any other, such as in
+        It takes the features as columns, in the order of training. Use it as any other UDF, for example in
         ``DataFrame.withColumn``.
 
     Raises

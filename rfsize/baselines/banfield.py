@@ -40,7 +40,7 @@ class BanfieldSize(Result):
     batch : int
         Trees per batch.
     grown : int
-        Trees that the rule would have had grown before it stopped.
+        Trees that you would have trained before the rule stopped.
 
     Examples
     --------

@@ -36,15 +36,15 @@ class McNemarSize(Result):
     n_trees : int
         m*, the smallest size that no larger one beats.
     converged : bool
-        Whether larger sizes were there to beat it: at least one, or ``patience`` of them.
+        Whether enough larger sizes were compared: at least one, or ``patience`` of them.
     reason : str
         Why this size, in a sentence.
     sizes : ndarray of int64, shape (n_sizes,)
         Ensemble sizes compared, in trees.
     accuracy : ndarray of float, shape (n_sizes,)
-        Share of the rows on which the majority vote of so many trees is right.
+        Share of the rows on which the majority vote is right, for each of ``sizes``.
     p_values : ndarray of float, shape (n_sizes, n_sizes)
-        Of McNemar's two-sided test between each two sizes; symmetric, 1 on the diagonal.
+        p-values of McNemar's two-sided test between each two sizes; symmetric, 1 on the diagonal.
     level : float
         Level of significance.
     n_rows : int
@@ -133,12 +133,12 @@ def mcnemar_size(
 ) -> McNemarSize:
     """The smallest number of trees that no larger number beats, by McNemar's test.
 
-    The forests of the first ``step``, ``2 step``, … trees are compared two by two. With b rows that only m trees
-    get right and c that only n trees do, the statistic is (abs(b − c) − 1)² / (b + c), of the χ² distribution with
-    one degree of freedom, where b + c ≥ 20 (0 where b = c); below that, p is exact, twice the binomial tail
-    P(B(b + c, ½) ≤ min(b, c)), at most 1. The larger size n *beats* m where p < ``level`` and c > b. The level
-    holds for each pair; nothing corrects for the number of pairs. What a few rows cannot tell apart is not beaten,
-    so that m* grows with the number of rows.
+    The forests of the first ``step``, ``2 step``, … trees are compared two by two. With b rows that only m trees get
+    right and c that only n trees do, the statistic is (abs(b − c) − 1)² / (b + c), of the χ² distribution with one
+    degree of freedom, where b + c ≥ 20 (0 where b = c); below that, p is exact, twice the binomial tail P(B(b + c, ½) ≤
+    min(b, c)), at most 1. The larger size n *beats* m where p < ``level`` and c > b. The level holds for each pair;
+    nothing corrects for the number of pairs. A few rows cannot tell close sizes apart, so m* grows with the number of
+    rows.
 
     Parameters
     ----------

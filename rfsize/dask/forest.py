@@ -104,14 +104,14 @@ class RowsOnWorkers(RowsElsewhere):
 
 
 def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any = None) -> RowsOnWorkers:
-    """Rows of a Dask collection, with what it does not say itself: where they lay, and by which client they are asked.
+    """Rows of a Dask collection, with the layout that they had in training, and the client to use.
 
-    `rfsize.tree_outputs`, `size`, `truncate`, `oob_score` and `StopTable.calibrate` take Dask's arrays and DataFrames
-    as they are, and ask about them where they lie; only what trees say of them comes back, 28 to 40 bytes a row where
-    one score tells two classes, and besides at most 400 MB. With ``oob``, the proof takes 8 to 24 bytes of each block
-    for each leaf of the forest, and sends up to 24 for each row; copies are looked for by 72 bytes a row. A calibration
-    brings 32 kB of each block for each class, and besides the leads of some rows to learn on, at most 100 MB, or of the
-    majority vote a byte a tree and row, at most 256 MB in all.
+    You can give Dask's arrays and DataFrames directly to `rfsize.tree_outputs`, `size`, `truncate`, `oob_score` and
+    `StopTable.calibrate`. The rows stay on the workers; only the trees' outputs come back, with two classes 28 to 40
+    bytes a row, and at most 400 MB besides. With ``oob``, the proof takes 8 to 24 bytes of each block for each leaf of
+    the forest, and sends up to 24 for each row; copies are looked for by 72 bytes a row. A calibration brings 32 kB of
+    each block for each class, and besides the leads of some rows to learn on, at most 100 MB, or of the majority vote a
+    byte a tree and row, at most 256 MB in all.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
     Returns
     -------
     RowsOnWorkers
-        To be given in place of ``X``.
+        Give it in place of ``X``.
 
     See Also
     --------

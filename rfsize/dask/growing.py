@@ -57,8 +57,8 @@ def grow(
     """Train a random forest on Dask's workers until it has T* trees, in blocks of trees.
 
     Each worker holds all rows, and trains one block of trees at a time with all of its threads. The forest does not
-    depend on how many workers there are, or threads, nor on which worker trained what; one that is lost costs its
-    block, which another one trains.
+    depend on the number of workers or threads, nor on which worker trained which block. If a worker is lost, another
+    worker trains its block.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def grow(
 
     Notes
     -----
-    The rows travel to each worker once, where they are held until the forest is done, as `rfsize.grow` holds them;
-    those of a collection stay where they lie as well, for workers that come later. Of each block its trees come back,
-    and what they say of the rows out of bag: 28 bytes a row where one score tells two classes, and besides, of all
-    rows, up to 12 MB that tell how far they err together; more of more classes.
+    Each worker receives the rows once, and keeps them until the forest is done. The rows of a collection also stay
+    where they lie, for workers that come later. Each block sends back its trees and their out-of-bag outputs: with two
+    classes 28 bytes a row, and up to 12 MB for all rows, which show how the trees' errors are related. With more
+    classes it is more.
 
     XGBoost adds up rounded numbers in the order of its threads, but for classes without weights. With weights, and in
     regression, each worker trains with the ``nthread`` that ``params`` name, or with one.

@@ -12,18 +12,18 @@ ROUNDING = 1e-12
 
 
 def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 1, odd: bool = False) -> int | float:
-    """The smallest ensemble size at which a loss that falls with the size is within a level.
+    """The smallest ensemble size whose loss is at most ``level``, if the loss falls with the size.
 
     Parameters
     ----------
     loss : callable
-        Of a size up to `MAX_TREES`.
+        The loss as a function of the size, up to `MAX_TREES`.
     level : float
-        What may be lost at most, above 0.
+        The largest loss allowed, above 0.
     guess : int or float, default 1
         Where to begin to look; a good guess saves evaluations.
     odd : bool, default False
-        Look at odd sizes alone, as for the majority of two classes, which is never a tie then.
+        Consider odd sizes only, so that the majority of two classes is never a tie.
 
     Returns
     -------

@@ -84,9 +84,9 @@ def select_bagging_fraction(
     n_trees : int, default 200
         Trees of each forest; with ``search="elimination"``, trees of the forests that are compared last.
     search : {"full", "elimination"}, default "full"
-        With ``"full"``, all fractions are compared with ``n_trees`` trees. With ``"elimination"``, the worse half of the
-        fractions is dropped each time the number of trees has doubled, and hopeless fractions besides. It takes at most
-        a third of the trees, and a third to a half of the time.
+        With ``"full"``, all fractions are compared with ``n_trees`` trees. With ``"elimination"``, the worse half of
+        the fractions is dropped each time the number of trees has doubled, and hopeless fractions besides. It takes at
+        most a third of the trees, and a third to a half of the time.
     rule : {"keep", "best", "one-se"}, default "keep"
         ``"keep"`` chooses your own fraction, unless another has a smaller error by more than the standard error of the
         difference; where ``params`` name no fraction, the best. ``"best"`` chooses the fraction of the least error, and
