@@ -272,9 +272,9 @@ class Importances(Result):
         more = len(self.columns) - _PRINTED
         lines = [self._measure, *table, *([f"   and {how_many(more, 'more column')}"] if more > 0 else [])]
         noise = "" if not any(one.is_noise for one in self.columns) else "; ~ may be noise"
-        rows, trees = how_many(self.n_rows, "out-of-bag row"), how_many(self.available, "tree")
-        asked = f"from {rows}, {self.votes_per_row:.1f} of {trees} each"
-        return "\n".join([*lines, f"{self._title}{noise}", asked])
+        asked, trees = how_many(self.n_rows, "out-of-bag row"), how_many(self.available, "tree")
+        votes = f"from {asked}, {self.votes_per_row:.1f} of {trees} each"
+        return "\n".join([*lines, f"{self._title}{noise}", votes])
 
     __repr__ = __str__
 
