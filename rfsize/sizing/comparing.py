@@ -257,7 +257,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
         give((*answer.cautions, *one.noted, *one.cautions(of_labels=judges[0].name == "accuracy")))
     paired, rows, predicted = _paired(pair, judges)
     values = [value_of(judge, rows, part) for judge, part in paired.each(predicted)]
-    noise, freedom = noise_of_rows(paired, rows, predicted, _units(pair, rows))
+    noise, freedom = noise_of_rows(paired, rows, predicted, _units(pair, rows), pair[0].sample_weight)
 
     def difference(trees: list[int | None]) -> Difference:
         """That of forests of so many trees, None for infinitely many."""

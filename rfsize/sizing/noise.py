@@ -27,8 +27,13 @@ class OfRows(Protocol):
     def influence(self, rows: Int64s, predicted: Floats) -> Floats | None: ...
 
 
-def noise_of_rows(judge: OfRows, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
+def noise_of_rows(
+    judge: OfRows, rows: Int64s, predicted: Floats, units: Int64s, weight: Floats | None
+) -> tuple[float, float]:
     """Standard error of the metric as the rows, or groups of them, might have been others, and its freedom."""
+    if weight is not None:  # rows without weight are none of those that might have been others
+        counts = weight[rows] > 0.0
+        rows, predicted, units = rows[counts], predicted[counts], units[counts]
     added = judge.influence(rows, predicted)
     if added is None:
         return _noise_by_trying(judge, rows, predicted, units)

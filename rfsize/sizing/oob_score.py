@@ -254,9 +254,7 @@ def _scored(outputs: Evidence, judge: Metric) -> OobScore:
     give(cautions_of(judge, chances_in_parts(judge, averages)))
     units = outputs.groups.units
     units = rows if units is None else units[rows]
-    # Rows without weight are none of those that might have been others.
-    counts = np.ones(len(rows), np.bool_) if outputs.sample_weight is None else outputs.sample_weight[rows] > 0.0
-    noise, freedom = noise_of_rows(judge, rows[counts], predicted[counts], units[counts])
+    noise, freedom = noise_of_rows(judge, rows, predicted, units, outputs.sample_weight)
     gain, noise_of_trees = _gain_by_all_trees(outputs, judge)
     votes_per_row = float(averages.asked[rows].mean())
     if judge.steps or judge.by_order:

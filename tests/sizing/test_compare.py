@@ -16,6 +16,7 @@ from sklearn.metrics import log_loss, make_scorer, roc_auc_score, root_mean_squa
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
+from rfsize.sizing.noise import noise_of_rows
 
 ROWS, TREES = 800, 80
 
@@ -185,3 +186,16 @@ class TestRefusals:
         bagged = BaggingClassifier(LogisticRegression(), TREES, random_state=0).fit(X, y)
         with pytest.raises(rfsize.exceptions.NotAForestError, match="only their votes are known"):
             rfsize.compare(outputs(bagged, X, y, oob=True), of)
+
+
+def test_rows_without_weight_are_none_that_might_have_been_others() -> None:
+    rows, value = np.arange(100), np.random.default_rng(0).normal(size=100)
+    weight = (rows < 20).astype(np.float64)
+
+    class Mean:
+        def influence(self, rows: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+            return weight[rows] * (predicted - value[:20].mean()) / 20.0
+
+    found = noise_of_rows(Mean(), rows, value, rows, weight)  # type: ignore[arg-type]
+    assert found == noise_of_rows(Mean(), rows[:20], value[:20], rows[:20], None)  # type: ignore[arg-type]
+    assert found[1] <= 19.0
