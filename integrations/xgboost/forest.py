@@ -62,6 +62,7 @@ from rfsize.integrations.xgboost.model_json import (
     scores_per_leaf,
     tree_table,
     with_leaf_values,
+    without_trees,
 )
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
 from rfsize.utils.typing import Floats, Int64s
@@ -104,6 +105,7 @@ class XgboostForest(Adapter):
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
         check_forest(learner, model, casts_votes=casts_votes)
+        self._beside_trees = without_trees(learner)
         self._objective = learner["objective"]["name"]
         self.link = Link(LINKS[self._objective])
         self.tree_of = members(learner)
@@ -202,12 +204,12 @@ class XgboostForest(Adapter):
     def conventions(self) -> Conventions:
         with np.errstate(over="ignore"):
             missing = float(np.float32(self.missing))  # as XGBoost keeps it, to compare with rows in single precision
-        return conventions(document(self.booster)["learner"], missing, self._margins)
+        return conventions(self._beside_trees, missing, self._margins)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
         if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
-            check_names(document(self.booster)["learner"], X)
+            check_names(self._beside_trees, X)
         if isinstance(X, xgb.DMatrix):
             kept_by = None if self._was_told_missing else type(self._model).__name__
             check_dmatrix(X, self.missing, kept_by=kept_by)

@@ -233,6 +233,13 @@ _MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
 _MOST_BITS = 1 << 35  # of the sets of categories of a tree, of which each takes a bit for every code up to its largest
 
 
+def without_trees(learner: dict[str, Any]) -> dict[str, Any]:
+    """The same without its trees, which are nearly all of it."""
+    booster = learner["gradient_booster"]
+    kept = {name: part for name, part in booster["model"].items() if name != "trees"}
+    return {**learner, "gradient_booster": {**booster, "model": kept}}
+
+
 def members(learner: dict[str, Any]) -> Int64s:
     """Trees that vote together, shape (n_members, n_outputs): the t-th of each class, or one that scores all of them.
 
