@@ -368,8 +368,7 @@ def test_it_can_be_stored(table: str | None, booster_kind: Any, data: Data, tmp_
         assert np.array_equal(other.predict_proba(data.fresh), model.predict_proba(data.fresh))
         with pytest.raises(AttributeError, match="to_html"):
             other.report_  # noqa: B018
-    assert b"TreeBlocks" in pickle.dumps(model.report_)
-    assert b"TreeBlocks" not in pickle.dumps(model)
+    assert b"Report" not in pickle.dumps(model)
     report = pickle.loads(pickle.dumps(model.report_))
     assert report.to_dict() == model.report_.to_dict()
     if table is None:

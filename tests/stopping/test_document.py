@@ -167,7 +167,7 @@ FORGERIES = [
     ({"n_trees": 21, "rule": "robust"}, {"alpha": 0.99999}, "promises"),
     ({"n_trees": 21, "rule": "optimal"}, {"alpha": 0.9999}, "promises"),
     ({"n_trees": 31, "target": "limit"}, {"target": "forest", "stops": "limit at 0.5"}, "stops"),
-    ({"n_trees": 31, "target": "limit"}, {"certificate": CERTIFICATE, "nominal": 0.9}, "has another target"),
+    ({"n_trees": 31, "target": "limit"}, {"certificate": CERTIFICATE, "nominal": 0.9}, "has a certificate"),
     ({"n_trees": 21}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"alpha": 1.0}, "lossless"),
     ({"n_trees": 9, "n_classes": 3}, {"stops": {"runs": [220], "answers": [0]}}, "before the first tree"),

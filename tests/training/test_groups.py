@@ -96,7 +96,7 @@ def test_groups_that_every_tree_sees() -> None:
 def test_popular_rows_stand_alone() -> None:
     X, y = popular(600)
     asked_for = {"alpha": 0.9, "min_trees": 50, "max_trees": 100}
-    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='copies': .*groups='rows'"):
         _, report = rfsize.grow(RandomForestClassifier(random_state=0), X, y, **asked_for)
     assert report.enough
     assert report.groups == "rows"
@@ -105,7 +105,7 @@ def test_popular_rows_stand_alone() -> None:
     ):
         rfsize.grow(RandomForestClassifier(random_state=0), X, y, groups="copies", **asked_for)
     callback = rfsize.SizeCallback(0.9, min_trees=20)
-    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='rows' .*groups='copies'"):
+    with pytest.warns(rfsize.exceptions.CopiesWarning, match=r"groups='copies': .*groups='rows'"):
         trained(callback, X, y, free_raw_data=False)
     assert callback.report_.groups == "rows"
     with pytest.warns(rfsize.exceptions.CopiesWarning):

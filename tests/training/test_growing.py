@@ -217,7 +217,7 @@ def test_weights_of_an_estimator_are_those_of_all_its_trees(data: Data) -> None:
 def test_dependence_is_warned_of(data: Data) -> None:
     with pytest.warns(rfsize.exceptions.SharedBagsWarning, match="bagging_freq=1"):
         rfsize.grow({**LIGHTGBM, "bagging_freq": 2}, lgb.Dataset(data.X, data.y), alpha=0.9)
-    with pytest.warns(rfsize.exceptions.SeedDependenceWarning, match="samples 2 of 8"):
+    with pytest.warns(rfsize.exceptions.SeedDependenceWarning, match="draws 2 of 8"):
         rfsize.grow({**LIGHTGBM, "feature_fraction": 0.25}, lgb.Dataset(data.X, data.y), alpha=0.9)
 
 

@@ -31,10 +31,10 @@ def test_the_warned_of_seeds_are_those_that_matter(name: str, drawn: int, depend
         rfsize.size(model, data.fresh)
         return
     with pytest.warns(
-        rfsize.exceptions.SeedDependenceWarning, match=rf"samples {drawn} of 8 .* {name}=0\.63 or more"
+        rfsize.exceptions.SeedDependenceWarning, match=rf"draws {drawn} of 8 .* {name} \(.*\) of at least 0\.63,"
     ) as caught:
         rfsize.size(model, data.fresh)
-    advised = float(str(caught[0].message).rpartition("=")[2].split()[0])
+    advised = float(str(caught[0].message).partition("at least ")[2].split(",")[0])
     rfsize.size(train_lightgbm(data.X, data.y, 30, **{**params, name: advised}), data.fresh)
     with pytest.warns(rfsize.exceptions.SeedDependenceWarning):
         lgb.train({**LIGHTGBM, **params}, lgb.Dataset(data.X, data.y), 100, callbacks=[rfsize.SizeCallback(alpha=0.8)])
@@ -44,5 +44,5 @@ def test_trees_of_all_classes_draw_together(data: Data) -> None:
     params = {"feature_fraction": 3 / 16, "objective": "multiclass"}
     X = np.hstack([data.X, data.fresh.repeat(4, axis=0)[:1500]])
     rfsize.size(train_lightgbm(X, data.three, 5, num_class=3, **params), X)
-    with pytest.warns(rfsize.exceptions.SeedDependenceWarning, match="samples 3 of 16"):
+    with pytest.warns(rfsize.exceptions.SeedDependenceWarning, match="draws 3 of 16"):
         rfsize.size(train_lightgbm(X, data.three, 5, num_class=4, **params), X)
