@@ -261,7 +261,7 @@ def test_what_a_row_adds_to_smoothed_errors(objective: str) -> None:
     assert smoothed_masses(objective, 2.0, np.full(3, 2.0), np.ones(3)).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.skipif(SMOOTHED, reason="from XGBoost 3.4 on leaves are not set anew")
+@pytest.mark.skipif(SMOOTHED, reason="since XGBoost 3.4 leaves are not set anew")
 @pytest.mark.parametrize(("objective", "level"), [("reg:absoluteerror", 0.5), ("reg:quantileerror", 0.3)])
 def test_leaves_of_quantiles_know_their_bags_alone(objective: str, level: float, data: Data) -> None:
     """XGBoost sets these leaves anew after a tree is grown, from the rows of its bag."""
