@@ -96,7 +96,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self._report is None:
             raise AttributeError(
                 "report_ is not pickled with the estimator, since it holds what the trees answered on the training "
-                "rows and may be hundreds of times as large as the forest. Pickle report_ by itself, or keep its page "
+                "rows and may be many times as large as the forest. Pickle report_ by itself, or keep its page "
                 "by report_.to_html(path)"
             )
         return self._report

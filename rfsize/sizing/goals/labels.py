@@ -357,7 +357,7 @@ class LabelAnswer(Answer):
     def __getstate__(self) -> dict[str, Any]:
         for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_curves"):
             getattr(self, name)
-        # The noise of the trees is drawn; what it was drawn from is a hundred times as large.
+        # The noise of the trees is drawn; what it was drawn from is many times as large.
         left_out = ("_rows", "_strata", "_blocks", "_outputs", "_shared")
         return {**self.__dict__, **dict.fromkeys(left_out)}
 
