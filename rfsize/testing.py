@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.registry import integration_of
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError, NotAForestError
@@ -139,15 +140,12 @@ def _predicted(integration: Integration, adapter: Adapter, model: Any, X: Any) -
 def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
     if not adapter.classes.size:
         raise ValueError("a regression forest casts no votes")
-    _check_leaf_index(adapter, X)
+    _check_answers(adapter, X)
     votes = ForestOnRows.of(adapter, X).tree_votes()
     _check(
         votes.shape == (n_rows(X), adapter.n_trees),
         f"the votes have the shape {votes.shape}, expected {(n_rows(X), adapter.n_trees)}",
     )
-    if not adapter.averages_scores:
-        _check_majorities(integration, adapter, X, votes)
-        return
     mean, noise = np.zeros((n_rows(X), len(adapter.classes))), np.zeros(n_rows(X))
     compared = 0
     for n_trees in range(1, min(adapter.n_trees, _MOST_TREES) + 1):
@@ -167,17 +165,19 @@ def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
     _check(compared > 0, "no vote could be compared: all predictions are level, or rounded to certainty")
 
 
-def _check_leaf_index(adapter: Adapter, X: Any) -> None:
-    leaf = np.asarray(adapter.leaf_index(X))
-    expected = (n_rows(X), *adapter.leaves.offset.shape)
+def _check_answers(adapter: Adapter, X: Any) -> None:
+    answers = adapter.answers(X)
+    leaf, offset = np.asarray(answers.leaf), adapter.leaves.offset
+    expected = (n_rows(X), *offset.shape)
     _check(
         leaf.shape == expected and leaf.dtype.kind in "iu",
         f"leaf_index gives {leaf.dtype} of shape {leaf.shape}, expected whole numbers of shape {expected}",
     )
-    # Members that are no trees share one range of leaves.
-    offset, starts = adapter.leaves.offset, np.unique(adapter.leaves.offset)
-    n_leaves = np.diff(np.append(starts, len(adapter.leaves.score)))[np.searchsorted(starts, offset)]
-    beyond = int(np.any((leaf < 0) | (leaf >= n_leaves), axis=(1, 2)).sum())
+    if not adapter.are_trees:
+        return
+    ends = np.append(np.sort(offset, axis=None)[1:], len(adapter.leaves.score))
+    last = ends[np.searchsorted(ends, offset, side="right")]
+    beyond = int(np.any((leaf < offset) | (leaf >= last), axis=(1, 2)).sum())
     _check(beyond == 0, f"leaf_index names leaves that trees do not have, on {beyond} rows")
 
 
@@ -206,21 +206,11 @@ def _finite(score: Floats) -> Floats:
     return np.asarray(np.clip(score, -1e6, 1e6))
 
 
-def _check_majorities(integration: Integration, adapter: Adapter, X: Any, votes: NDArray[np.int32]) -> None:
-    """Members whose scores are not read: the first of them alone predicts its own vote."""
-    alone = _predicted(integration, adapter, adapter.truncated(1), X)
-    two = np.sort(alone, axis=1)[:, -2:]
-    wrong = (two[:, 1] > two[:, 0]) & (alone.argmax(axis=1) != votes[:, 0])
-    _check(not wrong.any(), f"the first member alone predicts another class than its vote on {wrong.sum()} rows")
-
-
 def _check_truncation(integration: Integration, adapter: Adapter, X: Any) -> None:
     for n_trees in sorted({1, (adapter.n_trees + 1) // 2, adapter.n_trees}):
         small = adapter.truncated(n_trees)
         again = integration.adapt(small, casts_votes=False)
         _check(again.n_trees == n_trees, f"truncated({n_trees}) has {again.n_trees} trees")
-        if not adapter.averages_scores:
-            continue
         expected = _mean_of_trees(adapter, n_trees, X)
         off = float(np.abs(_predicted(integration, adapter, small, X) - expected).max())
         _check(
@@ -233,8 +223,8 @@ def _check_truncation(integration: Integration, adapter: Adapter, X: Any) -> Non
 def _mean_of_trees(adapter: Adapter, n_trees: int, X: Any) -> Floats:
     mean = np.zeros((n_rows(X), adapter.leaves.n_scores))
 
-    def add(rows: slice, leaf: NDArray[Any], _: NDArray[np.bool_] | None) -> None:
-        mean[rows] = adapter.leaves.raw_scores(leaf)[:, :n_trees].astype(np.float64).mean(axis=1)
+    def add(rows: slice, answers: Answers, _: NDArray[np.bool_] | None) -> None:
+        mean[rows] = answers.raw[:, :n_trees].astype(np.float64).mean(axis=1)
 
     ForestOnRows(adapter, X).visit(add, what="scores")
     return adapter.link.probabilities(mean) if adapter.classes.size else adapter.link.predicted(mean)
@@ -302,7 +292,7 @@ def _check_more_trees(
         grown.n_trees == adapter.n_trees + 3,
         f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
     )
-    before, after = (np.asarray(one.leaf_index(X)) for one in (adapter, grown))
+    before, after = (one.answers(X).raw for one in (adapter, grown))
     _check(np.array_equal(before, after[:, : adapter.n_trees]), "a forest that took more trees lost those it had")
 
 

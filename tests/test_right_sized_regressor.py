@@ -12,7 +12,6 @@ import pytest
 from lightgbm import LGBMRegressor
 from sklearn.base import clone
 from sklearn.ensemble import (
-    BaggingRegressor,
     ExtraTreesRegressor,
     GradientBoostingRegressor,
     RandomForestClassifier,
@@ -22,7 +21,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import make_scorer, median_absolute_error, r2_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -293,7 +291,6 @@ def test_it_must_be_fitted_first(data: Data) -> None:
         LinearRegression(),
         LGBMRegressor(),
         XGBRegressor(),
-        BaggingRegressor(KNeighborsRegressor()),
         make_pipeline(StandardScaler(), RandomForestRegressor()),
         None,
     ],

@@ -12,6 +12,7 @@ from scipy.special import logit
 
 from rfsize.adapters.bags import Layout
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
+from rfsize.counting.leaves import asked_about
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
@@ -143,11 +144,7 @@ class LightGbmTrainer(Trainer):
             )
         X = adapter.check(self.rows)
         bags = adapter.bags(Layout.alone(matrix.n_rows(X)), self.label, None, None, None)
-
-        def leaves(start: int, stop: int) -> NDArray[Any]:
-            return adapter.leaf_index(matrix.take(X, start, stop))
-
-        found = out_of_bag(adapter, bags, leaves, threshold, groups)
+        found = out_of_bag(adapter, bags, asked_about(adapter, X), threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.blocks()])
         return LightGbmInTraining(self, params, threshold, groups, first, found)
 

@@ -22,7 +22,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.integration import Integration
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.adaboost import BoostedTrees
-from rfsize.integrations.sklearn.bagging import SklearnBagging
+from rfsize.integrations.sklearn.bagging import SklearnBagging, several
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.integrations.sklearn.model_files import read_model, write_model
 from rfsize.integrations.sklearn.threshold import DECIDERS, deciding
@@ -50,7 +50,7 @@ class ScikitLearn(Integration):
         check_is_fitted(model)
         of_trees = all(map(is_tree, model.estimators_))
         if is_regressor:
-            _check_regressor(model, of_trees)
+            _check_regressor(model)
         else:
             _check_classes(model.classes_)
         return SklearnForest.sampled(model) if of_trees else SklearnBagging(model)
@@ -81,28 +81,17 @@ class ScikitLearn(Integration):
         write_model(model, path)
 
 
-def _several(what: str, kind: str) -> str:
-    return (
-        f"the ensemble predicts several {what} at once; train one for each column of y, as "
-        f"sklearn.multioutput.MultiOutput{kind}(forest).fit(X, y) does, and give its estimators_ one by one"
-    )
-
-
 def _check_classes(classes: Any) -> None:
     if np.ndim(classes[0]) > 0:
-        raise NotAForestError(_several("labels", "Classifier"))
+        raise NotAForestError(several("labels", "Classifier"))
     if len(classes) < 2:
         (only,) = classes.tolist()
         raise NotAForestError(f"the ensemble knows one class only, {only!r}: there is nothing to vote on")
 
 
-def _check_regressor(model: Any, of_trees: bool) -> None:
-    if not of_trees:
-        raise NotAForestError(
-            f"the members of the {type(model).__name__} are no regression trees; rfsize sizes what trees predict"
-        )
-    if model.estimators_[0].n_outputs_ > 1:
-        raise NotAForestError(_several("numbers", "Regressor"))
+def _check_regressor(model: Any) -> None:
+    if getattr(model.estimators_[0], "n_outputs_", 1) > 1:
+        raise NotAForestError(several("numbers", "Regressor"))
 
 
 def _why_not(model: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
@@ -54,8 +54,8 @@ class SklearnBags(Bags):
             drawn[weight == 0.0] = 0
         self._drawn = drawn
         # Trees that were given weights count a row once, those that were given the rows as often as it was drawn.
-        roots = ensemble.leaves.mass[ensemble.leaves.offset[:, 0]]
-        self._counts_once = not np.array_equal(roots, drawn.sum(axis=(0, 2), dtype=np.int64))
+        leaves, n_drawn = ensemble.leaves, drawn.sum(axis=(0, 2), dtype=np.int64)
+        self._counts_once = ensemble.are_trees and not np.array_equal(leaves.mass[leaves.offset[:, 0]], n_drawn)
 
     def take(self, start: int, stop: int) -> Bools:
         return self._drawn[start:stop] > 0
@@ -87,16 +87,9 @@ class SklearnEnsemble(Adapter):
     ----------
     model : RandomForestClassifier, ExtraTreesClassifier or BaggingClassifier
         Fitted to one label per row.
-
-    Attributes
-    ----------
-    are_trees : bool
-        Whether the members are trees, which can be compiled, and whose leaves prove the bags.
     """
 
     framework = "scikit-learn"
-    are_trees: ClassVar[bool]
-
     link = Link("identity")
 
     def __init__(self, model: Any) -> None:

@@ -35,14 +35,12 @@ _OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_
 class SklearnForest(SklearnEnsemble):
     """Trees: a random forest, extremely randomised trees, or bagging over decision trees."""
 
-    are_trees = True
-
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._trees = [tree.tree_ for tree in model.estimators_]
         sizes = np.array([tree.node_count for tree in self._trees])
         self._node_values = np.concatenate([self._of_classes(tree) for tree in model.estimators_])
-        score = self._node_values if len(self.classes) > 2 else self._node_values[:, -1]
+        score = self._node_values if len(self.classes) > 2 else np.ascontiguousarray(self._node_values[:, -1])
         is_leaf = np.concatenate([tree.children_left for tree in self._trees]) == -1
         self.leaves = Leaves(
             offset=(np.cumsum(sizes) - sizes)[:, None],

@@ -13,10 +13,11 @@ from sklearn.base import clone
 
 from rfsize.adapters.bags import Layout
 from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.leaves import asked_about
 from rfsize.counting.tally import out_of_bag
-from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.exceptions import InbagError
 from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
-from rfsize.utils.matrix import n_rows, take
+from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import sample_weights, training_labels
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.tallied import Tallied
@@ -58,18 +59,7 @@ class SklearnTrainer(Trainer):
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> SklearnInTraining:
-        """An ensemble without members; of one that names no seed, by seed 0.
-
-        Raises
-        ------
-        NotAForestError
-            If its members are no trees.
-        """
-        if not self.ensemble.averages_scores:
-            raise NotAForestError(
-                f"the members of the {type(self.ensemble.booster).__name__} are no decision trees, whose scores would "
-                "be averaged: give a forest, or bagging over trees"
-            )
+        """An ensemble without members; of one that names no seed, by seed 0."""
         model = clone(self.ensemble.booster)
         if fraction is not None:
             model = with_fraction(model, fraction, len(self.label))
@@ -137,8 +127,7 @@ class SklearnInTraining(ForestInTraining):
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = 0, ensemble.link
         self._threshold, self.groups = threshold, groups
-        self.averages_scores, self.predict_obeys = ensemble.averages_scores, ensemble.predict_obeys
-        self.cut = ensemble.cut(threshold) if ensemble.averages_scores else 0.0
+        self.predict_obeys, self.cut = ensemble.predict_obeys, ensemble.cut(threshold)
         self.out_of_bag = Tallied.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._kind = type(ensemble)
         if begun is not None:
@@ -172,11 +161,8 @@ class SklearnInTraining(ForestInTraining):
             return
         X, _, sample_weight = self._rows
         bags = newest.bags(Layout.alone(len(self.out_of_bag.scores.asked)), None, sample_weight, None, None)
-
-        def leaves(start: int, stop: int) -> NDArray[Any]:
-            return newest.leaf_index(take(X, start, stop))
-
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(newest, bags, leaves, self._threshold, self.groups))
+        ask = asked_about(newest, X)
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(newest, bags, ask, self._threshold, self.groups))
 
     @property
     def _ensemble(self) -> SklearnEnsemble:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from rfsize.adapters.bags import Layout
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
@@ -190,10 +191,10 @@ class XgboostInTraining(ForestInTraining):
         # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
 
-        def leaves(start: int, stop: int) -> NDArray[Any]:
-            return forest.arranged(predicted[start:stop])
+        def ask(start: int, stop: int, _: Any) -> Answers:
+            return Answers(forest.arranged(predicted[start:stop]) + forest.leaves.offset, forest.leaves)
 
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, leaves, self._threshold, self.groups))
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, ask, self._threshold, self.groups))
         self.n_trees += forest.n_trees
         self._parts.append((booster, forest.tree_of))
         self._drawn.append(bags.drawn)

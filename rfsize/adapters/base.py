@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.bags import Bags, Layout, WholeBags
 from rfsize.adapters.columns import rows_for
-from rfsize.adapters.leaves import Leaves
+from rfsize.adapters.leaves import Answers, Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import (
     InbagError,
@@ -27,7 +27,7 @@ from rfsize.exceptions import (
     SharedBagsWarning,
     ShrunkenScoresWarning,
 )
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
 from rfsize.voting.links import Link
@@ -35,8 +35,8 @@ from rfsize.voting.links import Link
 PREDICTIONS = ("labels", "class numbers", "probabilities", "numbers")
 """What a model's own ``predict`` may give, see `Adapter.predict_gives`."""
 
-# The votes, shape (rows, n_members), of members whose leaves are given as indices into the table.
-Voter = Callable[[NDArray[Any]], NDArray[Any]]
+# The class index that each member votes for by its answers, shape (rows, n_members).
+Voter = Callable[[Answers], NDArray[Any]]
 
 
 class VoteWeights(NamedTuple):
@@ -123,8 +123,8 @@ class Adapter(ABC):
         Where trees count less, or more, than what they learnt.
     predict_obeys : {"soft", "hard"}
         Whether the model's own ``predict`` goes by the averaged scores or the majority of the votes.
-    averages_scores : bool
-        Whether the model predicts the link of its averaged raw scores; where it does not, these are its members' votes.
+    are_trees : bool
+        Whether the members are trees: these can be compiled, and their leaves prove the bags.
     vote_weights : VoteWeights or None
         Where members have weights: what each vote counts.
     holder : Holder or None
@@ -145,16 +145,23 @@ class Adapter(ABC):
     seed_dependence: str | None = None
     shrinking: Shrinking | None = None
     predict_obeys: str = "soft"
-    averages_scores: bool = True
+    are_trees: bool = True
     vote_weights: VoteWeights | None = None
     holder: Holder | None = None
     is_shrunk: bool = False
     spaces_become_underscores: ClassVar[bool] = False  # in the names that the framework stores
     reads_numbers_only: ClassVar[bool] = True  # and no text in arrays
 
-    @abstractmethod
     def leaf_index(self, X: Any) -> NDArray[Any]:
         """Leaf that each row of a block reaches, shape (rows, n_members, n_outputs), counted per tree."""
+        raise NotAForestError(f"the members of this {self.framework} ensemble are no trees: rows reach no leaves")
+
+    def answers(self, X: Any, inbag: Bools | None = None) -> Answers:
+        """What the members answer on a block of rows.
+
+        With ``inbag``, shape (rows, n_members, 1), members that saw a row need not be asked about it.
+        """
+        return Answers(self.leaf_index(X) + self.leaves.offset, self.leaves)
 
     @abstractmethod
     def truncated(self, n_trees: int) -> Any:
@@ -232,6 +239,8 @@ class Adapter(ABC):
         ValueError
             If labels or weights do not fit.
         """
+        if not self.are_trees:
+            return None
         drawn, n_rows = self.rows_in_bags, layout.n_rows
         if drawn.size and (drawn == n_rows).all():
             return WholeBags(n_rows, self.n_trees, self.mass_of_a_row[self._output_of_leaf])
@@ -312,11 +321,11 @@ class Adapter(ABC):
         return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
 
     def voter(self, threshold: float) -> Voter:
-        """What tells the class index that each member votes for from its leaves; ties go to the lowest."""
+        """What tells the class index that each member votes for by its answers; ties go to the lowest."""
         if self.leaves.offset.shape[1] > 1:
-            return lambda leaf: self.leaves.score[leaf].argmax(axis=2)
+            return lambda answers: self.leaves.score[answers.leaf].argmax(axis=2)
         vote = self.leaf_votes(threshold)
-        return lambda leaf: vote[leaf[:, :, 0]]
+        return lambda answers: vote[answers.leaf[:, :, 0]]
 
     def leaf_votes(self, threshold: float) -> NDArray[Any]:
         """Class index that each leaf votes for, shape (n_leaves,); empty where several trees vote together."""

@@ -1,10 +1,11 @@
-"""The leaves of all trees of a forest, and what the labels of training make of them."""
+"""The leaves of all trees of a forest, what members answer on rows, and what the labels of training make of leaves."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ class Leaves:
     """The leaves of all trees in one flat table.
 
     A *member* is what casts one vote: one tree, or the K trees of one iteration of a multiclass forest,
-    each of which scores one class. A member that is no tree has a leaf for each class that it may answer.
+    each of which scores one class. Members that are no trees have no leaves, see `Answers`.
 
     Attributes
     ----------
@@ -55,6 +56,24 @@ class Leaves:
             found.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
         return found.hexdigest()
 
+    @classmethod
+    def nothing(cls, n_members: int, n_scores: int) -> Leaves:
+        """Those of members that are no trees."""
+        return cls.of_scores(n_members, np.zeros((0, n_scores)))
+
+    @classmethod
+    def of_scores(cls, n_members: int, scores: Floats) -> Leaves:
+        """A table that holds an answer of a member that is no tree in each place, shape (n_answers, n_scores)."""
+        table = scores if scores.shape[1] > 1 else scores[:, 0]
+        n = len(table)
+        offset = np.zeros((n_members, 1), dtype=np.int64)
+        return cls(offset, table, table, np.zeros(n), np.zeros(n, dtype=np.bool_))
+
+    @cached_property
+    def in_double(self) -> Floats:
+        """``raw`` as compiled loops read it, shape (n_leaves, n_scores of a tree)."""
+        return np.ascontiguousarray(self.raw, dtype=np.float64).reshape(len(self.raw), -1)
+
     def raw_scores(self, leaf: NDArray[Any]) -> NDArray[np.floating[Any]]:
         """Scores before the link of the leaves that rows reach, shape (n_rows, n_members, n_scores)."""
         return self.raw[leaf[:, :, 0]] if self.raw.ndim > 1 else self.raw[leaf]
@@ -64,6 +83,38 @@ class Leaves:
         order = np.argsort(self.offset, axis=None)
         ends = np.append(self.offset.ravel()[order][1:], len(self.score))
         return np.repeat(order, ends - self.offset.ravel()[order])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the members of a forest answer on a block of rows.
+
+    Attributes
+    ----------
+    leaf : ndarray of int64, shape (n_rows, n_members, n_outputs)
+        The answer of each tree: the leaf that the row reaches, as an index into the table.
+    leaves : Leaves
+        The table: of trees, all leaves of the forest; of other members, what each of them scores on each row.
+    """
+
+    leaf: Int64s
+    leaves: Leaves
+
+    @classmethod
+    def of_scores(cls, scores: Floats) -> Answers:
+        """Of members that are no trees, shape (n_rows, n_members, n_scores)."""
+        n_rows, n_members, n_scores = scores.shape
+        leaf = np.arange(n_rows * n_members).reshape(n_rows, n_members, 1)
+        return cls(leaf, Leaves.of_scores(n_members, scores.reshape(-1, n_scores)))
+
+    @property
+    def raw(self) -> NDArray[np.floating[Any]]:
+        """Scores before the link, shape (n_rows, n_members, n_scores)."""
+        return self.leaves.raw_scores(self.leaf)
+
+    def take(self, rows: Any) -> Answers:
+        """Those on some of the rows."""
+        return Answers(self.leaf[rows], self.leaves)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,6 @@ class ForestInTraining(ABC):
         Training rows that belong together, of which trees that vote on one saw none.
     classes : ndarray, shape (n_classes,), or None
         What the classes are called, where it is not 0 to K − 1.
-    averages_scores : bool
-        Whether its members are trees, whose scores are read.
     predict_obeys : {"soft", "hard"}
         Whether the model predicts by averaged scores, or by the majority of the votes.
     """
@@ -48,7 +46,6 @@ class ForestInTraining(ABC):
     cut: float
     groups: Groups
     classes: NDArray[Any] | None = None
-    averages_scores: bool = True
     predict_obeys: str = "soft"
 
     @abstractmethod

@@ -124,12 +124,8 @@ def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> floa
     return positive("tolerance", tolerance)
 
 
-def check_scores(averages_scores: bool, n_classes: int, metric: str, average: str) -> None:
-    """Raise ``ValueError`` where an ensemble has no scores that are averaged, or no classes that are asked for."""
-    if not averages_scores:
-        raise ValueError(
-            "the members of this ensemble have no scores to average: use metric='labels' with voting='hard' or 'auto'"
-        )
+def check_classes(n_classes: int, metric: str, average: str) -> None:
+    """Raise ``ValueError`` where classes are asked for, and the forest has none."""
     if metric == "probabilities" and not n_classes:
         raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
     if average == "macro" and not n_classes:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.adapters.base import Adapter, shrinking_of
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
@@ -82,11 +83,12 @@ class TreesOnRows:
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
         adapter = self.adapter
-        said = adapter.leaves.raw_scores if outputs == "scores" else adapter.voter(self.rows.threshold)
+        cast = adapter.voter(self.rows.threshold)
 
-        def visit(rows: slice, leaf: NDArray[Any], _: Any) -> None:
+        def visit(rows: slice, answers: Answers, _: Any) -> None:
             nonlocal total
-            total += read(said(leaf), np.arange(first + rows.start, first + rows.stop))
+            said = answers.raw if outputs == "scores" else cast(answers)
+            total += read(said, np.arange(first + rows.start, first + rows.stop))
 
         self.rows.visit(visit, what="scores of trees", cells=_CELLS * adapter.n_trees * adapter.leaves.n_scores)
         return total

@@ -32,29 +32,30 @@ class BagProof:
 
     Attributes
     ----------
+    bags : Bags
+        What is proven.
     sums : list of ndarray of float64, shape (n_leaves,)
         What was added up by leaf, of the rows so far: their masses, with labels their targets and, where these are
         others than the masses, their weights.
     """
 
     def __init__(self, adapter: Adapter, bags: Bags) -> None:
-        self._adapter, self._bags, self._labels = adapter, bags, bags.labels
+        self.bags = bags
+        self._adapter, self._labels = adapter, bags.labels
         n_sums = 1 if bags.labels is None else 2 if bags.labels.weight is None else 3
         self.sums = [np.zeros(len(adapter.leaves.score)) for _ in range(n_sums)]
 
-    def add(self, start: int, stop: int, leaf: NDArray[Any]) -> Bools:
-        """Count a block of rows by leaf and return its in-bag mask."""
-        inbag = self._bags.take(start, stop)
-        if not self._bags.need_proof:
-            return inbag
-        leaf, bags, mass = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), self._bags.row_mass
+    def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
+        """Count a block of rows in the bags by leaf."""
+        if not self.bags.need_proof:
+            return
+        leaf, bags, mass = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), self.bags.row_mass
         values = [mass(start, stop)]
         if self._labels is not None:
             weight = values[0] if self._labels.weight is None else self._labels.weight(start, stop)
             values += [weight * self._labels.target[start:stop, None, :], weight]
         for value, total in zip(values, self.sums, strict=False):
             add_at_leaves(leaf, bags, value, total)
-        return inbag
 
     def include(self, sums: list[Floats]) -> None:
         """Add what another proof of the same forest added up of other rows."""
@@ -63,7 +64,7 @@ class BagProof:
 
     def conclude(self) -> None:
         """Raise `InbagError` where the leaves hold other rows, or other labels, than their bags make of them."""
-        if not self._bags.need_proof:
+        if not self.bags.need_proof:
             return
         leaves = self._adapter.leaves
         if not leaves.provable.any():
@@ -71,11 +72,11 @@ class BagProof:
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
                 "validation rows instead of oob=True"
             )
-        wrong = self._bags.contradicted(leaves, self.sums[0]) & leaves.provable
+        wrong = self.bags.contradicted(leaves, self.sums[0]) & leaves.provable
         if wrong.any():
             raise InbagError(
                 f"the in-bag rows could not be proven: in {self._trees_of(wrong)}, the rebuilt bag does not match the "
-                f"leaf counts that {self._adapter.framework} stored. {self._bags.advice} Otherwise give validation "
+                f"leaf counts that {self._adapter.framework} stored. {self.bags.advice} Otherwise give validation "
                 "rows and leave oob=False"
             )
         if self._labels is not None:

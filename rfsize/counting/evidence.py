@@ -45,7 +45,7 @@ class Evidence:
     voted : Votes or None
         Votes; None of regression, whose trees cast none.
     scores : Scores or None
-        Means and scatter of the trees' scores before the link; None where members are no trees.
+        Means and scatter of the trees' scores before the link; None where only votes are known.
     blocks : TreeBlocks or None
         What blocks of the trees say of some of the rows; None where single trees are not known.
     link : Link or None
@@ -106,8 +106,6 @@ class Evidence:
             forest=forest,
             _averages=tallied.averages,
         )
-        if not adapter.averages_scores:
-            return found
         scored = slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores))
         cut = adapter.cut(forest.threshold)
         return replace(found, scores=tallied.scores, scored=scored, link=adapter.link, cut=cut)
@@ -128,7 +126,7 @@ class Evidence:
             len(found.counts),
             forest.n_trees,
             Votes(found.counts, forest.classes, forest.n_trees) if found.counts.shape[1] else None,
-            found.scores if forest.averages_scores else None,
+            found.scores,
             found.blocks,
             link=forest.link,
             cut=forest.cut,
@@ -326,7 +324,7 @@ class Evidence:
     def voting(self, asked_for: str) -> str:
         """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
 
-        Of counted votes, and of members that are no trees, only the votes are known.
+        Of counted votes, only the votes are known.
         """
         if asked_for != "auto":
             return asked_for
@@ -430,17 +428,6 @@ class Evidence:
                 "rfsize.tree_outputs(model, X, ...) of a trained model"
             )
         return self.forest
-
-    @property
-    def averaging_predictor(self) -> Predictor:
-        """What the model predicts from mean scores; `NotAForestError` where it averages what is not read of members."""
-        forest = self.asked_again
-        if not forest.adapter.averages_scores and forest.adapter.predict_obeys == "soft":
-            raise NotAForestError(
-                "the members of the ensemble are not trees. rfsize reads only their votes, not the probabilities "
-                "that predict averages: train it with oob_score=True, and take its own oob_decision_function_"
-            )
-        return forest.predictor
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, Evidence]], classes: NDArray[Any], n_rows: int) -> Votes:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.bags import Bags, LaidOutBags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.copies import resolved
-from rfsize.counting.leaves import LeafIndex, SeenByGroup, Visit, asked_of, leaf_index, visit_leaves
+from rfsize.counting.leaves import Ask, SeenByGroup, Visit, asked_about, asked_of, visit_answers
 from rfsize.counting.tally import Tally
 from rfsize.utils import matrix
-from rfsize.utils.typing import Floats
+from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.validation import positive, refuse_unused
 from rfsize.voting.averages import Averages, Parts
 from rfsize.voting.blocks import rows_in_blocks
@@ -153,9 +154,9 @@ class ForestOnRows:
         return "rows given" if self.bags is None else "oob"
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
-        """Visit the leaves that the rows reach, see `visit_leaves`; returns only once the bags are proven."""
-        proof, leaves, seen = self._proof(), self._leaves, self._seen
-        visit_leaves(self.adapter, self.n_rows, leaves, visit, what=what, proof=proof, seen=seen, cells=cells)
+        """Visit what the members answer, see `visit_answers`; returns only once the bags are proven."""
+        proof, ask, seen = self._proof(), self._ask, self._seen
+        visit_answers(self.adapter, self.n_rows, ask, visit, what=what, proof=proof, seen=seen, cells=cells)
         if proof is not None:
             proof.conclude()
 
@@ -214,11 +215,11 @@ class ForestOnRows:
         return Tallied.joined(tallied)
 
     def averages(self) -> Averages:
-        """Averaged scores of all rows, and of parts of the forest; of members that are no trees, of their votes."""
-        averages, leaves = self._no_averages(range(self.n_rows), self.n_rows), self.adapter.leaves
+        """Averaged scores of all rows, and of parts of the forest."""
+        averages = self._no_averages(range(self.n_rows), self.n_rows)
 
-        def fill(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            averages.fill(rows, leaves.raw_scores(leaf), asked_of(leaf, inbag))
+        def fill(rows: slice, answers: Answers, inbag: Bools | None) -> None:
+            averages.fill(rows, answers.raw, asked_of(answers, inbag))
 
         self.visit(fill, what="scores")
         return averages
@@ -237,9 +238,9 @@ class ForestOnRows:
             adapter,
             len(rows),
             self.threshold,
-            scored=number % scored_every(of, n_scores) == 0 if adapter.averages_scores else None,
+            scored=number % scored_every(of, n_scores) == 0,
             in_blocks=number % rows_in_blocks(of, n_classes, n_scores).step == 0,
-            averages=self._no_averages(rows, of) if keeps == "all" and adapter.averages_scores else None,
+            averages=self._no_averages(rows, of) if keeps == "all" else None,
             first=rows.start,
         )
 
@@ -248,8 +249,8 @@ class ForestOnRows:
         cast = self.adapter.voter(self.threshold)
         labels = np.empty((self.n_rows, self.adapter.n_trees), dtype=np.int32)
 
-        def label(rows: slice, leaf: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
-            found = np.asarray(cast(leaf)).astype(np.int32)
+        def label(rows: slice, answers: Answers, inbag: Bools | None) -> None:
+            found = np.asarray(cast(answers)).astype(np.int32)
             labels[rows] = found if inbag is None else np.where(inbag.any(axis=2), -1, found)
 
         self.visit(label, what="votes")
@@ -259,7 +260,7 @@ class ForestOnRows:
         """Whether each member, or one of its trees, was trained on each row, shape (n_members, n_rows)."""
         mask = np.zeros((self.adapter.n_trees, self.n_rows), dtype=np.bool_)
 
-        def mark(rows: slice, _: NDArray[Any], inbag: NDArray[np.bool_] | None) -> None:
+        def mark(rows: slice, _: Answers, inbag: Bools | None) -> None:
             assert inbag is not None
             mask[:, rows] = inbag.any(axis=2).T
 
@@ -287,8 +288,8 @@ class ForestOnRows:
         return None if self.bags is None else SeenByGroup.of(self.bags, self.groups)
 
     @cached_property
-    def _leaves(self) -> LeafIndex:
-        return leaf_index(self.adapter, self.X)
+    def _ask(self) -> Ask:
+        return asked_about(self.adapter, self.X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,9 +323,9 @@ class PartOfRows:
         """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally, proof = forest._tally(self.keeps, self.rows, self.of), forest._proof()
-        leaves, what = leaf_index(adapter, X, self.of), "votes and scores"
+        ask, what = asked_about(adapter, X, self.of), "votes and scores"
         with np.errstate(over="ignore", invalid="ignore"):
-            visit_leaves(adapter, len(self.rows), leaves, tally.add, what=what, proof=proof, seen=self.seen)
+            visit_answers(adapter, len(self.rows), ask, tally.add, what=what, proof=proof, seen=self.seen)
         return tally.result, [] if proof is None else proof.sums
 
 

@@ -1,6 +1,6 @@
-"""One pass down the trees: the leaves that rows reach, and which trees may vote on them.
+"""One pass over the rows: what members answer, and which of them may vote.
 
-The leaves come from compiled loops where these are proven to reach those of the framework.
+The leaves of trees come from compiled loops where these are proven to reach those of the framework.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.trees import TreeTable
 from rfsize.counting.bag_proof import BagProof
 from rfsize.exceptions import NotAForestError
@@ -27,11 +28,11 @@ from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import Forest
 from rfsize.walking.quantising import quantised_blocks
 
-# The leaves of rows start to stop as indices into the table of all leaves, shape (rows, n_members, n_outputs).
-LeafIndex = Callable[[int, int], NDArray[Any]]
+# What members answer on rows start to stop; those that saw a row, by the mask, need not be asked about it.
+Ask = Callable[[int, int, Bools | None], Answers]
 
-# What is done with a block of rows: its place, the leaves it reaches, and which trees were trained on it or its group.
-Visit = Callable[[slice, NDArray[Any], Bools | None], None]
+# What is done with a block of rows: its place, what members answer, and which of them saw a row or its group.
+Visit = Callable[[slice, Answers, Bools | None], None]
 
 ROWS_PER_THREAD = 2048
 
@@ -44,18 +45,17 @@ _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
-def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
-    """Where the leaves of rows come from, which `Adapter.check` returned.
+def asked_about(adapter: Adapter, X: Any, of: int | None = None) -> Ask:
+    """What asks the members about rows that `Adapter.check` returned.
 
     Many rows go down the trees by compiled loops, without the framework, if on rows from all over ``X`` these reach the
-    leaves that the framework says. Else, and where a framework or rows cannot be compiled, its own `Adapter.leaf_index`
-    goes on being asked. Where ``X`` is one block of the rows that are asked, ``of`` tells how many those are: together
-    they may be worth compiling where a block is not.
+    leaves that the framework says. Else, and if the members or the rows cannot be compiled, the framework is asked by
+    `Adapter.answers`. If ``X`` is one block of the rows, ``of`` is the number of all rows: together they may be worth
+    compiling when a block is not.
     """
-    offset = adapter.leaves.offset
 
-    def by_framework(start: int, stop: int) -> NDArray[Any]:
-        return adapter.leaf_index(matrix.take(X, start, stop)) + offset
+    def by_framework(start: int, stop: int, inbag: Bools | None) -> Answers:
+        return adapter.answers(matrix.take(X, start, stop), inbag)
 
     n_rows = matrix.n_rows(X) if of is None else of
     if n_rows * adapter.leaves.offset.size < CELLS_WORTH_A_LAYOUT:
@@ -67,15 +67,15 @@ def leaf_index(adapter: Adapter, X: Any, of: int | None = None) -> LeafIndex:
     if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         return by_framework
 
-    def by_either(start: int, stop: int) -> NDArray[Any]:
+    def by_either(start: int, stop: int, inbag: Bools | None) -> Answers:
         rows = matrix.take(X, start, stop)
         # Of pieces each is compared as it comes: to read all over them first would be to read them twice.
         if isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
-            return by_framework(start, stop)
+            return by_framework(start, stop, inbag)
         try:
-            return walk.leaf_index(rows)
+            return Answers(walk.leaf_index(rows), adapter.leaves)
         except ValueError:  # which is the framework's to raise, where it refuses these rows
-            return by_framework(start, stop)
+            return by_framework(start, stop, inbag)
 
     return by_either
 
@@ -120,7 +120,7 @@ class CompiledWalk:
             reached = self.leaf_index(some)
         except ValueError:  # of rows that are not compiled
             return False
-        return np.array_equal(reached, adapter.leaf_index(some) + adapter.leaves.offset)
+        return np.array_equal(reached, adapter.answers(some).leaf)
 
 
 def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
@@ -214,10 +214,10 @@ class SeenByGroup:
         return inbag
 
 
-def visit_leaves(
+def visit_answers(
     adapter: Adapter,
     n_rows: int,
-    leaf_index: LeafIndex,
+    ask: Ask,
     visit: Visit,
     *,
     what: str,
@@ -227,10 +227,9 @@ def visit_leaves(
 ) -> None:
     """Visit all rows, block by block.
 
-    ``visit`` gets the leaves, shape (rows, n_members, n_outputs), as indices into the table of all leaves, and with a
-    ``proof`` of bags the in-bag mask, which has that shape too, or 1 in place of n_outputs where the trees of a member
-    share a bag; of a row that belongs to others, this is the mask of the trees that were trained on any of them. What
-    it gathered may be used when the proof is concluded, and not where that raises.
+    With a ``proof`` of bags, ``visit`` gets the in-bag mask beside the answers, shape (rows, n_members, n_outputs), or
+    1 in place of n_outputs if the trees of a member share a bag. For a row of a group, the mask tells which trees saw
+    any row of the group. Use what ``visit`` gathered only once the proof is concluded without an error.
 
     Parameters
     ----------
@@ -238,8 +237,8 @@ def visit_leaves(
         The forest.
     n_rows : int
         Rows.
-    leaf_index, visit : callable
-        Where leaves come from, such as `leaves.leaf_index`, and where they go.
+    ask, visit : callable
+        Where answers come from, such as `asked_about`, and where they go.
     what : str
         Named by the progress bar.
     proof : BagProof, optional
@@ -250,13 +249,17 @@ def visit_leaves(
         Numbers that ``visit`` holds for each row besides.
     """
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
-        leaf = leaf_index(start, stop)
-        inbag = None if proof is None else proof.add(start, stop, leaf)
-        visit(slice(start, stop), leaf, inbag if seen is None or inbag is None else seen.with_group(start, stop, inbag))
+        inbag = saw = None if proof is None else proof.bags.take(start, stop)
+        if inbag is not None and seen is not None:
+            saw = seen.with_group(start, stop, inbag)
+        answers = ask(start, stop, saw)
+        if proof is not None and inbag is not None:
+            proof.add(start, stop, answers.leaf, inbag)
+        visit(slice(start, stop), answers, saw)
 
 
-def out_of_bag_members(leaf: NDArray[Any], inbag: Bools | None) -> tuple[NDArray[Any], Bools]:
-    """Leaves of members that left the row out of their bags, and which members did; without bags all.
+def out_of_bag_members(answers: Answers, inbag: Bools | None) -> tuple[Answers, Bools]:
+    """Answers of members that left the row out of their bags, and which members did; without bags all.
 
     Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
     trees that hardly any vote would remain. But such trees are drawn independently, so that any trees that left the row
@@ -265,25 +268,26 @@ def out_of_bag_members(leaf: NDArray[Any], inbag: Bools | None) -> tuple[NDArray
 
     Parameters
     ----------
-    leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
-        Leaves that the rows reach.
+    answers : Answers
+        Of the rows.
     inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1), or None
         Whether the tree was trained on the row.
 
     Returns
     -------
-    leaf : ndarray of int, shape (n_rows, n_members, n_outputs)
-        Leaves, member by member.
+    answers : Answers
+        Those of the trees that vote together, member by member.
     may_vote : ndarray of bool, shape (n_rows, n_members)
         Whether the member left the row out.
     """
     if inbag is None:
-        return leaf, np.ones(leaf.shape[:2], dtype=np.bool_)
+        return answers, np.ones(answers.leaf.shape[:2], dtype=np.bool_)
     if inbag.shape[2] == 1:
-        return leaf, np.ascontiguousarray(~inbag[:, :, 0])
+        return answers, np.ascontiguousarray(~inbag[:, :, 0])
     order = trees_of_members(inbag)
     complete = inbag.shape[1] - inbag.sum(axis=1).max(axis=1)
-    return np.take_along_axis(leaf, order, axis=1), np.arange(inbag.shape[1]) < complete[:, None]
+    together = replace(answers, leaf=np.take_along_axis(answers.leaf, order, axis=1))
+    return together, np.arange(inbag.shape[1]) < complete[:, None]
 
 
 def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
@@ -291,6 +295,6 @@ def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
     return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
-def asked_of(leaf: NDArray[Any], inbag: Bools | None) -> Bools:
+def asked_of(answers: Answers, inbag: Bools | None) -> Bools:
     """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
-    return np.ones((*leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag
+    return np.ones((*answers.leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,16 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Answers
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.leaves import (
     ROWS_PER_THREAD,
+    Ask,
     SeenByGroup,
     asked_of,
     out_of_bag_members,
     trees_of_members,
-    visit_leaves,
+    visit_answers,
 )
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
@@ -62,57 +63,58 @@ class Tally:
         averages: Averages | None = None,
         first: int = 0,
     ) -> None:
-        self._cast, self._leaves, self._n_classes = adapter.voter(threshold), adapter.leaves, len(adapter.classes)
-        self._raw = np.ascontiguousarray(self._leaves.raw, dtype=np.float64).reshape(len(self._leaves.raw), -1)
+        self._cast = adapter.voter(threshold)
+        self._n_classes, self._n_scores = len(adapter.classes), adapter.leaves.n_scores
         nobody = np.zeros(n_rows, dtype=np.bool_)
         self._scored, self._in_blocks = (nobody if rows is None else rows for rows in (scored, in_blocks))
         self._averages, self._first = averages, first
         self._counts = np.zeros((n_rows, self._n_classes), dtype=np.int32)
-        self._scores = [Scores.nothing(0, adapter.leaves.n_scores)]
+        self._scores = [Scores.nothing(0, self._n_scores)]
         self._blocks: list[TreeBlocks] = []
 
-    def add(self, rows: slice, leaf: NDArray[Any], inbag: Bools | None) -> None:
+    def add(self, rows: slice, answers: Answers, inbag: Bools | None) -> None:
         """Add up what is said of some rows; a `Visit`."""
-        ordered, may_vote = out_of_bag_members(leaf, inbag)
+        ordered, may_vote = out_of_bag_members(answers, inbag)
         if self._n_classes:
             self._count_votes(ordered, may_vote, self._counts[rows])
         if (scored := self._scored[rows]).any():
             some: Any = slice(None) if scored.all() else scored
-            self._scores.append(self.scores(ordered[some], may_vote[some]))
+            self._scores.append(self.scores(ordered.take(some), may_vote[some]))
         if self._averages is not None:
-            self._averages.fill(rows, self._leaves.raw_scores(leaf), asked_of(leaf, inbag))
+            self._averages.fill(rows, answers.raw, asked_of(answers, inbag))
         some = np.flatnonzero(self._in_blocks[rows])
         if some.size:
-            asked, counts = asked_of(leaf[some], None if inbag is None else inbag[some]), self._counts[rows][some]
-            numbers = self._first + rows.start + some
-            self._blocks.append(self._blocks_of(numbers, leaf[some], asked, ordered[some], may_vote[some], counts))
+            asked, counts = asked_of(answers, inbag)[some], self._counts[rows][some]
+            numbers, of_members = self._first + rows.start + some, (ordered.take(some), may_vote[some])
+            self._blocks.append(self._blocks_of(numbers, answers.take(some), asked, *of_members, counts))
 
     @property
     def result(self) -> Tallied:
         """All that was added up."""
-        nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._leaves.n_scores)
+        nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._n_scores)
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing
         return Tallied(self._counts, Scores.stacked(self._scores), blocks, self._averages)
 
-    def _count_votes(self, leaf: NDArray[Any], may_vote: Bools, counts: NDArray[np.int32]) -> None:
-        """Count the votes of the members whose leaves rows reach, shape (rows, n_members, n_outputs)."""
+    def _count_votes(self, answers: Answers, may_vote: Bools, counts: NDArray[np.int32]) -> None:
+        """Count the votes of the members that may vote."""
 
         def count(start: int, stop: int) -> None:
-            vote = self._cast(leaf[start:stop])
+            vote = self._cast(answers.take(slice(start, stop)))
             vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
             _core.count_votes(vote, may_vote[start:stop], counts[start:stop])
 
-        each_range(count, len(leaf), ROWS_PER_THREAD)
+        each_range(count, len(counts), ROWS_PER_THREAD)
 
-    def scores(self, leaf: NDArray[Any], may_vote: Bools) -> Scores:
-        """`Scores.of` the members whose leaves rows reach, shape (rows, n_members, n_outputs)."""
-        found = Scores.nothing(len(leaf), self._leaves.n_scores)
-        leaf, may_vote = np.ascontiguousarray(leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
+    def scores(self, answers: Answers, may_vote: Bools) -> Scores:
+        """`Scores.of` the members that may vote."""
+        found = Scores.nothing(len(answers.leaf), self._n_scores)
+        leaf, may_vote = np.ascontiguousarray(answers.leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
+        raw = answers.leaves.in_double
 
         def add(start: int, stop: int) -> None:
             part = slice(start, stop)
             _core.add_up_scores(
-                leaf[part], may_vote[part], self._raw, found.asked[part], found.mean[part], found.scatter[part]
+                leaf[part], may_vote[part], raw, found.asked[part], found.mean[part], found.scatter[part]
             )
 
         each_range(add, len(leaf), ROWS_PER_THREAD)
@@ -121,16 +123,15 @@ class Tally:
     def _blocks_of(
         self,
         rows: Int64s,
-        leaf: NDArray[Any],
+        answers: Answers,
         asked: Bools,
-        ordered: NDArray[Any],
+        ordered: Answers,
         may_vote: Bools,
         counts: NDArray[np.int32],
     ) -> TreeBlocks:
-        """The blocks of the trees on rows of such numbers, by the leaves of trees that are asked and of members."""
-        raw = self._leaves.raw_scores
-        score = np.where(asked, raw(leaf), np.float64(0.0))
-        votes = np.zeros((len(leaf), N_BLOCKS, self._n_classes), dtype=np.int32)
+        """The blocks of the trees on rows of such numbers, by the answers of trees that are asked and of members."""
+        score = np.where(asked, answers.raw, np.float64(0.0))
+        votes = np.zeros((len(rows), N_BLOCKS, self._n_classes), dtype=np.int32)
         if self._n_classes and asked.shape[2] == 1:
             vote = np.asarray(self._cast(ordered))
             of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
@@ -140,13 +141,13 @@ class Tally:
         return TreeBlocks(
             rows,
             counts=counts,
-            scores=Scores.of(raw(ordered), may_vote),
+            scores=Scores.of(ordered.raw, may_vote),
             votes=votes,
             total=dealt(score),
             squares=dealt(score * score),
             asked=dealt(asked).astype(np.int32),
             first=first_asked(score, asked),
-            n_trees=leaf.shape[1],
+            n_trees=may_vote.shape[1],
         )
 
 
@@ -173,7 +174,7 @@ def _votes_of_mixed_members(
 def out_of_bag(
     adapter: Adapter,
     bags: Bags,
-    leaf_index: Callable[[int, int], NDArray[Any]],
+    ask: Ask,
     threshold: float = 0.5,
     groups: Groups = ALONE,
 ) -> Tallied:
@@ -185,8 +186,8 @@ def out_of_bag(
         The forest.
     bags : Bags
         Its bags.
-    leaf_index : callable
-        Leaves that rows ``start`` to ``stop`` reach, as `Adapter.leaf_index` gives them.
+    ask : callable
+        Where their answers on rows ``start`` to ``stop`` come from.
     threshold : float, default 0.5
         As in `rfsize.tree_outputs`.
     groups : Groups, optional
@@ -204,10 +205,7 @@ def out_of_bag(
     scored = np.ones(bags.n_rows, dtype=np.bool_)
     tally = Tally(adapter, bags.n_rows, adapter.checked_threshold(threshold), scored=scored, in_blocks=in_blocks)
 
-    def leaves(start: int, stop: int) -> NDArray[Any]:
-        return leaf_index(start, stop) + adapter.leaves.offset
-
     proof, seen = BagProof(adapter, bags), SeenByGroup.of(bags, groups)
-    visit_leaves(adapter, bags.n_rows, leaves, tally.add, what="out-of-bag votes", proof=proof, seen=seen)
+    visit_answers(adapter, bags.n_rows, ask, tally.add, what="out-of-bag votes", proof=proof, seen=seen)
     proof.conclude()
     return tally.result

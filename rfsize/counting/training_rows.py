@@ -8,7 +8,7 @@ from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.leaves import leaf_index
+from rfsize.counting.leaves import asked_about
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.utils import matrix
 from rfsize.utils.warn import Caution
@@ -74,12 +74,12 @@ def trained_on(n_rows: int) -> ValueError:
 
 def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:
     """Whether the rows are those that the bags were drawn from."""
-    proof, leaves, n_rows = BagProof(adapter, bags), leaf_index(adapter, X), matrix.n_rows(X)
+    proof, ask, n_rows = BagProof(adapter, bags), asked_about(adapter, X), matrix.n_rows(X)
     step = max(_FEWEST_ROWS, -(-n_rows // _PARTS))
     for first, last in matrix.blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores, what="rows"):
         for start in range(first, last, step):
             stop = min(start + step, last)
-            proof.add(start, stop, leaves(start, stop))
+            proof.add(start, stop, ask(start, stop, None).leaf, bags.take(start, stop))
             if (bags.exceeded(adapter.leaves, proof.sums[0]) & adapter.leaves.provable).any():
                 return False
     try:

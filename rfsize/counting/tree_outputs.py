@@ -235,7 +235,7 @@ class TreeOutputs:
         kind = self._evidence.asked_again.adapter.predict_gives
         if kind == "labels":
             return self._labels(fill)
-        predictor, predicted = self._evidence.averaging_predictor, self._predicted
+        predictor, predicted = self._evidence.asked_again.predictor, self._predicted
         if kind == "class numbers":
             predicted = predictor.labels(predicted).astype(np.float64)
         elif kind != "probabilities" or self._evidence.averages.mean.shape[1] == 1:
@@ -302,11 +302,11 @@ class TreeOutputs:
     @property
     def _predicted(self) -> Floats:
         """Predictions of all rows, which mean nothing where no tree was asked."""
-        return self._evidence.averaging_predictor.predictions(self._evidence.averages.mean)
+        return self._evidence.asked_again.predictor.predictions(self._evidence.averages.mean)
 
     def _labels(self, fill: Any) -> NDArray[Any]:
         """Labels; `FewVotesError` where rows have none, and ``fill`` names none."""
-        predictor, is_asked = self._evidence.averaging_predictor, self._evidence.averages.is_asked
+        predictor, is_asked = self._evidence.asked_again.predictor, self._evidence.averages.is_asked
         labels = predictor.classes[predictor.labels(self._predicted)]
         self._warn_of_scores(None)
         if fill is not None:

@@ -112,7 +112,7 @@ def oob_importance(
     judge = judge_of(metric, outputs)
     check_direction(judge)
     forest = outputs.asked_again
-    labels_at = outputs.averaging_predictor.threshold if judge.name == "accuracy" else None
+    labels_at = outputs.asked_again.predictor.threshold if judge.name == "accuracy" else None
     give(shrinking_of(forest.adapter, labels_at=labels_at))
     outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # By the names that you gave, which a framework may have changed.

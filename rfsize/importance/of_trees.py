@@ -116,7 +116,7 @@ class _OfNumbers(NamedTuple):
 
 def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
     outputs, leaves = permuted.outputs, permuted.outputs.asked_again.adapter.leaves
-    predicted = _predicted(outputs.averaging_predictor, leaves.raw)
+    predicted = _predicted(outputs.asked_again.predictor, leaves.raw)
     if not len(outputs.classes):
         scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # by which R² divides
         return _OfNumbers(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.form == "explained")

@@ -13,6 +13,7 @@ from rfsize import _core
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.leaves import CompiledWalk, proven_walk
 from rfsize.estimation.intervals import SEED
+from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range, effective_threads
@@ -49,6 +50,11 @@ class PermutedRows:
     def of(cls, outputs: Evidence, sets: ColumnSets) -> PermutedRows:
         """Of outputs whose forest can be asked again, on rows in memory; raises as `proven_walk`."""
         forest = outputs.asked_again
+        if not forest.adapter.are_trees:
+            raise NotAForestError(
+                "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
+                "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
+            )
         if isinstance(forest.X, Pieces):
             raise ValueError(
                 "the rows are read in pieces, and shuffling a column takes all rows at once: give rows in memory, "

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for
-from rfsize.certifying.promise import Promise, check_scores
+from rfsize.certifying.promise import Promise, check_classes
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
@@ -148,7 +148,7 @@ def shrink(
     adapter = adapter_for(model, casts_votes=False)
     _check_averages(adapter)
     goal = goal.checked(adapter.classes.size, y)
-    check_scores(adapter.averages_scores, adapter.classes.size, goal.metric, goal.average)
+    check_classes(adapter.classes.size, goal.metric, goal.average)
     given = ForestOnRows.of(adapter, X)
     refuse_training_rows(given)
     truth = None if y is None else one_per_row(y, given.n_rows)
@@ -186,10 +186,11 @@ def _goal(n_trees: int | None, max_bytes: int | None, metric: str, **options: An
 
 def _check_averages(adapter: Adapter) -> None:
     """Raise `NotAForestError` where predictions are not the mean of trees' scores, or there is but one tree."""
-    if adapter.vote_weights is not None or not adapter.averages_scores or adapter.predict_obeys != "soft":
+    if not adapter.are_trees or adapter.predict_obeys != "soft":
+        found = "predicts by votes" if adapter.are_trees else "has members that are no trees"
         raise NotAForestError(
-            f"shrink refits the mean score of trees, and this {adapter.framework} ensemble predicts by votes: cut it "
-            "with rfsize.truncate"
+            f"shrink refits the mean score of trees, and this {adapter.framework} ensemble {found}: cut it with "
+            "rfsize.truncate"
         )
     if adapter.n_trees < 2:
         raise NotAForestError("the forest has 1 tree, and no smaller one: give a larger forest")

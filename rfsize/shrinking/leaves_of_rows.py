@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Answers
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -54,9 +55,9 @@ class LeavesOfRows:
             drawn = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
         leaf = np.empty((len(drawn), *adapter.leaves.offset.shape), dtype=np.int32)
 
-        def keep(rows: slice, reached: NDArray[Any], _: Bools | None) -> None:
+        def keep(rows: slice, answers: Answers, _: Bools | None) -> None:
             first, last = np.searchsorted(drawn, (rows.start, rows.stop))
-            leaf[first:last] = reached[drawn[first:last] - rows.start]
+            leaf[first:last] = answers.leaf[drawn[first:last] - rows.start]
 
         forest.visit(keep, what="leaves of rows", cells=0)
         return cls(adapter, leaf, drawn)

@@ -84,10 +84,11 @@ def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
     n_classes = len(adapter.classes)
     of = f"{n_classes} classes" if n_classes else "regression"
     leaves = len(adapter.leaves.score) / adapter.leaves.offset.size
+    trees = ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average")
     known = ", ".join(f"{name}={value}" for name, value in _parameters(adapter.booster).items())
     return (
         ("model", f"{kind} ({adapter.framework}), {of}, {how_many(adapter.n_features, 'column')}"),
-        ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average"),
+        trees if adapter.are_trees else ("members", f"{adapter.n_trees:,}"),
         *((("parameters", known),) if known else ()),
     )
 

@@ -202,7 +202,7 @@ def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricL
 
 def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
-    predictor = outputs.averaging_predictor
+    predictor = outputs.asked_again.predictor
     metric, outputs = of_score(metric, outputs)
     labels_at = predictor.threshold if metric == "accuracy" else None
     give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))

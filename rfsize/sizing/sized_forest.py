@@ -20,10 +20,9 @@ from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent
+from rfsize.utils.words import in_percent
 
 _LEAST_CONFIDENCE = 1e-6
-_FEW_MEMBERS = 10  # whose probabilities have a mean that says little of more
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,7 +181,6 @@ class SizedForest:
         if not self.enough:
             return ()
         found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
-        found += _unread_probabilities(self._outputs, self.n_kept)
         return tuple(Caution(LabelsOnlyWarning, text) for text in found)
 
     @property
@@ -297,20 +295,6 @@ class SizedForest:
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self._answer_to(name)
                     yield name
-
-
-def _unread_probabilities(outputs: Evidence | None, n_members: int) -> list[str]:
-    """What to say where few members are kept by their votes, and predict averages probabilities that are not read."""
-    if outputs is None or outputs.scores is not None or outputs.predict_obeys != "soft":
-        return []
-    if n_members >= min(_FEW_MEMBERS, outputs.n_trees):
-        return []
-    members = how_many(n_members, "member")
-    return [
-        "probabilities may suffer: the members are not trees, so rfsize reads only their votes, not the "
-        f"probabilities that predict averages. {members.capitalize()} may be enough for the labels but not for the "
-        f"probabilities; keep {_FEW_MEMBERS} or more by rfsize.truncate(model, n_trees={_FEW_MEMBERS})"
-    ]
 
 
 def answer_of(goal: Goal, outputs: Evidence) -> Answer:

@@ -40,7 +40,7 @@ class OutOfBagPredictions:
             adapter = adapter_for(forest, casts_votes=False)
             rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
             outputs = replace(Evidence.of(rows, "all"), y=data.truth)
-            predictor, averages = outputs.averaging_predictor, outputs.averages
+            predictor, averages = outputs.asked_again.predictor, outputs.averages
         except (InbagError, NotAForestError) as refused:
             return str(refused)
         asked, predicted = averages.is_asked, predictor.predictions(averages.mean)

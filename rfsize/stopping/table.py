@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.certifying.certificate import AVERAGES, Certificate, ClassCounts, ClassOutcome
-from rfsize.certifying.promise import Promise, check_scores, checked_confidence, checked_tolerance
+from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -254,7 +254,7 @@ class StopTable(Terms, Result):
         adapter = trees.adapter
         goes_by = (adapter.predict_obeys if voting == "auto" else voting) if metric == "labels" else "soft"
         if goes_by == "soft":
-            check_scores(adapter.averages_scores, adapter.classes.size, metric, average)
+            check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
         promise = Promise(alpha, confidence, average, adapter.digest, metric, tolerance)
         return cls.of(*rule.calibrated(trees, promise))

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
+from rfsize.adapters.leaves import Answers
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import add_at_leaves
 from rfsize.counting.evidence import Evidence
@@ -71,12 +72,11 @@ def test_votes_and_scores_are_numpys(oob: bool, always: bool, forest: Any, compi
     model, X, y = forest
     rows = ForestOnRows.of(model, X, y if oob else None, oob=oob)
     found, adapter = Evidence.of(rows), rows.adapter
-    leaf = adapter.leaf_index(X) + adapter.leaves.offset
-    leaf, may_vote = out_of_bag_members(leaf, rows.bags.take(0, len(X)) if oob else None)
-    vote = np.asarray(adapter.voter(0.5)(leaf))
+    answers, may_vote = out_of_bag_members(adapter.answers(X), rows.bags.take(0, len(X)) if oob else None)
+    vote = np.asarray(adapter.voter(0.5)(answers))
     votes = [np.sum((vote == index) & may_vote, axis=1) for index in range(len(adapter.classes))]
     assert np.array_equal(found.votes.counts, np.stack(votes, axis=1))
-    expected = Scores.of(adapter.leaves.raw_scores(leaf), may_vote)
+    expected = Scores.of(answers.raw, may_vote)
     assert np.array_equal(found.scores.asked, expected.asked)
     np.testing.assert_allclose(found.scores.mean, expected.mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.scores.scatter, expected.scatter, rtol=1e-9, atol=1e-12)
@@ -114,7 +114,8 @@ def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], l
     for beyond in (-1, 10**9):
         leaf = np.full((2, 61, 1), beyond)
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
-            Tally(adapter_for(lgb_booster), 2, 0.5).scores(leaf, np.ones((2, 61), dtype=bool))
+            adapter = adapter_for(lgb_booster)
+            Tally(adapter, 2, 0.5).scores(Answers(leaf, adapter.leaves), np.ones((2, 61), dtype=bool))
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
             add_at_leaves(leaf, np.ones((2, 61, 1), dtype=bool), np.ones((2, 1, 1)), np.zeros(5))
 
@@ -144,9 +145,9 @@ def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> No
 
 def test_scores_of_some_rows_by_a_step(lgb_booster: lgb.Booster, data: Data) -> None:
     adapter = adapter_for(lgb_booster)
-    leaf = adapter.leaf_index(data.X) + adapter.leaves.offset
-    may_vote = np.random.default_rng(0).random(leaf.shape[:2]) < 0.4
-    found = Tally(adapter, len(leaf), 0.5).scores(leaf[1::3], may_vote[1::3])
-    expected = Scores.of(adapter.leaves.raw_scores(leaf[1::3]), may_vote[1::3])
+    answers = adapter.answers(data.X).take(slice(1, None, 3))
+    may_vote = np.random.default_rng(0).random((len(data.X), adapter.n_trees))[1::3] < 0.4
+    found = Tally(adapter, len(may_vote), 0.5).scores(answers, may_vote)
+    expected = Scores.of(answers.raw, may_vote)
     np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-9, atol=1e-12)
     assert np.array_equal(found.asked, expected.asked)

@@ -185,10 +185,12 @@ def test_forests_without_bags_and_of_more_classes(data: Data) -> None:
     assert np.mean(outputs.votes.winner() == data.three) > 0.55
 
 
-def test_members_that_are_no_trees_have_votes_alone(data: Data) -> None:
-    outputs = rfsize.tree_outputs(BaggingClassifier(KNeighborsClassifier(), 12), data.X[:300], data.y[:300], cv=3)
+def test_members_that_are_no_trees(data: Data) -> None:
+    ensemble = BaggingClassifier(KNeighborsClassifier(), 12, random_state=0)
+    outputs = rfsize.tree_outputs(ensemble, data.X[:300], data.y[:300], cv=3)
     assert (outputs.votes.asked == 12).all()
-    assert outputs.scores is None
+    held_out = cross_val_predict(ensemble, data.X[:300], data.y[:300], cv=3, method="predict_proba")
+    np.testing.assert_allclose(outputs.scores.mean[:, 0], held_out[:, 1], atol=1e-12)
     assert rfsize.size(outputs, alpha=0.7).n_trees > 0
 
 

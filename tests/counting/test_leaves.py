@@ -12,7 +12,6 @@ import pytest
 import xgboost as xgb
 from scipy import sparse
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
@@ -21,7 +20,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.leaves import LeafIndex, leaf_index
+from rfsize.counting.leaves import Ask, asked_about
 from rfsize.utils import matrix
 
 ROWS = 1200
@@ -43,11 +42,11 @@ class Forest:
         return self._by_framework(X)
 
     def leaves(self) -> np.ndarray:
-        return by_blocks(leaf_index(self.adapter, self.X), matrix.n_rows(self.X))
+        return by_blocks(asked_about(self.adapter, self.X), matrix.n_rows(self.X))
 
 
-def by_blocks(leaves: LeafIndex, rows: int, step: int = 500) -> np.ndarray:
-    return np.concatenate([leaves(start, min(start + step, rows)) for start in range(0, rows, step)])
+def by_blocks(ask: Ask, rows: int, step: int = 500) -> np.ndarray:
+    return np.concatenate([ask(start, min(start + step, rows), None).leaf for start in range(0, rows, step)])
 
 
 @pytest.fixture(autouse=True)
@@ -125,9 +124,6 @@ def test_compiled_leaves_are_those_of_the_framework(kind: str, X: np.ndarray, y:
 
 
 NOT_COMPILED: dict[str, Callable[[np.ndarray, np.ndarray], Forest]] = {
-    "members that are no trees": lambda X, y: Forest(
-        BaggingClassifier(KNeighborsClassifier(), 5, random_state=0).fit(np.nan_to_num(X), y), np.nan_to_num(X)
-    ),
     "DMatrix": lambda X, y: Forest(train_xgboost(X, y > 0, 5), xgb.DMatrix(X)),
     "missing values stored in a sparse matrix": lambda X, y: Forest(lightgbm(X, y > 0), sparse.csr_matrix(X)),
 }
@@ -156,7 +152,7 @@ def altered(adapter: Adapter, change: Callable[[np.ndarray, np.ndarray], np.ndar
 
 def test_leaves_that_differ_are_those_of_the_framework(X: np.ndarray, y: np.ndarray) -> None:
     adapter = altered(adapter_for(lightgbm(X, y > 0)), lambda leaf, _: np.minimum(leaf, 3))
-    assert by_blocks(leaf_index(adapter, X), ROWS).max() == adapter.leaves.offset.max() + 3
+    assert by_blocks(asked_about(adapter, X), ROWS).max() == adapter.leaves.offset.max() + 3
 
 
 def test_a_difference_on_a_row_with_missing_values_is_seen(X: np.ndarray, y: np.ndarray) -> None:
@@ -164,7 +160,7 @@ def test_a_difference_on_a_row_with_missing_values_is_seen(X: np.ndarray, y: np.
     X = np.nan_to_num(X)
     adapter = altered(adapter_for(lightgbm(X, y > 0)), lambda leaf, rows: leaf * ~np.isnan(rows[:, :1, None]))
     X[601, 0] = np.nan
-    assert np.array_equal(by_blocks(leaf_index(adapter, X), ROWS)[601], adapter.leaves.offset)
+    assert np.array_equal(by_blocks(asked_about(adapter, X), ROWS)[601], adapter.leaves.offset)
 
 
 def test_rows_that_the_framework_refuses_are_refused(X: np.ndarray, y: np.ndarray) -> None:

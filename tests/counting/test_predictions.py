@@ -19,8 +19,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import Perceptron
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import reference.groups
 import reference.predictions
@@ -90,10 +91,54 @@ def test_members_that_answer_with_labels(data: Data) -> None:
     np.testing.assert_array_equal(counted.predict_proba(), found)
 
 
-def test_members_whose_probabilities_are_not_read(data: Data) -> None:
-    model = BaggingClassifier(KNeighborsClassifier(), 15).fit(data.X[:ROWS], data.y[:ROWS])
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="oob_decision_function_"):
-        rfsize.oob_predict_proba(model, data.X[:ROWS])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "member", [KNeighborsClassifier(), LogisticRegression(), GaussianNB(), lgb.LGBMClassifier(verbose=-1)]
+)
+def test_members_that_answer_with_probabilities(member: Any, n_classes: int, data: Data) -> None:
+    y = data.y[:ROWS] if n_classes == 2 else np.array(["a", "b", "c"])[data.three[:ROWS]]
+    model = BaggingClassifier(member, 40, max_features=0.7, oob_score=True, random_state=0).fit(data.X[:ROWS], y)
+    found = rfsize.oob_predict_proba(model, data.X[:ROWS])
+    np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
+    assert rfsize.oob_score(model, data.X[:ROWS], y, metric="accuracy").value == pytest.approx(model.oob_score_)
+    fresh = rfsize.tree_outputs(model, data.fresh)
+    np.testing.assert_allclose(fresh.predict_proba(), model.predict_proba(data.fresh), atol=1e-12)
+    assert np.array_equal(fresh.predict(), model.predict(data.fresh))
+    alone = [
+        one.predict_proba(data.fresh[:, columns]).argmax(axis=1)
+        for one, columns in zip(model.estimators_, model.estimators_features_, strict=True)
+    ]
+    assert np.array_equal(fresh.by_tree(), np.stack(alone, axis=1))
+
+
+def test_members_that_answer_with_numbers(data: Data) -> None:
+    model = BaggingRegressor(KNeighborsRegressor(), 40, oob_score=True, random_state=0)
+    model.fit(data.X[:ROWS], data.X[:ROWS, 0])
+    np.testing.assert_allclose(rfsize.oob_predict(model, data.X[:ROWS]), model.oob_prediction_, atol=1e-12)
+    found = rfsize.oob_score(model, data.X[:ROWS], data.X[:ROWS, 0], metric="r2")
+    assert found.value == pytest.approx(model.oob_score_)
+
+
+def test_members_that_know_some_of_the_classes(data: Data) -> None:
+    """A bag may lack the rare class, whose probability is 0 then."""
+    y = np.where(np.arange(ROWS) < 3, "rare", NAMES[data.y[:ROWS]])
+    model = BaggingClassifier(KNeighborsClassifier(), 30, random_state=0).fit(data.X[:ROWS], y)
+    assert len({len(one.classes_) for one in model.estimators_}) == 2
+    found = rfsize.tree_outputs(model, data.fresh).predict_proba()
+    np.testing.assert_allclose(found, model.predict_proba(data.fresh), atol=1e-12)
+
+
+def test_members_are_asked_about_rows_out_of_their_bags_alone(data: Data) -> None:
+    asked: list[int] = []
+
+    class Counting(KNeighborsClassifier):
+        def predict_proba(self, X: Any) -> Any:
+            asked.append(len(X))
+            return super().predict_proba(X)
+
+    model = BaggingClassifier(Counting(), 10, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    outputs = rfsize.tree_outputs(model, data.X[:ROWS], oob=True)
+    assert sum(asked) == outputs.votes.asked.sum() == ROWS * 10 - rfsize.inbag(model, data.X[:ROWS]).sum()
 
 
 def seen_by(model: Any, n_rows: int, sample_weight: Any = None) -> np.ndarray:

@@ -104,10 +104,6 @@ def test_labels_of_the_frameworks_themselves(forest: tuple[Any, np.ndarray]) -> 
 
 def test_probabilities_of_the_frameworks_themselves(forest: tuple[Any, np.ndarray]) -> None:
     model, X = forest
-    if isinstance(model, BaggingClassifier):
-        with pytest.raises(ValueError, match="no scores"):
-            rfsize.size(model, X, target="forest", metric="probabilities", tolerance=0.1)
-        return
     goal = {"metric": "probabilities", "tolerance": 0.05, "alpha": 0.9}
     report = rfsize.size(model, X, target="forest", **goal)
     small = rfsize.truncate(model, X, target="forest", **goal)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
@@ -229,9 +228,6 @@ def test_what_has_no_scores_is_refused(lgb_booster: Any, data: Data) -> None:
         rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, **wanted)
     with pytest.raises(ValueError, match="X is missing"):
         rfsize.size(lgb_booster, **wanted)
-    neighbours = BaggingClassifier(KNeighborsClassifier(), 12).fit(data.X, data.y)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="only their votes are known"):
-        rfsize.size(neighbours, data.fresh, **wanted)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="gbdt"):
         rfsize.size(train_lightgbm(data.X, data.y, 3, boosting="gbdt"), data.fresh, **wanted)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="rounds"):

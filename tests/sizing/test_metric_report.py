@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import (
     balanced_accuracy_score,
     get_scorer,
     make_scorer,
     roc_auc_score,
 )
-from sklearn.neighbors import KNeighborsClassifier
 
 import reference.metric_loss
 import reference.metrics
@@ -490,8 +489,6 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
         rfsize.size(rfsize.tree_outputs(lgb_booster, data.fresh).votes, metric="auc", tolerance=0.01)
     few = train_lightgbm(data.X, data.y, 15)
     refused("train at least 40 trees", model=few, kind=rfsize.exceptions.FewVotesError)
-    knn = BaggingClassifier(KNeighborsClassifier(), 5).fit(data.X[:100], data.y[:100])
-    refused("only their votes are known", model=knn, kind=rfsize.exceptions.NotAForestError)
     pure = RandomForestClassifier(40, random_state=0).fit(data.X, data.y)
     refused("log loss is infinite", model=pure, y=1 - fresh_y, metric="log_loss")
     with pytest.raises(rfsize.exceptions.FewVotesError, match="too few to measure"):

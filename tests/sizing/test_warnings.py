@@ -13,9 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data
@@ -163,24 +161,3 @@ def test_a_size_that_is_only_a_bound_is_called_one(data: Data) -> None:
     first = f"your 100 trees are perhaps not enough: up to {report.n_trees:,} may be needed"
     assert str(report).splitlines()[0] == first
     assert f"at most {report.n_trees:,}" in [one.value for one in report._account().figures]
-
-
-@pytest.mark.parametrize("member", [KNeighborsClassifier(15), LogisticRegression()])
-def test_members_whose_probabilities_are_not_read_are_not_cut_to_one_in_silence(member: Any) -> None:
-    X, y = rfsize.datasets.twonorm(300, seed=0)
-    ensemble = BaggingClassifier(member, 40, random_state=0).fit(X, y)
-    outputs = rfsize.tree_outputs(ensemble, X, y, oob=True)
-    with pytest.warns(
-        rfsize.exceptions.LabelsOnlyWarning, match="probabilities may suffer: the members are not trees"
-    ) as w:
-        small = rfsize.truncate(outputs, alpha=0.8)
-    kept = len(small.estimators_)
-    assert kept < 10
-    assert f"{kept} member" in str(w[-1].message)
-    report = rfsize.size(outputs, alpha=0.8)
-    assert "! probabilities may suffer" in str(report)
-    assert [one.text for one in pickle.loads(pickle.dumps(report)).warnings] == [one.text for one in report.warnings]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", rfsize.exceptions.LabelsOnlyWarning)
-        hard = BaggingClassifier(Perceptron(), 40, random_state=0).fit(X, y)  # of which predict counts the votes
-        rfsize.truncate(hard, X, y, oob=True, alpha=0.8)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.certifying.certificate import Certificate, bounds, tested
-from rfsize.certifying.promise import Promise, check_scores, checked_confidence
+from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import Evidence
@@ -156,7 +156,7 @@ class CertifiedGoal(GoalOnRows):
         adapter, n_classes = trees.adapter, len(outputs.classes)
         voting = outputs.voting(self.voting) if self.of_labels else "soft"
         if voting == "soft":
-            check_scores(adapter.averages_scores, n_classes, self.metric, self.average)
+            check_classes(n_classes, self.metric, self.average)
         promise = Promise(self.alpha, self.certainty, self.average, adapter.digest, self.metric, self.tolerance or 0.0)
         first = FirstTrees.of(trees, promise, voting)
         classes = outputs.classes.tolist()

@@ -65,7 +65,7 @@ class DeviationGoal(GoalWithin):
         Raises
         ------
         NotAForestError
-            If the members are no trees.
+            If only votes are known.
         FewVotesError
             If no row has the scores of two trees.
         ValueError
@@ -88,8 +88,8 @@ def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(
-            f"metric={metric!r} needs the trees' scores, and here only their votes are known (counted Votes, or an "
-            "ensemble whose members are not trees): size the labels"
+            f"metric={metric!r} needs the trees' scores, and counted Votes do not tell them: give rfsize.size the "
+            "model and its rows, or size the labels"
         )
     return outputs.scores, outputs.link
 

@@ -117,8 +117,8 @@ def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
         return VotedRows(outputs.votes, hard.ESTIMATORS[method])
     if outputs.scores is None:
         raise ValueError(
-            "voting='soft' averages the trees' scores, and here only their votes are known (counted Votes, or an "
-            "ensemble whose members are not trees): give a model of trees, or take voting='hard'"
+            "voting='soft' averages the trees' scores, and counted Votes do not tell them: give rfsize.size the model "
+            "and its rows, or take voting='hard'"
         )
     number = np.arange(outputs.n_rows)[outputs.scored]
     return ScoredRows(outputs.scores, outputs.cut, soft.ESTIMATORS[method], number, outputs.blocks)

@@ -96,7 +96,7 @@ class MetricGoal(GoalWithin):
         Raises
         ------
         NotAForestError
-            If the members are no trees.
+            If only votes are known.
         FewVotesError
             If too few trees were asked about a row.
         ValueError
