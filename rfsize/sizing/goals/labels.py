@@ -39,11 +39,12 @@ from rfsize.voting.blocks import TreeBlocks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# How many times 1 − α of a class's labels may change, and how many fewer of the labels it may get than its mean
-# probability tells of; of many classes, those named.
+# A warning is given if more than _CHANGED times 1 − α of a class's labels change, or if a class gets fewer labels than
+# 1/_LABELS of its mean probability. A warning names at most _NAMED classes.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
-# A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
+# If the upper end of an interval is more than _WIDE times the lower end, the interval tells little but the order of
+# magnitude. Sizes below _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
 _WIDE, _FEW_TREES = 6.0, 3
 
 _BINS = 25  # of the rows' distances from a tie
@@ -232,7 +233,7 @@ class LabelAnswer(Answer):
         return LabelsSeen(np.where(self._used, self._rows.leaders(), -1), self.votes_per_row)
 
     def fewest_alike(self, before: LabelsSeen, n_trees: int) -> int:
-        """The labels of t of T trees differ from those of all on a share of the rows that goes as √(1/t − 1/T)."""
+        """See `Answer.fewest_alike`: t of T trees give other labels on a share of the rows ∝ √(1/t − 1/T)."""
         labels, votes = self.seen
         known = (labels >= 0) & (before.labels >= 0)
         differs, of = (before.labels != labels)[known], labels[known]
