@@ -223,7 +223,7 @@ def _code(report: SizedForest) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as a user would type it; a scorer has no such form, so its name is not enough."""
+    """A value as a user would type it; for a scorer, only the word "scorer"."""
     return "scorer" if callable(value) else repr(value)
 
 
