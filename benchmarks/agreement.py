@@ -1,19 +1,18 @@
-"""Does a forest truncated to T*(α) agree with a much larger one on a share α of fresh rows?
+"""Does a forest cut to T*(α) trees agree with a much larger forest on a share α of fresh rows?
 
     python benchmarks/agreement.py spam.csv.gz BreastCancer.csv.gz
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
 
-    python benchmarks/agreement.py --first-trees 100 --voting hard soft -- spam.csv.gz Ionosphere.csv.gz
+Each file is a table with the features first and the class in its last column, named target. There are ten splits. In
+each, two thirds of the rows train a forest of 2001 trees. T*(α) is estimated from its out-of-bag votes on these rows,
+and from its votes on half of the held-out rows, by all trees or by the first ones. The forest is then cut. Its labels
+of the held-out rows (of the other half, if one half gave the votes) are compared with those of 5000 other trees,
+trained with another seed: with their majority vote for hard voting, with the model's own `predict` for soft voting. If
+there are too few out-of-bag votes, their line is left out.
 
-Each file is a table with the features first and the class in its last column, named target. For each of ten
-splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated from out-of-bag votes on them, and from
-votes on half of the held-out rows, of all trees or of the first; the forest is truncated, and its labels of the
-held-out rows (the other half of them, for validation rows) are compared with those of 5000 other trees, grown from
-another seed: the majority of the votes for hard voting, what the model's own `predict` says for soft voting. Where the
-bags leave too few out-of-bag votes, there is no line for them. "Enough" counts the splits whose forest had T*(α) trees;
-all of its trees are compared in the others. "Expected" is what the noise of the other trees makes of 1 − α, for rows
-that are dense around a tie: (1 − α)·√(1 + T*/other trees).
+"Enough" counts the splits in which the forest had T*(α) trees; in the others, all trees are compared. "Expected" is 1 −
+α with the noise of the other trees, for rows that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
 
 from __future__ import annotations

@@ -1,19 +1,24 @@
-"""Table 4 of the 2010 paper on the sample size in bagging, and what the search by elimination saves.
+"""Table 4 of the 2010 paper on the sample size in bagging, and how much the search by elimination saves.
 
     python benchmarks/bagging_fraction.py Ionosphere.csv.gz Vowel.csv.gz
     python benchmarks/bagging_fraction.py --keep --learners LightGBM XGBoost -- Ionosphere.csv.gz Vehicle.csv.gz
     python benchmarks/bagging_fraction.py --elimination spam.csv.gz Satellite.csv.gz
 
-The first compares the test error of standard bagging (half of the rows without replacement, which is worth as many
-draws with replacement as there are rows) with that at the fraction of least out-of-bag error: 200 unpruned trees on
-all features, as LightGBM, XGBoost and scikit-learn's BaggingClassifier grow them, on synthetic problems of 300
-training rows after Breiman (1996) and on two thirds of tables with the features first and the class in their last
-column, named target. LightGBM has a tree for each of three classes or more, so that a vote is the highest of several
-scores. With --keep, of LightGBM and XGBoost, the standard fraction is one's own, which `rule="keep"` leaves unless
-another is better by more than noise: printed is how much worse than at 1/2 the test error is at the fraction of
-`rule="best"` and at that of `rule="keep"`, of one search, and how often the latter leaves 1/2. The last compares the
-held-out error of the fraction that `search="elimination"` finds with that of the full grid's, and what both cost, for
-forests that draw features at each split. Means over the repetitions, ± their standard error.
+Without an option: the test error of standard bagging is compared with the test error at the fraction of least
+out-of-bag error. Standard bagging draws half of the rows without replacement, which is worth as many draws with
+replacement as there are rows. Forests have 200 unpruned trees on all features, by LightGBM, XGBoost and scikit-learn's
+BaggingClassifier. Problems are synthetic ones after Breiman (1996) with 300 training rows, and two thirds of tables
+with the features first and the class in their last column, named target. With three or more classes, LightGBM trains
+one tree for each class, so a vote goes to the highest of several scores.
+
+With --keep, for LightGBM and XGBoost: 1/2 is the user's own fraction. `rule="keep"` changes it only if another fraction
+is better by more than noise; `rule="best"` takes the fraction of least error. Both rules read one search. Printed: how
+much worse than at 1/2 the test error is at either rule's fraction, and how often "keep" changes 1/2.
+
+With --elimination: the held-out error at the fraction of `search="elimination"` is compared with that of the full grid,
+and so are their costs, for forests that draw features at each split.
+
+Values are means over the repetitions, ± their standard error.
 """
 
 from __future__ import annotations

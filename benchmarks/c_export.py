@@ -1,15 +1,17 @@
-"""A forest in C beside the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
+"""A forest exported to C, compared with the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
 
     python benchmarks/c_export.py [--trees 101] [--rows 100000]
 
-Trains a forest of each framework with missing values and, but for scikit-learn, categories; writes it by
-``CompiledForest.to_c`` with and without a stop table, compiles it by ``cc -O2 -std=c99``, and predicts the same rows
-one by one, in one thread; the fastest of several passes counts. "Differ" counts labels and numbers of trees asked other
-than the compiled forest's, and gives the largest difference of probabilities; flash is text and data of the object
-file, by ``size``. The stop table is certified for α = 0.99 on 10,000 other rows. tl2cgen writes C of the same model,
-which treelite reads, for the same compiler; its file's ``predict`` is called row by row; it is left out where that C
-takes minutes to compile. m2cgen and emlearn are shown where they are installed and take the model; their rows are not
-timed. Needs rfsize[bench] and a C compiler.
+Trains one forest with each framework, with missing values and (except scikit-learn) categories. Writes it by
+``CompiledForest.to_c`` with and without a stop table, compiles the C by ``cc -O2 -std=c99``, and predicts the same rows
+one by one in one thread. The fastest of several passes counts. The stop table is certified for α = 0.99 on 10,000 other
+rows.
+
+"Differ" counts labels and numbers of trees asked that differ from the compiled forest, and gives the largest difference
+of probabilities. Flash is text and data of the object file, by ``size``. tl2cgen writes C from the same model, read by
+treelite, for the same compiler. Its ``predict`` is called row by row; it is left out if compiling its C takes minutes.
+m2cgen and emlearn are shown if they are installed and take the model; their rows are not timed. Needs rfsize[bench] and
+a C compiler.
 """
 
 from __future__ import annotations

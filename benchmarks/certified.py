@@ -1,14 +1,16 @@
-"""Stop tables on fresh rows, forest by forest: how often they disagree more than they may, and the trees that they ask.
+"""Stop tables on fresh rows: how often a table changes more labels than it may, and how many trees its rows ask.
 
     python benchmarks/certified.py --forests 102
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
 
-Forests of 20 to 500 trees of 15 to 255 leaves, of 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on made
-problems, and on tables with the features first and the class in their last column, named target. Of each, tables at
-α = 0.99: of votes, with out-of-bag votes for a prior, as they are built and certified; and of averaged scores,
-certified on 2,000 to 10,000 rows (of a table on a third of its rows). All are asked about 8,000 fresh rows (another
-third). "Above" is the share of the forests whose table disagrees with all trees on more than 1 % of them,
-and "surely" of those on so many more that the choice of the fresh rows does not explain it (one-sided, at 95 %).
+Forests have 20 to 500 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
+problems and on tables with the features first and the class in their last column, named target. Each forest gets tables
+at α = 0.99: tables of votes with a prior from out-of-bag votes, built and certified; and tables of averaged scores,
+certified on 2,000 to 10,000 rows (for a table file, on a third of its rows). All of them predict 8,000 fresh rows
+(another third).
+
+"Above" is the share of the forests whose table differs from all trees on more than 1 % of the fresh rows. "Surely" is
+the share that differs on so many more that chance in the fresh rows does not explain it (one-sided, at 95 %).
 """
 
 from __future__ import annotations

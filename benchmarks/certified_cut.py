@@ -1,16 +1,17 @@
-"""Forests cut to the fewest first trees that rows certify: how often these disagree too often, and how few are left.
+"""Forests cut to certified first trees: how often the cut changes more than it may, and how few trees are left.
 
     python benchmarks/certified_cut.py --forests 300
     python benchmarks/certified_cut.py --forests 0 Satellite.csv.gz spam.csv.gz
 
-Forests of 20 to 1000 trees of 15 to 255 leaves, of 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on made
-problems, and on tables with the features first and the class in their last column, named target. Each is cut by labels
-at α = 0.95, 0.98 or 0.99 and by probabilities, on 300 to 10,000 rows that it was not trained on (of a table, on a third
-of its rows), and the cut is compared with all trees on 20,000 fresh rows (another third). "Above" is the share of the
-cuts that answer more than 1 − α of these otherwise, and "surely" of those on so many more that the choice of the fresh
-rows does not explain it (one-sided, at 95 %). The oracle knows the fresh rows: the fewest first trees from which on all
-sizes keep α on them. "Limit" are the fewest that a single test of the same rows, of a size that the oracle names, would
-pass with an even chance.
+Forests have 20 to 1000 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
+problems and on tables with the features first and the class in their last column, named target. Each forest is cut for
+labels at α = 0.95, 0.98 or 0.99 and for probabilities, on 300 to 10,000 rows that it was not trained on (for a table,
+on a third of its rows). The cut is compared with all trees on 20,000 fresh rows (another third).
+
+"Above" is the share of the cuts that change more than 1 − α of the fresh rows. "Surely" is the share that changes so
+many more that chance in the fresh rows does not explain it (one-sided, at 95 %). The oracle knows the fresh rows: it
+takes the smallest number of first trees from which on all sizes reach α on them. "Limit" is the smallest number that
+would pass a single test on the same rows, at a size that the oracle names, with an even chance.
 """
 
 from __future__ import annotations

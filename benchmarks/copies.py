@@ -1,12 +1,12 @@
-"""Where training rows have copies, is T* that of fresh rows, and is what is done by default the right thing?
+"""If training rows have copies, is T* equal to that of fresh rows, and is the default treatment right?
 
     python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
     python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
 
-Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (of class 1 every
-third row is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each
-row alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts
-the repetitions in which the interval by default holds the truth.
+Rows are drawn, then repeated in three ways: not at all; each row twice; or the rows of the rarer class until both
+classes have equally many (every third row of class 1 is kept). T*(0.97) is read from the out-of-bag votes of a forest
+on these rows: with each row as its own group, with copies as groups, and by default. The truth comes from the same
+forest's votes on fresh rows. "Right" counts the repetitions in which the default interval contains the truth.
 """
 
 from __future__ import annotations

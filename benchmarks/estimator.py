@@ -1,19 +1,21 @@
-"""How near the estimates of T* come to the truth, from the out-of-bag votes of 50 to 1000 trees.
+"""How accurate the estimates of T* from the out-of-bag votes of 50 to 1000 trees are.
 
     python benchmarks/estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
     python benchmarks/estimator.py --frameworks LightGBM XGBoost --repetitions 3 -- spam.csv.gz
     python benchmarks/estimator.py --many --frameworks "random forest" LightGBM --repetitions 3 -- Vehicle.csv.gz
 
-A synthetic problem (five of two classes; with --many, waveform, of three) draws 300 training rows, and 8000 fresh ones
-(or as many as --fresh says) for the truth; each file, a table with the features first and the class in its last column,
-named target, is split into halves, one for training and one for the truth. The truth is T* by the plug-in estimate from
-the votes of 2001 trees (5001 where T* is in the thousands) on the rows that were not trained on; those of a table's
-repetitions are put together, since half of a small table is few rows. The estimates see the out-of-bag votes of the
-first trees of the same forest. Printed are the mean (bias) and the root mean square (rms) of log(T̂*/T*) over the
-repetitions, an infinite T̂* counted as 100 times T*, and the share of the 95 % intervals that cover T*; for each
-confidence the median T*, and of its logarithm the standard deviation by the bootstrap over the rows of the truth, and
-over the training sets of a synthetic problem. The line "fresh" takes all votes on 300 of the fresh rows: what is left
-then is due to 300 rows being few. The last lines are means over the problems.
+A synthetic problem draws 300 training rows, and 8000 fresh rows for the truth (or as many as --fresh says). There are
+five problems of two classes; with --many there is one, waveform, of three classes. Each file is a table with the
+features first and the class in its last column, named target; half of its rows train, the other half gives the truth.
+The truth is T* by the plug-in estimate from the votes of 2001 trees on the rows that were not trained on (of 5001 trees
+if T* is in the thousands). The votes of a table's repetitions are joined for it, since half of a small table has few
+rows. The estimates use the out-of-bag votes of the first trees of the same forest.
+
+Printed, over the repetitions: the mean (bias) and the root mean square (rms) of log(T̂*/T*), where an infinite T̂*
+counts as 100 times T*, and the share of the 95 % intervals that contain T*. For each alpha: the median T*, and the
+standard deviation of log T*, by the bootstrap over the rows of the truth, and over the training sets of a synthetic
+problem. The line "fresh" uses all votes on 300 of the fresh rows, and shows the error that comes from 300 rows only.
+The last lines are means over the problems.
 """
 
 from __future__ import annotations

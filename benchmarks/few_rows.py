@@ -1,13 +1,13 @@
-"""Is a size by a metric large enough where few rows are of the rare class?
+"""Is a size by a metric large enough if the rare class has few rows?
 
     python benchmarks/few_rows.py --forests 120
 
-Each forest is of another problem, framework, number of rows, trees and leaves, drawn by its number, and of 10 to 100
-rows of class 1 to train on; as many are given beside them. It is sized by accuracy, Brier score, area under the ROC
-curve and log loss, each within four tolerances: by rows given, and out of bag. What is true is told by 320 more trees
-of the same forest on 2,000 fresh rows of class 1 and 4,000 of class 0, weighed as the rows to train on are. Printed is
-the real loss over the tolerance, of sizes within the trees at hand: mean, share above 1, how many lose more than 2.5
-tolerances, and the largest.
+The number of a forest determines its problem, framework, rows, trees and leaves. It is trained with 10 to 100 rows of
+class 1, and as many others are given to size it on. The forest is sized by accuracy, Brier score, AUC and log loss,
+each within four tolerances, by the given rows and out of bag. The truth comes from 320 more trees of the same forest on
+2,000 fresh rows of class 1 and 4,000 of class 0, weighted to the class shares of the training rows. Printed, for sizes
+within the trees at hand: the true loss divided by the tolerance (mean, share above 1, number above 2.5, and the
+largest).
 """
 
 from __future__ import annotations

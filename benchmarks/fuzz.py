@@ -1,10 +1,9 @@
-"""What the loaders make of files that somebody damaged: refused by rfsize's own errors, or read and finite.
+"""Damaged files: the loaders must refuse them by rfsize's own errors, or read them and predict finite numbers.
 
-Each case has a seed and a number, printed where it fails, so that ``--seed SEED --only NUMBER`` meets it again. The
-cases run in a fork of this process, which is begun anew after a crash: LightGBM and XGBoost crash on some damaged
-models of their own accord. A crash counts as theirs only where Python was last seen inside their packages.
-
-In a build with sanitizers (`.ci/native`) compiled loops check every index as well.
+Each case has a seed and a number, which are printed if it fails; ``--seed SEED --only NUMBER`` repeats it. The cases
+run in a fork of this process, which is restarted after a crash, because LightGBM and XGBoost themselves crash on some
+damaged models. A crash counts as theirs only if Python was last inside their packages. In a build with sanitizers
+(`.ci/native`), compiled loops also check every index.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of files that `fuzz` damages: whole ones, how they are damaged, and what reads and then uses them."""
+"""The kinds of files that `fuzz` damages: intact files, ways to damage them, and the code that reads and uses them."""
 
 from __future__ import annotations
 

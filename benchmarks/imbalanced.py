@@ -1,11 +1,11 @@
-"""What do labels' sizes cost where a class is rare, and does the size by a metric keep what it promises?
+"""If a class is rare, what does sizing by labels cost, and does sizing by a metric keep its promise?
 
     python benchmarks/imbalanced.py
     python benchmarks/imbalanced.py --rows 5000 --trees 200
 
-Two problems, of which about 6 % and 1 % of the rows are of class 1. A forest of each framework is cut down out of bag:
-by the default, T*(0.99) of the labels of its own predict, and by the area under the ROC curve within 0.003. Printed are
-the trees kept, whether rfsize warned (and of what), and the area and the logarithmic loss on fresh rows.
+In two problems, about 6 % and 1 % of the rows are of class 1. A forest of each framework is cut out of bag: by the
+default, T*(0.99) of the labels of its own predict; and by the AUC within 0.003. Printed: the trees kept, whether rfsize
+warned (and of what), and AUC and log loss on fresh rows.
 """
 
 from __future__ import annotations

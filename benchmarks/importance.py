@@ -1,16 +1,20 @@
-"""Importances out of bag: seconds and memory, how alike those of other seeds really are, and whether intervals hold.
+"""Out-of-bag importances: seconds and memory, agreement between seeds, and whether intervals contain the truth.
 
     python benchmarks/importance.py [--parts speed seeds intervals optrf] [--rows 100000] [--columns 100] [--trees 200]
         [--leaves 255] [--seeds 8]
 
-speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and of the whole forest (AUC).
-seeds: forests of several sizes are trained again with other seeds. How alike their importances are, pair by pair, is
-compared with what the first 100 trees of one forest foretell; the latter is the mean over four such forests.
-intervals: the importance of a column is measured on 5,000 fresh rows by 300 trees of another seed, and it is counted
-how often the 95 % interval of a forest of 100 trees holds it, and how often a column that means nothing is called so.
-optrf: trees that optRF's rule trains and recommends, and trees that size() asks for from one forest of 200. Of the
-recommended forests, of at least 40 trees: the intraclass correlation of importances of ten seeds and the first five in
-common.
+speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and as a whole (AUC).
+
+seeds: forests of several sizes are trained again with other seeds. The agreement of their importances, pair by pair, is
+compared with the prediction from the first 100 trees of one forest, averaged over four such forests.
+
+intervals: the true importance of a column is measured on 5,000 fresh rows by 300 trees with another seed. Printed: how
+often the 95 % interval of a forest of 100 trees contains the truth, and how often a column without effect is
+recognised.
+
+optrf: the trees that optRF's rule trains and recommends, and the trees that size() asks for from one forest of 200. For
+the recommended forests of at least 40 trees: the intraclass correlation of importances over ten seeds, and how many of
+the first five columns they have in common.
 """
 
 from __future__ import annotations

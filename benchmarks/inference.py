@@ -1,22 +1,23 @@
-"""Seconds to predict with a forest: the framework, rfsize, ONNX Runtime, treelite, and tools of other environments.
+"""Seconds to predict with a forest: the framework, rfsize, ONNX Runtime, treelite, and tools in other environments.
 
     python benchmarks/inference.py --environments FOLDER ... --plot docs/inference.png
     python benchmarks/inference.py --trees 101 501 2001 --leaves 31 255 --classes 2 7 26 --regression --threads 1 2
 
-Without any of --trees, --leaves, --classes and --regression: 501 trees of 255 leaves and 101 of 31 for two classes, 200
-of 127 for seven, and a regression with 501 of 255, each by LightGBM and XGBoost; ten minutes, and with lleaves three
-more for each large forest of LightGBM's.
+Without any of --trees, --leaves, --classes and --regression, these forests are measured, each by LightGBM and XGBoost:
+two classes with 501 trees of 255 leaves and with 101 trees of 31; seven classes with 200 trees of 127; and a regression
+with 501 trees of 255. This takes ten minutes, and with lleaves three more for each large LightGBM forest.
 
-One process asks all contenders in turn, several times over; those that have taken 15 s are not asked again. Times are
-medians of all calls, of one row also the 99th percentile; each call gets other rows, and a single row is always
-predicted by one thread. × is how many times as fast as the framework's own predict in the same run. Rows are double, or
-what a tool takes or prefers instead; that conversion is not timed, the checks of rfsize are.
+One process calls all contenders in turn, several times; a contender that has taken 15 s is not called again. Times are
+medians of all calls; for single rows also the 99th percentile. Each call gets other rows, and one thread predicts a
+single row. × is the speed relative to the framework's own predict in the same run. Rows are in double precision, or in
+the type that a tool takes or prefers. This conversion is not timed; the checks of rfsize are.
 
-"Trees" are asked per row, "other labels" than the framework's, "off by" the largest difference from its probabilities
-or numbers: of rfsize on all rows, of others on 10,000. What rfsize says by all trees must be equal however it is asked,
-or the script fails. Tables are for α = 0.99, from 10,000 rows of their own; those of votes answer as the majority of
-the trees would, which has other labels than averaged scores by itself. lleaves, oneDAL and nvForest are looked for in
-the virtual environments --environments; the process of each is asked in turn like the others. Needs rfsize[bench].
+"Trees" is the number asked per row. "Other labels" counts labels that differ from the framework's. "Off by" is the
+largest difference from its probabilities or numbers. rfsize is compared on all rows, other tools on 10,000. With all
+trees, rfsize must give equal predictions however it is called, or the script fails. Stop tables are for α = 0.99, from
+10,000 rows of their own. Tables of votes give the majority vote, whose labels differ from those of averaged scores.
+lleaves, oneDAL and nvForest are looked for in the virtual environments --environments; each runs in its own process, in
+turn with the others. Needs rfsize[bench].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who predicts in `inference.py`: the framework, rfsize, and other tools, of this environment and of others."""
+"""The contenders of `inference.py`: the framework, rfsize, and other tools in this environment and in others."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""A tool of another environment that predicts for `inference.py`, which starts this file with that one's Python.
+"""Predicts with a tool of another environment; `inference.py` starts this file with that environment's Python.
 
-Each tool has an environment of its own:
+Each tool has its own environment:
 
     pip install lleaves "llvmlite<0.45"
     pip install scikit-learn-intelex lightgbm xgboost
     pip install nvforest-cu12
 
-Called without arguments it names the tools that the environment has. Otherwise each line of the standard input is a
-question in JSON and gets one line of answer: the seconds that calls took, or the file that predictions are in.
+Without arguments it prints the tools that the environment has. Otherwise each line of the standard input is a question
+in JSON and gets one line of answer: the seconds of the calls, or the file of the predictions.
 """
 
 from __future__ import annotations

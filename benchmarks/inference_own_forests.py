@@ -1,15 +1,16 @@
-"""Seconds to predict with YDF and fastforest, which train forests of their own, beside rfsize on forests of that size.
+"""Seconds to predict with YDF and fastforest, compared with rfsize on forests of equal size.
 
     python benchmarks/inference_own_forests.py
 
-YDF and fastforest read no models of LightGBM or XGBoost. So each trains its own forest: as many trees on the same rows.
-YDF's trees have the same depth. fastforest has no depth to set; it gets the min_node_size by which its trees have about
-as many leaves as YDF's. All are other forests, so leaves, depth and accuracy on fresh rows stand beside the times.
+YDF and fastforest do not read models of LightGBM or XGBoost, so each trains its own forest with the same number of
+trees on the same rows. YDF's trees have the same depth. fastforest has no parameter for depth; its min_node_size is
+chosen so that its trees have about as many leaves as YDF's. All forests differ, so leaves, depth and accuracy on fresh
+rows are printed with the times. rfsize compiles the forests of XGBoost and LightGBM. All predict probabilities of two
+classes.
 
-rfsize compiles XGBoost's and LightGBM's forests. All predict probabilities of two classes. YDF is asked with a dict of
-columns, and with its own data sets; fastforest with NumPy and with Arrow. None of these conversions is timed. Times are
-medians of all calls, taken in turn, in one process for each number of threads: fastforest reads that number once, when
-it starts. A single row is predicted by one thread. Needs rfsize[bench].
+YDF gets a dict of columns, and its own data sets; fastforest gets NumPy and Arrow. None of these conversions is timed.
+Times are medians of all calls, taken in turn, in one process for each number of threads, because fastforest reads that
+number only when it starts. One thread predicts a single row. Needs rfsize[bench].
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `inference.py` prints and draws."""
+"""The printed tables and the picture of `inference.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of calls. Knows NumPy only, so that the environments of other tools can run it too."""
+"""Times calls. Needs only NumPy, so that the environments of other tools can run it too."""
 
 from __future__ import annotations
 

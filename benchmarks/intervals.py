@@ -1,29 +1,29 @@
-"""How often do 95 % intervals of T*(0.95) and T*(0.99), from 100 trees, hold the truth?
+"""How often do 95 % intervals of T*(0.95) and T*(0.99), from 100 trees, contain the truth?
 
     python benchmarks/intervals.py
     python benchmarks/intervals.py --models forests --store cases.jsonl --rows 100000 --frameworks LightGBM
 
-Of 13 problems, eight of which stand in no other benchmark and in no test, so that nothing was made to fit them; three
-have five to ten classes. Intervals are made from 400 training rows out of bag, and from 100,000 rows given, by majority
-vote and by averaged scores.
+There are 13 problems. Eight of them are in no other benchmark and in no test, so nothing was tuned to them; three have
+five to ten classes. Intervals come from 400 training rows out of bag, and from 100,000 given rows, for majority vote
+and averaged scores.
 
-With 400 rows every case is a new draw of the rows and a forest on them. With 100,000, the forests of a problem are
-trained on the same 4000 rows, each from its own seed. The truth is T* by the plug-in estimate from 1111 other trees on
-the same training rows, and from fresh rows: 8000 for each case of 400 rows, 100,000 for all cases of as many. Half of
-the rows that a forest is given are among the latter, which makes its estimate differ from that truth by rows as much as
-it does from the truth of infinitely many. What other noise the truth has is small beside that of an estimate, a
-twentieth of the variance that is due to 400 rows, and an eleventh of that due to 100 trees (a thirtieth out of bag): of
-intervals that are right, 94 % would be seen to hold it.
+With 400 rows, every case draws new rows and trains a forest on them. With 100,000 rows, all forests of a problem are
+trained on the same 4000 rows, each with its own seed. The truth is T* by the plug-in estimate from 1111 other trees on
+the same training rows, and from fresh rows: 8000 for each case of 400 rows, 100,000 for all cases of 100,000 rows. Half
+of the given rows are among these fresh rows; the estimate then differs from this truth by as much as it would from the
+truth of infinitely many rows. The truth has little other noise: a twentieth of the variance due to 400 rows, and an
+eleventh of the variance due to 100 trees (a thirtieth out of bag). Correct intervals would therefore contain the truth
+in 94 % of the cases.
 
-The first table is by rows, framework, voting and number of classes, the second by problem, the last of all. "Held" is
-the share of cases whose interval holds the truth, "above, below" the cases in which the truth lay above it and below
-it, "upper(0.8)" the share of those in which it is at most that; "ends" is the geometric mean of the ratio of the
-interval's ends (intervals without an end are left out, and counted in brackets), "needed" what that ratio would be for
-unbiased, log-normal estimates that are as far off as these, and "estimate" the geometric mean of the estimate over the
-truth.
+The first table is by rows, framework, voting and number of classes; the second by problem; the last over all. "Held" is
+the share of cases whose interval contains the truth. "Above, below" are the cases with the truth above or below the
+interval. "Upper(0.8)" is the share of cases with the truth at most that. "Ends" is the geometric mean of the ratio of
+the interval's ends; intervals without an upper end are left out and counted in brackets. "Needed" is the ratio that
+unbiased, log-normal estimates with the same error would need. "Estimate" is the geometric mean of the estimate divided
+by the truth.
 
-With --models, forests and truths are kept in a folder and taken from it; with --store, what each case came to is kept
-in a file, and cases that stand there are not sized again: give another file once the estimates have changed.
+With --models, forests and truths are stored in a folder and read from it. With --store, the result of each case is
+stored in a file, and cases in this file are not sized again: give another file after the estimates change.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python benchmarks/last_bits.py
 
-Ten forests of each objective, of 30 trees on 400 rows, and for XGBoost of ten base_scores, predict 2,000 other rows.
-Printed is the share of all predictions that differ, and by how many units in the last place at most, of single
-precision for XGBoost and of double precision for the others; for labels the number that differ.
+For each objective, ten forests of 30 trees are trained on 400 rows (for XGBoost, with ten values of base_score) and
+predict 2,000 other rows. Printed: the share of the predictions that differ, and the largest difference in units in the
+last place (of single precision for XGBoost, of double precision for the others); for labels, the number that differ.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What does XGBoost's default learning rate, 0.3, make of a random forest?
+"""How does XGBoost's default learning rate, 0.3, change a random forest?
 
     python benchmarks/learning_rate.py
 
-Forests of 300 trees of XGBoost on 3000 rows of threenorm, whose second class is a half or a tenth of them, differ in
-nothing but their learning rate and base_score (XGBoost takes the share of class 1 where none is given). Printed are
-their log loss and errors on 5000 fresh rows, the share of class 1 among their labels, the labels that differ from those
-of learning_rate=1, and the trees that `rfsize.size` says probabilities within 0.02 take.
+Forests of 300 trees of XGBoost are trained on 3000 rows of threenorm, whose second class has a half or a tenth of the
+rows. They differ only in learning rate and base_score (by default XGBoost takes the share of class 1). Printed: log
+loss and errors on 5000 fresh rows, the share of class 1 among the labels, the labels that differ from those of
+learning_rate=1, and the trees that `rfsize.size` asks for to keep probabilities within 0.02.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""How near is T* of the macro average, from 100 trees, where a class is rare?
+"""How accurate is T* of the macro average, from 100 trees, if a class is rare?
 
     python benchmarks/macro.py
     python benchmarks/macro.py --forests 10 --problems two_percent
 
-Four problems that have a rare class, two classes and five, with three frameworks. Forests of 100 trees, each from its
-own seed on the same training rows, are sized out of bag and on rows given, by majority vote and by averaged scores. The
-truth is the plug-in estimate from a forest of 2000 other trees on 30,000 fresh rows (out of bag too: training rows are
-as good as fresh ones but for their few rows of a rare class).
+Four problems with a rare class, of two or five classes, are run with three frameworks. Forests of 100 trees, each with
+its own seed on the same training rows, are sized out of bag and on given rows, by majority vote and by averaged scores.
+The truth is the plug-in estimate from a forest of 2000 other trees on 30,000 fresh rows. It serves for out of bag too,
+since training rows differ from fresh ones only in having few rows of the rare class.
 
-Columns: the share of the labels that the rarest class is given; T* of the micro average and of the macro average; the
-mean and the standard deviation of the logarithm of the estimate over the truth; how many of the 95 % intervals held
-the truth.
+Columns: the share of the labels that go to the rarest class; T* of the micro average and of the macro average; mean and
+standard deviation of the logarithm of estimate over truth; and how many of the 95 % intervals contain the truth.
 """
 
 from __future__ import annotations

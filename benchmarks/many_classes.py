@@ -1,13 +1,13 @@
-"""How many votes a row it takes to tell T* of many classes: do the intervals of pilots of few trees hold?
+"""How many votes a row are needed to tell T* of many classes: do intervals from few trees contain the truth?
 
     python benchmarks/many_classes.py
     python benchmarks/many_classes.py --frameworks LightGBM "XGBoost, vector leaves" --classes 5 8 --repetitions 2
 
-Each repetition draws a problem by scikit-learn's `make_classification` (12 columns of which 6 tell, two clusters a
-class, one label in fifty at random; 600 training rows), trains a forest of 600 trees, and sizes it for averaged scores
-by the out-of-bag scores of its first 50 and 100 trees, and by the scores of the first 25 and 50 on 600 fresh rows. The
-truth is T* by all trees on 2,000 other fresh rows. Printed are the votes a row, and how many rfsize asks for, the
-median of T̂*/T*, and how many 95 % intervals hold T*, as if the votes were enough.
+Each repetition draws a problem by scikit-learn's `make_classification`: 12 columns of which 6 are informative, two
+clusters a class, one label in fifty at random, 600 training rows. It trains a forest of 600 trees and sizes it for
+averaged scores by pilots: the out-of-bag scores of its first 50 and 100 trees, and the scores of its first 25 and 50
+trees on 600 fresh rows. The truth is T* by all trees on 2,000 other fresh rows. Printed: the votes a row, and how many
+rfsize requires; the median of T̂*/T*; and how many 95 % intervals contain T*, as if the votes were enough.
 """
 
 from __future__ import annotations

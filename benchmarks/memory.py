@@ -1,11 +1,11 @@
-"""What `max_memory` allows for beside what is taken: the most that a process held beyond what it held before.
+"""How much memory `max_memory` reserves, compared with the memory that a process really takes.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --rows 4000000 --classes 2 --frameworks LightGBM
 
-Forests of 30 trees on rows of four columns in single precision, which are in memory. Each line is a process of its own,
-which has asked the same of a few rows before. "Allowed" is the least `max_memory` with which the rows are asked about.
-Linux alone tells the most memory that was held since a moment.
+Forests of 30 trees are asked about rows of four columns in single precision, which are in memory. Each line is its own
+process, which asked the same of a few rows before. "Taken" is the peak above what the process held before. "Allowed" is
+the smallest `max_memory` with which rfsize takes the rows. It needs Linux, which reports the peak since a moment.
 """
 
 from __future__ import annotations

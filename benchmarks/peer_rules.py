@@ -1,8 +1,8 @@
-"""What people go by today for the number of trees, restated in plain code; `peers.py` compares them.
+"""Other tools' rules for the number of trees, restated in plain code; `peers.py` compares them.
 
-H2O's rule is that of `ScoreKeeper.stopEarly` in h2o-3, optRF's that of `opt_prediction` and `opt_importance` in optRF
-2.0.0, all read in their sources in 2026. The plateau is the loop that scikit-learn's example on out-of-bag errors leads
-to.
+H2O's rule is `ScoreKeeper.stopEarly` in h2o-3. optRF's rule is `opt_prediction` and `opt_importance` in optRF 2.0.0.
+Both were read in the sources in 2026. The plateau rule is the loop that scikit-learn's example on out-of-bag errors
+suggests.
 """
 
 from __future__ import annotations

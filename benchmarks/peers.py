@@ -1,31 +1,31 @@
-"""rfsize against what people do today: trees that each way trains and keeps, and how far they are from infinitely many.
+"""rfsize compared with other rules: trees that each rule trains and keeps, and the distance from infinitely many trees.
 
     python benchmarks/peers.py spam.csv.gz BreastCancer.csv.gz
     python benchmarks/peers.py --plot docs/peers.png
 
-Two thirds of the rows train; half of the others are validation rows, on the other half everything is judged. Ten
-forests of 2000 trees are trained of each set and framework, and each way chooses from each of them:
+Two thirds of the rows train; half of the others are validation rows, and the other half judges. For each set and
+framework, ten forests of 2000 trees are trained, and each rule chooses a size from each of them:
 
     100 trees, 500 trees    the defaults of the frameworks and of R's packages
     plateau                 20 trees at a time with warm_start, until five steps bring no lower out-of-bag error
     H2O's rule              stopping_rounds=3, stopping_tolerance=1e-3 on the out-of-bag log loss of every fifth tree
-    McNemar                 by 10 trees on the validation rows, until a size has stood up to ten larger ones
+    McNemar                 by 10 trees on the validation rows, until none of the next ten sizes is better
     Banfield                the out-of-bag accuracy, smoothed, in batches of 20 trees
     optRF                   ten forests each of 250, 500, 750, 1000 and 2000 trees, Fleiss' kappa of their labels of
-                            the validation rows, the size at which its curve is flat; one choice of all ten forests
-    rfsize                  `rfsize.grow`, run as it is, three times: labels at α = 0.99; probabilities within 0.02;
-                            a metric, AUC within 0.001, or where there are several classes log loss within 0.002;
-                            where that is infinite, which rfsize refuses, the Brier score within 0.002, as it advises
+                            the validation rows, the size at which its curve is flat; one choice for all ten forests
+    rfsize                  `rfsize.grow`, really run, three times: for labels at α = 0.99; for probabilities within
+                            0.02; for a metric (AUC within 0.001; with several classes, log loss within 0.002; if
+                            that is infinite, the Brier score within 0.002, as rfsize's refusal advises)
 
-Printed are, by framework and way: trees trained and kept, medians over sets and forests; seconds, likewise; how often
-the way stopped by itself, before 2000 trees (rfsize: 5000); and as means over the sets, of the worst set in brackets:
-the share of labels that differ from the infinite forest, and what is lost of AUC (two classes) and log loss.
+Printed, by framework and rule: trees trained and kept, and seconds, as medians over sets and forests; how often the
+rule stopped by itself, before 2000 trees (rfsize: 5000); and, as means over the sets with the worst set in brackets,
+the share of labels that differ from the infinite forest, and the loss of AUC (two classes) and of log loss.
 
-The infinite forest is the 18,000 trees of the others. Seconds of all ways but rfsize are of training the trees alone:
-what it takes to look at a forest as it grows is not counted, while rfsize's are of the whole call. Where optRF
-recommends more than half of all trees, its forest is half of them. The rare class and the flipped labels are drawn,
-2000 rows; other sets are tables with the target in their last column, named target. What was found is a line of JSON
-for each set and framework in `benchmarks/peers.jsonl`: what is there is not run again, and all of it is printed.
+The infinite forest is the 18,000 trees of the other forests. For all rules but rfsize, seconds are training time only,
+without the time to look at the growing forest; for rfsize they are the time of the whole call. If optRF recommends more
+than half of all trees, its forest has half of them. The rare class and the flipped labels are drawn, 2000 rows; other
+sets are tables with the target in their last column, named target. The results of each set and framework are a line of
+JSON in `benchmarks/peers.jsonl`. Lines in this file are not run again, and all of them are printed.
 """
 
 from __future__ import annotations

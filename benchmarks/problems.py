@@ -1,4 +1,4 @@
-"""The problems that several benchmarks share: synthetic ones, and how tables are split."""
+"""Problems that several benchmarks share: synthetic ones, and splits of tables."""
 
 from __future__ import annotations
 

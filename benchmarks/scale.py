@@ -1,13 +1,13 @@
-"""What sizing and predicting cost as rows grow: in memory, in pieces, and on workers of Dask.
+"""The cost of sizing and predicting as rows grow: in memory, in pieces, and on Dask workers.
 
     python benchmarks/scale.py
     python benchmarks/scale.py --rows 100000 1000000 --workers 1 2
 
-One forest of LightGBM, rows of single precision. Each line is a process of its own, which has done the same with a few
-rows before, so that all is loaded and compiled. "Memory" is the most that it held meanwhile, beyond what it held before
-(with the rows, where they are in memory). Of Dask, the rows lie on the workers before, and memory is that of the worker
-that took the most; "sent" are the bytes that went between all processes of this machine, so it is to be run at rest.
-Predictions on Dask are added up where they are made.
+One LightGBM forest, rows in single precision. Each line is its own process, which did the same with a few rows before,
+so that everything is loaded and compiled. "Memory" is the peak above what the process held before (including the rows,
+if they are in memory). With Dask, the rows already lie on the workers, and memory is that of the worker that took the
+most. "Sent" counts the bytes between all processes of this machine, so run it on an idle machine. Predictions on Dask
+are added up where they are made.
 """
 
 from __future__ import annotations

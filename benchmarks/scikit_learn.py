@@ -1,9 +1,9 @@
-"""Seconds to predict 100,000 rows with a scikit-learn forest of 500 trees, as it is and compiled.
+"""Seconds to predict 100,000 rows with a scikit-learn forest of 500 trees, with its own predict and compiled.
 
     python benchmarks/scikit_learn.py [--training-rows 20000]
 
 Both use all cores and predict the same rows in turn, several times; the median counts. The stop table is the threshold
-rule at α = 0.99 with the forest's own out-of-bag votes as prior; disagreement is with the majority of all trees.
+rule at α = 0.99, with the forest's own out-of-bag votes as prior. Disagreement is with the majority vote of all trees.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""Does a forest of the size by a metric lose as much as was asked for?
+"""Does a forest sized by a metric lose as much as its tolerance?
 
     python benchmarks/size_by_metric.py --splits 10
 
-In each split new rows of eight known problems train one forest, of which the first trees are sized: 100 by 5000 rows
-that it was not trained on, and 200 out of bag. The other trees, and fresh rows, tell what is true: the mean loss of
-disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed are, of
-the forests that tell their size, as means over the splits: the estimated c over the true one, how often its interval
-holds it, the size, the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
-c/T), and what forests move by from seed to seed over what 20 forests of the other trees do; and how many tell, say that
-they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or that the log loss is infinite
-("refused").
-Tables, with the target in their last column named target, can be given as paths; a third of their rows train, a third
-size, and a third tell the truth.
+Each split draws new rows of eight known problems and trains one forest on each. Its first trees are sized: 100 trees by
+5000 rows that the forest was not trained on, and 200 trees out of bag. The truth comes from its other trees on fresh
+rows: the mean loss of disjoint forests of the chosen size against all of these trees, corrected because these are not
+infinitely many.
+
+Printed, as means over the splits, for forests that tell their size: the estimated c divided by the true one; how often
+its interval contains the true one; the size; the true loss at that size divided by the tolerance (by c/T if the size
+does not fit twice into the other trees); and the estimated scatter from seed to seed, divided by the scatter of 20
+forests of the other trees. Also printed: how many forests tell their size, know only an upper bound ("most"), have too
+few trees to tell ("bent"), or have an infinite log loss ("refused").
+
+Give tables as paths, with the target in their last column, named target: a third of the rows trains, a third sizes, and
+a third gives the truth.
 """
 
 from __future__ import annotations

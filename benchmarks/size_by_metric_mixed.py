@@ -1,14 +1,14 @@
-"""Is what a forest of the size by a metric loses within the tolerance, whatever the problem, framework and metric?
+"""Is the loss of a forest sized by a metric within the tolerance, for random problems, frameworks and metrics?
 
     python benchmarks/size_by_metric_mixed.py --forests 100
 
-Each forest is of another problem (balanced, or one row in ten, twenty or fifty of class 1), framework, number of
-training rows, of trees and of leaves, drawn by its number. It is sized by accuracy, Brier score, area under the ROC
-curve and log loss, each within a tolerance that is drawn too: by rows given, and out of bag. What is true is told by
-500 more trees of the same forest on 10,000 fresh rows: the mean loss of disjoint forests of the chosen size against
-all of these, corrected for these being no infinite forest. Printed is the real loss over the tolerance, of sizes within
-the trees at hand: mean, share above 1, the largest, and how many sizes are of fewer than five trees; and how many
-forests were said to be too small, unable to tell, or refused.
+The number of a forest determines its problem (balanced, or one row in ten, twenty or fifty of class 1), framework,
+training rows, trees and leaves. The forest is sized by accuracy, Brier score, AUC and log loss, each within a random
+tolerance, by given rows and out of bag. The truth comes from 500 more trees of the same forest on 10,000 fresh rows:
+the mean loss of disjoint forests of the chosen size against all of these trees, corrected because these are not
+infinitely many. Printed, for sizes within the trees at hand: the true loss divided by the tolerance (mean, share above
+1, the largest), and how many sizes are below five trees. Also printed: how many forests were called too small, could
+not tell, or were refused.
 """
 
 from __future__ import annotations

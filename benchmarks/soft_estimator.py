@@ -1,15 +1,16 @@
-"""How near the estimates of T* for averaged scores come to the truth, from the out-of-bag scores of 50 to 1000 trees.
+"""How accurate the estimates of T* for averaged scores from the out-of-bag scores of 50 to 1000 trees are.
 
     python benchmarks/soft_estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
     python benchmarks/soft_estimator.py --many --frameworks LightGBM --repetitions 3 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/soft_estimator.py --normal --frameworks LightGBM XGBoost -- spam.csv.gz
 
-The problems, and what is printed, are those of benchmarks/estimator.py, with 8000 fresh rows; the truth is T* by the
-plug-in estimate from the scores of 2001 trees. With --rows, synthetic problems have more training rows than 300. With
---normal, what that rests on: the disagreement with the mean of all 2001 trees of as many as 5 to 201 trees drawn from
-them, over what the normal law says, on the fresh rows of each problem (3000 of a synthetic one), in 400 draws, each of
-which has the same trees for all rows. Of several classes the normal law is taken for each rival, and both the product
-and the sum over the rivals are compared.
+Problems and output are those of benchmarks/estimator.py, with 8000 fresh rows. The truth is T* by the plug-in estimate
+from the scores of 2001 trees. With --rows, synthetic problems have more than 300 training rows.
+
+With --normal, the assumption behind the estimates is tested. 5 to 201 trees are drawn from all 2001. Their disagreement
+with the mean of all trees is divided by the disagreement of the normal law, on the fresh rows of each problem (3000 of
+a synthetic one), in 400 draws; each draw takes the same trees for all rows. With several classes, the normal law is
+applied to each rival, and both the product and the sum over the rivals are compared.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Do out-of-bag intervals hold where bags are drawn by class weight, or rows have hardly more votes than it takes?
+"""Do out-of-bag intervals contain the truth if bags are drawn by class weight, or rows have few votes?
 
     python benchmarks/uneven_bags.py --forests 20
 
-Three problems of two classes, whose rows are dealt anew into training and 4,000 fresh ones for each random forest of
-scikit-learn (from 1.9 on, which draws bags by class weight). Printed are by case how many forests are told a score or
-refused one, and of the 95 % intervals those that hold the metric of the same forest on the fresh rows, or of T*(0.97)
-the size by the votes on these. Forests that give a class no probability have no logarithmic loss.
+Three problems of two classes. For each random forest of scikit-learn (from 1.9 on, which draws bags by class weight),
+their rows are split anew into training rows and 4,000 fresh rows. Printed, by case: how many forests get a score and
+how many are refused; and the share of 95 % intervals that contain the metric of the same forest on the fresh rows, or,
+for T*(0.97), the size by the votes on the fresh rows. Forests that give a class no probability have no log loss.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""How heavy the house is: lines of code, names, parameters, and the files that the main calls visit.
+"""The size of this code base: lines of code, names, parameters, and the files that the main calls pass through.
 
     python benchmarks/weight.py
     python benchmarks/weight.py --files
 
 Lines of code are those of Python without comments, docstrings, imports and empty lines, by package of ``rfsize`` and
 ``integrations``. Parameters are those of the functions in ``rfsize.__all__`` and of the methods of its classes, without
-``self``; how records are made, by rfsize alone, is left out. Files visited are those of rfsize in which a function is
-called while one of the four main calls runs, on a LightGBM forest that is trained already; ``moves`` counts how often a
-call goes from one of them to another. What runs while a module is imported is left out. ``--files`` names the files in
-the order of their first visit.
+``self``; constructors of result classes, which only rfsize calls, are left out. Files visited are files of rfsize in
+which a function is called while one of the four main calls runs, on a trained LightGBM forest; ``moves`` counts how
+often a call goes from one file to another. Code that runs on import is left out. ``--files`` names the files in the
+order of their first visit.
 """
 
 from __future__ import annotations

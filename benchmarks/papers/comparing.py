@@ -1,4 +1,4 @@
-"""Our figures beside a paper's: differences in standard errors, and tables of Markdown."""
+"""Our figures compared with a paper's: differences in standard errors, and Markdown tables."""
 
 from __future__ import annotations
 

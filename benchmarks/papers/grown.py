@@ -1,4 +1,4 @@
-"""Forests of unpruned trees by three frameworks, and what each of their trees says of rows."""
+"""Forests of unpruned trees by three frameworks, and the votes of each tree."""
 
 from __future__ import annotations
 

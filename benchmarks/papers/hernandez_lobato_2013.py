@@ -1,6 +1,6 @@
 """Hernández-Lobato, Martínez-Muñoz, Suárez 2013: how large should ensembles of classifiers be?
 
-Each run grows 10,000 trees for the infinite ensemble, whose first trees are the ensembles that are judged.
+Each run grows 10,000 trees as the infinite ensemble. Its first trees are the ensembles that are judged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of the paper of 2013: its tables 2 to 4 and figures 1, 2, 4 and 6, beside ours."""
+"""The page of the 2013 paper: its tables 2 to 4 and figures 1, 2, 4 and 6, compared with ours."""
 
 from __future__ import annotations
 

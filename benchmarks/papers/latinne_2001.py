@@ -1,7 +1,7 @@
 """Latinne, Debeir, Decaestecker 2001: limiting the number of trees in random forests by McNemar's test.
 
-Five kinds of ensembles of 200 trees on three folds: one to learn, one to tell the size, one to test. The trees are
-unpruned CART where the paper has C4.5, pruned but in Bagrf.
+Five kinds of ensembles of 200 trees on three folds: one to train, one to find the size, one to test. Our trees are
+unpruned CART; the paper's are C4.5, pruned except in Bagrf.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of the paper of 2001: its table 2 and the border of figure 1, beside ours."""
+"""The page of the 2001 paper: its table 2 and the border of figure 1, compared with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the paper of 2010: its tables 2 to 4 and figures 1 and 4, beside ours."""
+"""The page of the 2010 paper: its tables 2 to 4 and figures 1 and 4, compared with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of all papers are made of."""
+"""Parts that the pages of all papers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The papers' problems: drawn, read from a folder of tables, carried by scikit-learn, or fetched from OpenML."""
+"""The problems of the papers: drawn, read from a folder of tables, part of scikit-learn, or fetched from OpenML."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Soto, Suárez, Martínez-Muñoz 2016: an urn model for majority voting.
 
-Random forests of 101 trees; tables of stops from a uniform prior (SIBA) and from out-of-bag votes (HYPER), beside the
-rule that asks the fewest trees under the same prior, and its certified table.
+Random forests of 101 trees, with stop tables from a uniform prior (SIBA) and from out-of-bag votes (HYPER), compared
+with the rule that asks the fewest trees under the same prior, and with its certified table.
 """
 
 from __future__ import annotations

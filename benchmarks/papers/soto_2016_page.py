@@ -1,4 +1,4 @@
-"""The page of the paper of 2016: its tables 1 and 2 and figure 1, beside ours."""
+"""The page of the 2016 paper: its tables 1 and 2 and figure 1, compared with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of runs, one line of JSON each, so that a run that was broken off goes on where it was."""
+"""Results of runs, one line of JSON each, so that an interrupted run continues where it stopped."""
 
 from __future__ import annotations
 
