@@ -291,7 +291,7 @@ def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
     found = np.asarray(here(values, client))
     if found.ndim != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
         raise ValueError(
-            f"{name} must hold one finite number per row of data, that of a class from 0 to K − 1; found "
+            f"{name} must hold one finite number per row of data (classes are 0 to K − 1), found "
             f"{'nothing' if values is None else f'{found.dtype} of shape {found.shape}, such as {found.ravel()[:3]}'}"
         )
     return found.astype(np.int64) if found.dtype.kind == "b" else found

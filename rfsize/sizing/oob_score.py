@@ -193,8 +193,8 @@ def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricL
     missing = [name for name, value in (("X", X), ("y", y), ("cv", cv)) if value is None]
     if missing or not models:
         raise ValueError(
-            f"{' and '.join(missing) or 'models'} missing: of several models give all rows, their y, and as cv the "
-            "folds that the models were trained by"
+            f"{' and '.join(missing) or 'models'} missing: for several models give all rows, their y, and as cv the "
+            "folds that the models were trained on"
         )
     from rfsize.counting.trained_folds import out_of_bag_of_folds  # scikit-learn takes long to import
 

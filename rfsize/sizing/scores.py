@@ -253,7 +253,7 @@ class FoldScores(Result):
             return "The trees of some fold do not tell how many are enough: see its report in sizes."
         trees = int(self.n_trees)
         are = "is" if trees == 1 else "are"
-        too_few = "" if all(one.enough for one in self.sizes) else "; not all of the forests have so many"
+        too_few = "" if all(one.enough for one in self.sizes) else "; some forests have fewer"
         return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self._title}{too_few}."
 
     @property

@@ -57,6 +57,6 @@ def lost_by(kept: int, report: Report, max_bytes: int) -> tuple[Caution, ...]:
     return (
         Caution(
             NotConvergedWarning,
-            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow for more bytes, or train smaller trees",
+            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow more bytes, or train smaller trees",
         ),
     )

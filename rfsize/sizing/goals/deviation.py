@@ -88,7 +88,7 @@ def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and the link from mean scores to predictions; `NotAForestError` if there are no scores."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(
-            f"metric={metric!r} needs the trees' scores, and counted Votes do not tell them: give rfsize.size the "
+            f"metric={metric!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
             "model and its rows, or size the labels"
         )
     return outputs.scores, outputs.link

@@ -117,7 +117,7 @@ def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
         return VotedRows(outputs.votes, hard.ESTIMATORS[method])
     if outputs.scores is None:
         raise ValueError(
-            "voting='soft' averages the trees' scores, and counted Votes do not tell them: give rfsize.size the model "
+            "voting='soft' averages the trees' scores, and counted Votes have none: give rfsize.size the model "
             "and its rows, or take voting='hard'"
         )
     number = np.arange(outputs.n_rows)[outputs.scored]

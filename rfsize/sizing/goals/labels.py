@@ -294,7 +294,7 @@ class LabelAnswer(Answer):
         small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
         if self.goal.average == "macro" and small:
             few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
-            notes.append(f"few rows get these classes, so that little is known of them: {few}")
+            notes.append(f"few rows get these classes, so their labels are uncertain: {few}")
         elif len(self.classes) == 2:
             notes += [
                 f"class {printable(of)} has only {how_many(rows, 'row')}: the interval may be too narrow"

@@ -111,9 +111,9 @@ def _kind(metric: MetricLike) -> type[Goal]:
             return kind
     if isinstance(metric, str) and "importance" in metric:
         raise ValueError(
-            f"metric={metric!r} takes more than the trees' predictions: columns are permuted, and their losses sized. "
-            "Call rfsize.oob_importance(model, X, y).size(top=10), which says how many trees bring the first ten "
-            "columns to rest"
+            f"metric={metric!r} takes more than the trees' predictions: columns must be permuted. Call "
+            "rfsize.oob_importance(model, X, y).size(top=10), which says with how many trees the ten best columns "
+            "stay the same"
         )
     advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
     choice("metric", metric, NAMES, advice, others=other_names())

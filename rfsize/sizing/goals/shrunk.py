@@ -125,7 +125,7 @@ class ShrunkAnswer(CertifiedAnswer):
             self.cautions = ()
 
     def which(self, kept: int, trees: str) -> str:
-        return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen for it'},"
+        return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen'},"
 
     @property
     def savings(self) -> Savings | None:
