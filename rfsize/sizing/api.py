@@ -74,7 +74,7 @@ def size(
         What must stay the same:
 
         - ``"labels"``: the predicted classes, on a share ``alpha`` of the rows;
-        - ``"probabilities"``: within ``tolerance``; a row counts by the class whose probability moves most;
+        - ``"probabilities"``: within ``tolerance``, for the class of each row whose probability moves most;
         - ``"scores"``: within ``tolerance``. For a regressor, the predictions. For a classifier, the trees' mean score
           before it becomes a probability (LightGBM's ``predict(raw_score=True)`` divided by the number of trees,
           XGBoost's ``predict(output_margin=True)``);
@@ -110,8 +110,8 @@ def size(
         How to estimate agreement. ``"smooth"`` fits one density of vote fractions to the votes of all rows; 50 trees
         are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true one, by equation (17) of
         Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``, unless exact
-        ties explain the votes better, by a log-likelihood ratio of 4. It is then ``"plugin"``, and the report warns
-        that T* may be far larger. Only for labels.
+        ties explain the votes better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report
+        warns that T* may be far larger. Only for labels.
     max_rows : int or "auto", optional
         Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` takes rows until more of them
         would no longer narrow the interval of T*. (All rows share the same trees, which set a limit to its width.)
