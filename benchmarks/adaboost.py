@@ -72,7 +72,7 @@ def each(model: Any, rows: list[np.ndarray]) -> None:
 
 
 def medians(*calls: Callable[[], Any]) -> tuple[float, ...]:
-    """Median seconds of each call, the calls taking turns."""
+    """Median seconds of each call; the calls take turns."""
     seconds = np.empty((REPETITIONS, len(calls)))
     for repetition in range(REPETITIONS):
         for index, call in enumerate(calls):

@@ -33,7 +33,7 @@ FEWEST_VOTES = 10  # per row, to size a forest by
 
 
 def labels(model: Any, X: pd.DataFrame, voting: str) -> np.ndarray:
-    """What a forest says of rows by a rule of voting."""
+    """The labels of a forest under a voting rule."""
     return rfsize.tree_outputs(model, X).votes.winner() if voting == "hard" else np.asarray(model.predict(X))
 
 
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 def one_split(
     framework: str, X: pd.DataFrame, y: pd.Series, seed: int, options: argparse.Namespace
 ) -> dict[Case, tuple[float, ...]]:
-    """T*, whether the forest has it, disagreement, and seconds to size."""
+    """T*, whether the forest has as many trees, the disagreement, and the seconds to size."""
     X, X_held, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
     model = forest(framework, options.trees, seed, options.columns).fit(X, y)
     other = forest(framework, options.others, seed + 1000, options.columns).fit(X, y)

@@ -64,7 +64,7 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
 
 
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
-    """Chosen fraction, and test error at the standard fraction and at that."""
+    """Chosen fraction, test error at the standard fraction, and test error at the chosen one."""
     params, dtrain = prepared(framework, *training, seed)
     found = select_bagging_fraction(params, dtrain, n_trees=TREES, rule="best", voting="hard", progress=False)
     errors = [held_out_error(params, dtrain, fraction, test) for fraction in (STANDARD, found.best)]
@@ -72,7 +72,7 @@ def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple
 
 
 def by_both_rules(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float, bool]:
-    """Test error at the standard fraction, at that of least error and at that of `rule="keep"`; if it leaves 1/2."""
+    """Test errors at the standard fraction, by `rule="best"` and by `rule="keep"`, and whether "keep" changes 1/2."""
     own = {"bagging_fraction" if framework == "LightGBM" else "subsample": STANDARD}
     params, dtrain = prepared(framework, *training, seed)
     found = select_bagging_fraction({**params, **own}, dtrain, n_trees=TREES, voting="hard", progress=False)
@@ -82,7 +82,7 @@ def by_both_rules(framework: str, training: Rows, test: Rows, seed: int) -> tupl
 
 
 def by_scikit_learn(training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
-    """The same with scikit-learn's bagging, through arrays of votes."""
+    """The same three numbers with scikit-learn's bagging, through arrays of votes."""
     X, y = training
     n_classes = int(y.max()) + 1
     out_of_bag, errors = [], {}
@@ -153,7 +153,7 @@ def print_elimination(name: str, rows: Callable[[int], tuple[Rows, Rows]], repet
 def both_searches(
     framework: str, training: Rows, test: Rows, seed: int, settings: dict[str, Any]
 ) -> list[tuple[float, float, float]]:
-    """Held-out error at the fraction found, trees and seconds to find it: in full, and by elimination."""
+    """Held-out error at the fraction found, and trees and seconds to find it: by the full grid, and by elimination."""
     params, dtrain = prepared(framework, *training, seed, **settings)
     found = []
     for kind in ("full", "elimination"):

@@ -81,7 +81,7 @@ TRAIN: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
 
 
 class Cost(NamedTuple):
-    """Of one forest in C."""
+    """Size and speed of one forest in C."""
 
     flash: int
     microseconds: float
@@ -96,7 +96,7 @@ def compiled(source: Path) -> tuple[ctypes.CDLL, int]:
 
 
 def flash(parts: list[Path]) -> int:
-    """Text with constants, and data, of object files."""
+    """Bytes of text (with constants) and data in object files."""
     table = subprocess.run(["size", *map(str, parts)], capture_output=True, text=True, check=True).stdout
     return sum(sum(map(int, line.split()[:2])) for line in table.splitlines()[1:])
 
@@ -116,7 +116,7 @@ def fastest(predict: Callable[[], object], rows: int) -> float:
 
 
 def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple[Cost, Cost, str]:
-    """What labels and probabilities cost, and how they differ from those of the compiled forest."""
+    """The cost of labels and probabilities, and how they differ from those of the compiled forest."""
     source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
     fast.to_c(source)
     library, size = compiled(source)
@@ -137,7 +137,7 @@ def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple
 
 
 def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarray]:
-    """The same rows one by one through the ``predict`` of its file."""
+    """Predict the same rows one by one by the ``predict`` of tl2cgen's file."""
     import tl2cgen
     import treelite
 
@@ -237,7 +237,7 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
 
 
 def main() -> None:
-    """Print what each forest costs in C."""
+    """Print the size and speed of each forest in C."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=int, default=101)
     parser.add_argument("--rows", type=int, default=100_000)

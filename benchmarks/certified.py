@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 def made(n_rows: int, n_classes: int, generator: np.random.Generator, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twelve normal columns; each class has a score, of columns, of a product and of noise, and the highest wins."""
+    """Twelve normal columns; each class has a score from columns, a product and noise, and the highest score wins."""
     fixed = np.random.default_rng(seed)
     weight, pair = fixed.normal(size=(12, n_classes)), fixed.integers(0, 12, (2, n_classes))
     noise, shift = fixed.uniform(0.2, 1.5), 0.7 * fixed.normal(size=n_classes)
@@ -83,7 +83,7 @@ def forest(framework: str, n_trees: int, n_leaves: int, seed: int) -> Any:
 
 
 def outcomes(name: str, model: Any, train: Any, calibration: Any, fresh: Any) -> list[Outcome]:
-    """What the tables of one forest do on fresh rows."""
+    """The results of one forest's tables on fresh rows."""
     votes = rfsize.tree_outputs(model, train, oob=True, groups="rows").votes
     n_trees, n_classes = votes.n_trees, len(votes.classes)
     built = StopTable.build(n_trees, alpha=ALPHA, prior=votes)
@@ -154,7 +154,7 @@ def thirds(path: Path, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def summary(found: list[Outcome], few: int, most: int) -> None:
-    """Print what tables did with forests of so many classes."""
+    """Print the results of tables for forests of ``few`` to ``most`` classes."""
     some = [each for each in found if few <= each.n_classes <= most]
     for kind in KINDS:
         mine = [each for each in some if each.kind == kind]

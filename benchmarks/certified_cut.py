@@ -57,7 +57,7 @@ class Cut(NamedTuple):
 
 
 def cut(name: str, model: Any, rows: Any, fresh: Any, alpha: float, goal: dict[str, Any]) -> Cut:
-    """What is certified of a forest on rows, and what it is worth on fresh ones."""
+    """The certified cut of a forest, and its result on fresh rows."""
     report = rfsize.size(model, rows, target="forest", alpha=alpha, confidence=CONFIDENCE, **goal)
     trees = TreesOnRows.of(model, fresh, casts_votes=True)
     labels = "labels" if not goal else goal["metric"]
@@ -106,7 +106,7 @@ def table_forest(path: Path, framework: str, seed: int) -> list[Cut]:
 
 
 def summary(what: str, some: list[Cut]) -> None:
-    """Print what came of some of the cuts."""
+    """Print the results of some of the cuts."""
     if some:
         shares = [np.mean([getattr(one, name) / one.available for one in some]) for name in ("kept", "limit", "oracle")]
         cells = " | ".join(f"{share:.0%}" for share in shares)

@@ -32,7 +32,7 @@ def forest(trees: int, features: Any, seed: int, rows: Any) -> Any:
 
 
 def repetition(seed: int) -> list[list[float]]:
-    """Of each metric: interval holds, false alarm, relative width, told apart by pairs, told apart by two scores."""
+    """For each metric: interval holds, false alarm, relative width, significance by pairs and by two scores."""
     rows, fresh = (rfsize.datasets.threenorm(n, seed=s) for n, s in ((ROWS, seed), (FRESH, 10_000 + seed)))
     forests = [forest(TREES, *of, rows) for of in (("sqrt", seed), (None, seed), ("sqrt", 20_000 + seed))]
     truth = [forest(MANY, features, 30_000 + seed, rows).predict_proba(fresh[0])[:, 1] for features in ("sqrt", None)]

@@ -93,7 +93,7 @@ def sets(model: Any, rows: Any, fresh: Any) -> list[float]:
 
 
 def coverage(predicted: np.ndarray, half: float, truth: np.ndarray) -> list[float]:
-    """Of all rows, and of the fifth with the largest predictions; and the width."""
+    """Coverage of all rows and of the fifth with the largest predictions, and the width."""
     holds, large = np.abs(truth - predicted) <= half, predicted >= np.quantile(predicted, 0.8)
     return [holds.mean(), holds[large].mean(), 2.0 * half]
 

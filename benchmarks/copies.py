@@ -27,7 +27,7 @@ ALPHA, TREES, TRAINING, FRESH = 0.97, 500, 2000, 5000
 
 
 def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Twelve columns of two or three values, of which a third depend on the class."""
+    """Twelve columns of two or three values; a third of them depend on the class."""
     y = generator.integers(0, 2, n_rows)
     chance = np.linspace(0.2, 0.5, 12)
     X = (generator.random((n_rows, 12)) < chance + np.where(np.arange(12) < 4, 0.25, 0.0) * y[:, None]).astype(float)
@@ -36,7 +36,7 @@ def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def categories_and_age(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Five columns of three values, and whole numbers from 17 to 89, all of which the class depends on."""
+    """Five columns of three values, and one of whole numbers from 17 to 89; the class depends on all."""
     X = np.column_stack([generator.integers(0, 3, (n_rows, 5)), generator.integers(17, 90, n_rows)]).astype(float)
     chance = 1.0 / (1.0 + np.exp(-(X[:, 0] - 1.0 + (X[:, 5] - 53.0) / 15.0)))
     return X, (generator.random(n_rows) < chance).astype(np.int64)

@@ -48,7 +48,7 @@ COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, but 
 
 
 class Counted(NamedTuple):
-    """Votes of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+    """Votes of one forest: out of bag by number of trees, and of all trees on rows it was not trained on."""
 
     out_of_bag: dict[int, Votes]
     fresh: Votes
@@ -103,7 +103,7 @@ def problems(options: argparse.Namespace) -> list[Problem]:
 
 
 class Truth(NamedTuple):
-    """T* by confidence, and the standard deviation of its logarithm, since the rows it is taken from are finite."""
+    """T* for each alpha, and the standard deviation of its logarithm, from the finite number of rows."""
 
     sizes: list[int | float]
     errors: list[float]
@@ -130,7 +130,7 @@ def spread(votes: Votes, alpha: float) -> float:
 
 
 class Outcome(NamedTuple):
-    """What one estimate came to: the log of its ratio to T*, whether its interval covers T*, its width, its way."""
+    """The result of one estimate: log of its ratio to T*, whether its interval contains T*, its width, its method."""
 
     log_ratio: float
     covered: bool

@@ -49,7 +49,7 @@ def content_of(loader: Loader, seed: int, number: int) -> bytes:
 
 
 def outcome_of(loader: Loader, content: bytes) -> str:
-    """What became of one case; a failure is told by its exception."""
+    """The outcome of one case; a failure is named by its exception."""
     try:
         loader.read(content)
     except FrameworkError:
@@ -65,7 +65,7 @@ def outcome_of(loader: Loader, content: bytes) -> str:
 
 
 def work(loader: Loader, seed: int, numbers: range, results: Any, trace: str) -> None:
-    """Send the outcome of each case, its seconds, and the bytes of memory that were taken up to then."""
+    """Send the outcome of each case, its seconds, and the peak of memory so far."""
     warnings.simplefilter("ignore")
     faulthandler.enable(open(trace, "w"), all_threads=False)  # noqa: SIM115 (open until the crash)
     for stream in (1, 2):  # where the frameworks complain
@@ -81,7 +81,7 @@ def work(loader: Loader, seed: int, numbers: range, results: Any, trace: str) ->
 
 
 def crash(trace: str) -> str:
-    """Whose crash it was, by the file in which Python was last seen."""
+    """Which package crashed, by the file that Python ran last."""
     places = re.findall('  File "(.*)", line (.*)', Path(trace).read_text())
     if places and any(framework in places[0][0] for framework in FRAMEWORKS):
         return "the framework crashes"
@@ -89,7 +89,7 @@ def crash(trace: str) -> str:
 
 
 class Summary(NamedTuple):
-    """Cases by outcome, the seconds of the slowest and its number, and the most memory that any took."""
+    """Cases by outcome, seconds and number of the slowest case, and the peak of memory."""
 
     counts: Counter[str]
     slowest: tuple[float, int]
@@ -125,7 +125,7 @@ def fuzzed(name: str, loader: Loader, seed: int, numbers: range) -> Summary:
 
 
 def main() -> None:
-    """Print the failures, and the counts of each loader; where there are failures, the process ends with 1."""
+    """Print the failures and the counts of each loader; exit with 1 if there are failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000, help="of each loader")
     parser.add_argument("--seed", type=int, default=0)

@@ -30,14 +30,14 @@ _TOLERANCE = 0.003
 
 
 def draw(rng: np.random.Generator, n_rows: int, behind: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of 20 features, four of which tell of class 1."""
+    """Rows of 20 features; class 1 depends on four of them."""
     X = rng.normal(size=(n_rows, 20))
     odds = 1.2 * X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * X[:, 3] - behind
     return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
 
 
 def forests(n_trees: int) -> dict[str, Any]:
-    """One of each framework, not fitted."""
+    """One untrained forest of each framework."""
     bags = {"subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.6}
     one_round = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.5}
     return {
@@ -48,7 +48,7 @@ def forests(n_trees: int) -> dict[str, Any]:
 
 
 def heard(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a call returns, and which warnings it gave."""
+    """The result of a call, and the warnings that it gave."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = call()

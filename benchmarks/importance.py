@@ -63,12 +63,12 @@ def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
 
 
 def of_sklearn(kind: Any, **params: Any) -> Train:
-    """What trains forests of scikit-learn, of so many trees and a seed."""
+    """A function that trains scikit-learn forests, from a number of trees and a seed."""
     return lambda X, y, trees, seed: kind(trees, random_state=seed, **params).fit(X, y)
 
 
 def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """A LightGBM forest of so many trees and a seed."""
+    """A LightGBM forest with this number of trees and this seed."""
     import lightgbm as lgb
 
     params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "verbose": -1}
@@ -76,7 +76,7 @@ def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
 
 
 def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """An XGBoost forest of so many trees and a seed."""
+    """An XGBoost forest with this number of trees and this seed."""
     from xgboost import XGBClassifier
 
     params = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.4}
@@ -84,7 +84,7 @@ def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
 
 
 def measure_seeds(n_seeds: int) -> None:
-    """Print how alike importances of retrained forests are, and what was foretold."""
+    """Print the agreement of importances between retrained forests, and the predicted agreement."""
     cancer, wave = load_breast_cancer(return_X_y=True), first_wave(300, np.random.default_rng(1))
     few, wine = few_of_many(500, np.random.default_rng(2)), load_wine(return_X_y=True)
     problems: dict[str, tuple[Train, tuple[np.ndarray, np.ndarray]]] = {
@@ -112,7 +112,7 @@ def measure_seeds(n_seeds: int) -> None:
 
 
 def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What trees lose on average on fresh rows by each column, as a share of the variance of y."""
+    """Mean loss of the trees on fresh rows if each column is permuted, as a share of the variance of y."""
     now = np.array([np.mean((tree.predict(X) - y) ** 2) for tree in forest.estimators_])
     lost = []
     for column in range(X.shape[1]):
@@ -123,7 +123,7 @@ def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Gene
 
 
 def measure_intervals() -> None:
-    """Print how often intervals hold what trees of other seeds lose on fresh rows."""
+    """Print how often intervals contain the importance by trees with other seeds on fresh rows."""
     slopes = np.array([2.0, 1.0, 0.5, 0.25, 0.12, 0.0, 0.0, 0.0])
     held, noise, wide = [], [], []
     for seed in range(DATA_SETS):
@@ -145,7 +145,7 @@ def measure_intervals() -> None:
 
 
 def measure_optrf() -> None:
-    """Print what optRF's rule trains and recommends, and what one forest tells."""
+    """Print what optRF's rule trains and recommends, and what size() asks for."""
     few = few_of_many(500, np.random.default_rng(2))
     problems = {"breast cancer": load_breast_cancer(return_X_y=True), "three of thirty": few}
     print("| | rule | trees trained | trees recommended | its ICC | of the first 5 in common | seconds |")

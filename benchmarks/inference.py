@@ -79,7 +79,7 @@ def target(signal: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def measure(task: Task, cells: list[Cell], elsewhere: dict[str, Path], repetitions: int) -> dict[str, Outcome]:
-    """What every contender took for each number of rows and threads, and what it answered."""
+    """Seconds and predictions of every contender, for each number of rows and threads."""
     outcomes: dict[str, Outcome] = {}
     left_out: dict[str, str] = {}
     for threads in sorted({cell.threads for cell in cells}):
@@ -111,7 +111,7 @@ def in_turn(found: list[Any], n_rows: int, of_rows: int, repetitions: int) -> di
 
 
 def compared(one: Any, task: Task, numbers_of_rows: list[int]) -> Outcome:
-    """How the answers differ from the framework's; of rfsize on all rows, and however it is asked."""
+    """How the predictions differ from the framework's; for rfsize on all rows, and by every way to call it."""
     mine = one.name.startswith("rfsize")
     n_rows = ASKED_OTHERWISE if one.only_one_row else len(task.X) if mine else min(CHECKED_ROWS, len(task.X))
     answer: Answer = one.answer(n_rows)
@@ -126,7 +126,7 @@ def compared(one: Any, task: Task, numbers_of_rows: list[int]) -> Outcome:
 
 
 def is_equal(one: Any, task: Task, n_rows: int) -> bool:
-    """Whether rfsize says what the framework does where it is asked about ``n_rows`` rows at a time."""
+    """Whether rfsize's predictions equal the framework's, for ``n_rows`` rows at a time."""
     rows, allowed = getattr(one.X, "iloc", one.X), ROUNDING * np.abs(task.scores).max()
     for start in range(0, max(n_rows, ASKED_OTHERWISE) - n_rows + 1, n_rows):
         of = slice(start, start + n_rows)

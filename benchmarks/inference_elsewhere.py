@@ -73,7 +73,7 @@ MAKERS = {"lleaves": lleaves_predict, "oneDAL": onedal_predict, "nvForest": nvfo
 
 
 def scores(predicted: Any, n_classes: int) -> np.ndarray:
-    """Numbers, probabilities of class 1, or of each of more than two classes."""
+    """Numbers, or probabilities of class 1, or with more than two classes of each class."""
     found = np.asarray(predicted)
     found = found.reshape(len(found), -1)
     return found if n_classes > 2 else found[:, -1]

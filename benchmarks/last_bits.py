@@ -94,7 +94,7 @@ def in_c(fast: rfsize.CompiledForest, fresh: np.ndarray, folder: Path) -> tuple[
 
 
 def apart(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Units in the last place, in the precision of what is expected."""
+    """Difference in units in the last place, in the precision of the expected value."""
     if found.ndim > expected.ndim:
         found = found[:, 1]
     whole = np.int32 if expected.dtype == np.float32 else np.int64

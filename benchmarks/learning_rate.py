@@ -26,7 +26,7 @@ FOREST |= {"max_depth": 8, "seed": 0, "nthread": 1}
 
 
 def drawn(share: float, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of which so many are of class 1."""
+    """Rows with this share of class 1."""
     X, y = threenorm(int(2.5 * n_rows), seed)
     ones = round(share * n_rows)
     kept = np.sort(np.concatenate([np.flatnonzero(y == 1)[:ones], np.flatnonzero(y == 0)[: n_rows - ones]]))
@@ -34,7 +34,7 @@ def drawn(share: float, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def line(share: float, base_score: float | None, rate: float, labels_of_one: np.ndarray | None) -> np.ndarray:
-    """Print what one forest comes to; its labels on fresh rows."""
+    """Print the line of one forest; returns its labels on fresh rows."""
     X, y = drawn(share, 0, ROWS)
     fresh, truth = drawn(share, 1, FRESH)
     params: dict[str, Any] = FOREST | {"learning_rate": rate}

@@ -55,7 +55,7 @@ print(json.dumps(taken))
 
 
 def timed(folder: Path, level: str) -> dict[str, float] | None:
-    """Seconds of each call by a level; ``None`` where this processor lacks it."""
+    """Seconds of each call with an instruction set; ``None`` if this processor lacks it."""
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", TIMED, str(folder), json.dumps(CALLS)],
         env=os.environ | {"RFSIZE_PROCESSOR": level},
@@ -69,7 +69,7 @@ def timed(folder: Path, level: str) -> dict[str, float] | None:
 
 
 def main() -> None:
-    """Print a table with a column for each level."""
+    """Print a table with a column for each instruction set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--repetitions", type=int, default=7)

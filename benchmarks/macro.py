@@ -36,12 +36,12 @@ def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def six_percent(n_rows: int, generator: np.random.Generator) -> Rows:
-    """The same with class 1 of six rows in a hundred."""
+    """The problem `two_percent` with six rows in a hundred of class 1."""
     return _clouds(n_rows, generator, [0.94, 0.06], 1.5)
 
 
 def tails(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Class 1 by a logistic law of three of eight normal columns and a product, about one row in twenty."""
+    """Class 1, about one row in twenty, by a logistic law of three of eight normal columns and a product."""
     X = generator.normal(size=(n_rows, 8))
     logit = 2.5 * X[:, 0] + 2.0 * X[:, 1] + 1.5 * X[:, 2] * X[:, 3] - 7.0
     return X, (generator.random(n_rows) < 1.0 / (1.0 + np.exp(-logit))).astype(np.int64)
@@ -58,7 +58,7 @@ PROBLEMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
 
 
 def _clouds(n_rows: int, generator: np.random.Generator, shares: list[float], apart: float) -> Rows:
-    """Class k is apart from the others in columns of its own, class 0 in none."""
+    """Normal clouds: class k is shifted in its own columns, class 0 in none."""
     y = generator.choice(len(shares), n_rows, p=shares)
     X = generator.normal(size=(n_rows, 10))
     width = 5 if len(shares) == 2 else 2

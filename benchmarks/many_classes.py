@@ -32,7 +32,7 @@ PILOTS = (("out of bag", 50), ("out of bag", 100), ("fresh rows", 25), ("fresh r
 
 
 class Pilot(NamedTuple):
-    """What a pilot came to: votes a row, T̂*/T* and whether the interval holds T*."""
+    """The result of a pilot: votes a row, T̂*/T*, and whether the interval contains T*."""
 
     votes: float
     ratio: float
@@ -40,7 +40,7 @@ class Pilot(NamedTuple):
 
 
 def sized(outputs: Evidence, truth: list[int | float]) -> list[Pilot]:
-    """By confidence."""
+    """The results of one pilot, for each alpha."""
     assert outputs.scores is not None
     found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.blocks)
     votes, pilots = float(outputs.scores.asked.mean()), []
@@ -53,7 +53,7 @@ def sized(outputs: Evidence, truth: list[int | float]) -> list[Pilot]:
 
 
 def one(framework: str, n_classes: int, seed: int) -> list[list[Pilot]]:
-    """Of each pilot, by confidence."""
+    """The results of each pilot, for each alpha."""
     rows = TRAINING + FRESH + TRUTH
     X, y = make_classification(
         rows, 12, n_informative=6, n_classes=n_classes, n_clusters_per_class=2, flip_y=0.02, random_state=seed

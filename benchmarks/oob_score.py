@@ -30,7 +30,7 @@ import rfsize
 
 
 def rare(n_rows: int, rng: np.random.Generator) -> Rows:
-    """Some 9 % of class 1, by a sum and a product of features and noise."""
+    """About 9 % of the rows in class 1, by a sum and a product of features and noise."""
     X = rng.normal(size=(n_rows, 10))
     return X, (X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=n_rows) > 2.0).astype(int)
 
@@ -50,7 +50,7 @@ def friedman(n_rows: int, rng: np.random.Generator) -> Rows:
 
 
 def interaction(n_rows: int, rng: np.random.Generator) -> Rows:
-    """A product of two features, noisier where a third is large."""
+    """A product of two features, with more noise if a third feature is large."""
     X = rng.normal(size=(n_rows, 8))
     return X, X[:, 0] + X[:, 1] * X[:, 2] + np.abs(1.0 + 0.5 * X[:, 3]) * rng.normal(size=n_rows)
 

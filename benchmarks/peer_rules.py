@@ -22,7 +22,7 @@ _OPTRF_LEAST = 500
 
 
 class Choice(NamedTuple):
-    """Trees trained before the rule stopped, trees kept, and whether it stopped before the trees ran out."""
+    """Trees trained before the rule stopped, trees kept, and whether the rule stopped before the trees ran out."""
 
     trained: int
     kept: int
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
 
 
 def plateau(errors: Sequence[float], step: int, patience: int = 5) -> Choice:
-    """Of the errors after `step`, 2 `step`, … trees: stop once `patience` in a row brought none below the best."""
+    """From the errors after `step`, 2 `step`, … trees: stop after `patience` steps in a row without a new best."""
     best, idle = np.inf, 0
     for position, error in enumerate(errors):
         best, idle = (error, 0) if error < best else (best, idle + 1)
@@ -40,7 +40,7 @@ def plateau(errors: Sequence[float], step: int, patience: int = 5) -> Choice:
 
 
 def h2o(losses: Sequence[float], interval: int, rounds: int = 3, tolerance: float = 1e-3) -> Choice:
-    """Of the losses after `interval`, 2 `interval`, … trees: H2O's `stopping_rounds` and `stopping_tolerance`."""
+    """From the losses after `interval`, 2 `interval`, … trees: H2O's `stopping_rounds` and `stopping_tolerance`."""
     for scored in range(1, len(losses) + 1):
         if h2o_stops(losses[:scored], rounds, tolerance):
             return Choice(scored * interval, scored * interval)
@@ -57,7 +57,7 @@ def h2o_stops(losses: Sequence[float], rounds: int, tolerance: float) -> bool:
 
 
 def fleiss_kappa(labels: ArrayLike) -> float:
-    """Agreement beyond chance of the labels of each row, shape (n_rows, n_labels); 1 where all are the same label."""
+    """Agreement beyond chance of the labels of each row, shape (n_rows, n_labels); 1 if all labels are equal."""
     given = np.asarray(labels)
     n_rows, n_labels = given.shape
     counts = np.stack([(given == label).sum(axis=1) for label in np.unique(given)], axis=1)

@@ -23,7 +23,7 @@ _ROWS, _FRESH, _TREES = 20_000, 100_000, 300
 
 
 def draw(rng: np.random.Generator, n_rows: int, behind: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of 12 features, four of which tell of class 1."""
+    """Rows of 12 features; class 1 depends on four of them."""
     X = rng.normal(size=(n_rows, 12))
     odds = 1.2 * X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * X[:, 3] - behind
     return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-odds))).astype(int)

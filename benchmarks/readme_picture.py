@@ -31,7 +31,7 @@ BLUE, ORANGE, INK, GREY = "#1b6ca8", "#c8500a", "#1d2733", "#5b6875"
 
 
 def bytes_of(model: LGBMClassifier) -> int:
-    """Of the file that LightGBM writes."""
+    """Bytes of the file that LightGBM writes."""
     return len(model.booster_.model_to_string().encode())
 
 

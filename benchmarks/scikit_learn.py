@@ -29,7 +29,7 @@ FORESTS = {
 
 
 def seconds_of(contenders: list[Callable[[np.ndarray], Any]], X: np.ndarray) -> np.ndarray:
-    """Median seconds of each, taken in turn."""
+    """Median seconds of each contender; they take turns."""
     taken = np.zeros((REPETITIONS, len(contenders)))
     for repetition in taken:
         for index, predict in enumerate(contenders):

@@ -111,7 +111,7 @@ def untrained(framework: str, n_trees: int, seed: int, *, regression: bool) -> A
 
 
 class Truth:
-    """What forests of other trees than those sized lose on fresh rows, against all of these."""
+    """The loss of forests of the other trees on fresh rows, against all other trees."""
 
     def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
         adapter = adapter_for(model, casts_votes=False)
@@ -125,7 +125,7 @@ class Truth:
         return LOSS[metric](self._y[rows], self._forest.predictor.predictions(mean))
 
     def of_a_tree(self, metric: str, n_rows: int) -> float:
-        """By what disjoint forests of a twentieth of the trees differ on so many rows, as of one tree.
+        """Scatter of disjoint forests of a twentieth of the trees on ``n_rows`` rows, scaled to one tree.
 
         A standard deviation; the root of the mean of its square over all parts of so many rows.
         """
@@ -136,12 +136,12 @@ class Truth:
         return float(np.sqrt(np.mean(variances) * n_trees))
 
     def above_all(self, metric: str, n_trees: int) -> float:
-        """Mean over disjoint forests of so many trees, over what all trees lose."""
+        """Mean loss of disjoint forests of ``n_trees`` trees, minus the loss of all trees."""
         forests = [slice(start, start + n_trees) for start in range(0, self.n_trees - n_trees + 1, n_trees)]
         return float(np.mean([self._loss(metric, one) for one in forests[:20]])) - self._loss(metric, ALL)
 
     def c(self, metric: str) -> float:
-        """From eighths of the trees."""
+        """The true c, from eighths of the trees."""
         n_trees = self.n_trees // 8
         return self.above_all(metric, n_trees) / (1.0 / n_trees - 1.0 / self.n_trees)
 
@@ -149,7 +149,7 @@ class Truth:
 def one_split(
     framework: str, problem: str, rows: tuple[Rows, Rows, Rows], tolerances: dict[str, float], split: int, others: int
 ) -> list[tuple[tuple[str, str, str, str], dict[str, Any]]]:
-    """What was found of each source of rows and metric."""
+    """The results for each source of rows and metric."""
     train, given, fresh = rows
     regression = "rmse" in tolerances
     whole = untrained(framework, max(SIZED.values()) + others, split, regression=regression).fit(*train)
@@ -206,7 +206,7 @@ def rows_of_tables(paths: list[Path]) -> dict[str, tuple[Callable[[int], tuple[R
 
 
 def drawn(problem: Callable[[int, np.random.Generator], Rows], split: int) -> tuple[Rows, Rows, Rows]:
-    """Rows to train on, to size by, and to tell the truth."""
+    """Rows to train on, to size by, and for the truth."""
     generator = np.random.default_rng(split)
     train, given, fresh = (problem(n_rows, generator) for n_rows in (TRAINING, GIVEN, FRESH))
     return train, given, fresh

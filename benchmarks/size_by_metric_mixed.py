@@ -37,7 +37,7 @@ TOLD = ("told", "too small", "cannot tell", "refused")
 
 
 def spirals(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Two arms of a spiral in two of six columns, the other four of which are noise; three labels in a hundred turned.
+    """Two arms of a spiral in two of six columns, noise in the other four; three labels in a hundred are flipped.
 
     Its trees are far worse than their forest.
     """
@@ -49,7 +49,7 @@ def spirals(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def made(share: float) -> Any:
-    """scikit-learn's classification of 15 columns, with so many rows of class 1."""
+    """scikit-learn's make_classification with 15 columns and this share of class 1."""
 
     def problem(n_rows: int, generator: np.random.Generator) -> Rows:
         of: dict[str, Any] = {"n_features": 15, "n_informative": 8, "weights": [1.0 - share], "class_sep": 0.8}
@@ -101,21 +101,21 @@ def drawn(number: int) -> tuple[str, str, Any, dict[str, float], tuple[Rows, Row
 
 
 class LossOfOthers(Truth):
-    """What is lost against infinitely many trees."""
+    """The loss against infinitely many trees."""
 
     def __init__(self, *of: Any) -> None:
         super().__init__(*of)
         self._c: dict[str, float] = {}
 
     def real(self, metric: str, n_trees: int) -> float:
-        """The mean loss of forests of so many trees."""
+        """The mean loss of forests of ``n_trees`` trees."""
         if metric not in self._c:
             self._c[metric] = max(0.0, self.c(metric))
         return self.above_all(metric, n_trees) + self._c[metric] / self.n_trees
 
 
 def of_forest(number: int) -> list[dict[str, Any]]:
-    """What was found of each metric and source of rows."""
+    """The results for each metric and source of rows."""
     problem, framework, model, tolerances, (train, given, fresh), n_trees = drawn(number)
     whole = model.fit(*train)
     truth, small = LossOfOthers(whole, n_trees, *fresh), rfsize.truncate(whole, n_trees=n_trees)

@@ -39,7 +39,7 @@ ESTIMATORS = ("plugin", "auto")
 
 
 class Scored(NamedTuple):
-    """Scores of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+    """Scores of one forest: out of bag by number of trees, and of all trees on rows it was not trained on."""
 
     out_of_bag: dict[int, Scores]
     fresh: Scores
@@ -47,7 +47,7 @@ class Scored(NamedTuple):
 
 
 def trained(framework: str, problem: Problem, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A forest, the features that it was trained on, and those of fresh rows."""
+    """A forest, the features of its training rows, and the features of fresh rows."""
     (X, y), fresh = problem.draw(seed)
     return forest(framework, TREES, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y), X, fresh
 
@@ -75,7 +75,7 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
 
 
 def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> list[tuple[float, ...]]:
-    """By confidence the log of the ratio to T*, whether the interval covers T*, its width, and the way taken."""
+    """For each alpha: log of the ratio to T*, whether the interval contains T*, its width, and the method used."""
     found = soft.ESTIMATORS[name](scores, cut)
     outcomes = []
     for alpha, size in zip(ALPHAS, truth, strict=True):
@@ -122,7 +122,7 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
 
 
 def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> tuple[list[float], list[float]]:
-    """By size, real disagreement with all trees over that of the normal law; by the product and the sum over rivals."""
+    """True disagreement with all trees over that of the normal law, by size; for product and sum over the rivals."""
     model, _, fresh = trained(framework, problem, seed)
     adapter = adapter_for(model)
     score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset).astype(np.float32)

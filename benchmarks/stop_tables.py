@@ -43,7 +43,7 @@ def tree_labels(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 
 
 def out_of_bag_votes(forest: RandomForestClassifier, X: np.ndarray, labels: np.ndarray) -> Votes:
-    """Votes of the trees that did not see each row."""
+    """The out-of-bag votes on each row."""
     counts = np.zeros((len(X), forest.n_classes_), dtype=np.int64)
     for inbag, predicted in zip(forest.estimators_samples_, labels.T, strict=True):
         rows = np.setdiff1d(np.arange(len(X)), inbag)

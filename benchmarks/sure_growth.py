@@ -50,7 +50,7 @@ Looks = list[rfsize.Report]
 
 
 def wanted(report: rfsize.Report, confidence: float) -> float:
-    """Trees that the forest is to have by this look; T* itself where it has fewer."""
+    """Trees that the forest must have by this look; T* itself if the forest has fewer."""
     return report.n_trees if report.n_trees > report.available else max(report.n_trees, report.upper(confidence))
 
 
@@ -88,7 +88,7 @@ def grown(look: Callable[[int], rfsize.Report], largest: int, rule: Callable[[Lo
 
 
 def by_rules(model: Any, training: Rows, fresh: np.ndarray, alpha: float) -> dict[str, list[float]]:
-    """Of each rule trees grown and kept, labels that differ, and whether it has T* trees; printed on a line."""
+    """For each rule: trees grown and kept, labels that differ, and whether there are T* trees; printed on a line."""
     outputs = rfsize.tree_outputs(model, fresh)
     votes, by_tree = outputs.votes, outputs.by_tree()
     truth, labels = rfsize.size(votes, alpha=alpha).n_trees, votes.counts.argmax(axis=1)

@@ -67,7 +67,7 @@ def predictions(model: Any, X: Any) -> NDArray[np.float64]:
 
 
 def one_split(name: str, framework: str, split: int, options: argparse.Namespace) -> tuple[float, ...]:
-    """Sizes, real deviations of forests of these sizes, and the size by the others with whether the interval has it."""
+    """Sizes, true deviations at these sizes, the size by the other trees, and whether the interval contains it."""
     X, X_held, y = parts(name, split, options.regression)
 
     def trained(n_trees: int, seed: int) -> Any:

@@ -65,7 +65,7 @@ def print_lines() -> None:
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Functions of the interface by their names, and methods of its classes; errors are made by rfsize alone."""
+    """Functions of the interface by name, and methods of its classes; without errors, which only rfsize makes."""
     for name in rfsize.__all__:
         thing = getattr(rfsize, name)
         if inspect.isclass(thing) and issubclass(thing, Exception):
@@ -89,7 +89,7 @@ def n_parameters(function: Callable[..., Any]) -> int:
 
 
 def print_interface() -> None:
-    """How many names there are, and the functions of the most parameters."""
+    """Print the number of names, and the functions with the most parameters."""
     print(f"\nNames in rfsize.__all__: {len(rfsize.__all__)}\n")
     print("| function | parameters |")
     print("|---|---:|")
@@ -99,7 +99,7 @@ def print_interface() -> None:
 
 
 def visited(call: Callable[[], object]) -> tuple[list[str], int]:
-    """Modules of rfsize in whose files a call goes through functions, by their first visit, and moves between them."""
+    """Modules of rfsize that a call passes through, in order of the first visit, and the moves between them."""
     places: list[str] = []
 
     def on_event(frame: FrameType, event: str, _: object) -> None:

@@ -39,7 +39,7 @@ class Compared(NamedTuple):
 
     @property
     def standard_errors(self) -> float | None:
-        """The difference of the means in standard errors; both have the paper's scatter, that of 100 repetitions."""
+        """The difference of the means in standard errors; both means get the paper's scatter over 100 repetitions."""
         if self.paper is None or self.paper.sd == 0.0:
             return None
         scatter = self.paper.sd * np.sqrt(1.0 / len(self.ours) + 1.0 / REPETITIONS)
@@ -61,7 +61,7 @@ def median_compared(ours: np.ndarray, median: float, q1: float, q3: float) -> fl
 
 
 def signed(standard_errors: float | None) -> str:
-    """With its sign; bold where it is far."""
+    """The number with its sign; bold if the difference is large."""
     if standard_errors is None:
         return ""
     text = f"{standard_errors:+.1f}".replace("-", "−")
@@ -81,7 +81,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Of the line of least squares through log x and log y; not a number where there are not two points."""
+    """Slope of the least-squares line through log x and log y; NaN with fewer than two points."""
     if len(x) < 2:
         return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -72,7 +72,7 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
 
 
 class Judged:
-    """The first trees beside all of them, on the test rows."""
+    """The first trees compared with all trees, on the test rows."""
 
     def __init__(self, trees: Trees, y: np.ndarray) -> None:
         self.votes, self.y = trees.test, y
@@ -89,7 +89,7 @@ class Judged:
 
 
 def out_of_bag(votes: np.ndarray, unseen: np.ndarray) -> np.ndarray:
-    """Fraction of the votes for class 1, of the trees that did not see each row; rows without any are left out."""
+    """Out-of-bag vote fractions for class 1; rows without votes are left out."""
     asked = unseen.sum(axis=1)
     return (votes * unseen).sum(axis=1, dtype=np.int64)[asked > 0] / asked[asked > 0]
 
@@ -100,7 +100,7 @@ def size_of(alpha: float, fractions: np.ndarray) -> int:
 
 
 def grown_size(fractions: Callable[[int], np.ndarray]) -> int:
-    """T* as the paper grows it: from 100 trees on, to T* or to twice as many, until T* is not above them."""
+    """T* as the paper grows it: from 100 trees to T*, but at most twice as many, until there are T* trees."""
     size = START
     while (wanted := size_of(ALPHA, fractions(size))) > size:
         size = min(wanted, 2 * size)

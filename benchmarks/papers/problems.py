@@ -27,14 +27,14 @@ class NoDataError(LookupError):
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table is found, and how many rows it must have: those of the papers."""
+    """Where a table is found, and how many rows it must have, as in the papers."""
 
     rows: int
     file: str | None = None
     openml: int | None = None
     load: Callable[..., Any] | None = None
     label: Callable[[pd.DataFrame], pd.Series] | None = None
-    """What is told by the whole table, where that is not its own target."""
+    """Makes the class from the whole table, if the class is not the table's target."""
 
 
 TABLES = {
@@ -127,7 +127,7 @@ def coded(frame: pd.DataFrame, target: pd.Series) -> Rows:
 
 
 def drawn(name: str, repetition: int, sizes: tuple[int, ...]) -> list[Rows]:
-    """So many rows each, of a repetition."""
+    """Rows of a repetition, in parts of these ``sizes``."""
     generator = np.random.default_rng([zlib.crc32(name.encode()), repetition])
     return [DRAWN[name](size, generator) for size in sizes]
 

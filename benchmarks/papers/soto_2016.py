@@ -78,13 +78,13 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
 
 
 def out_of_bag(trees: Trees, n_classes: int) -> rfsize.Votes:
-    """The votes on each training row of the trees that did not see it."""
+    """The out-of-bag votes on each training row."""
     counts = [((trees.train == k) & ~trees.inbag).sum(axis=1) for k in range(n_classes)]
     return rfsize.Votes(np.stack(counts, axis=1), n_trees=TREES)
 
 
 def by_alpha(alpha: float, prior: rfsize.Votes, trees: Trees, all_labels: np.ndarray, n_classes: int) -> list[float]:
-    """Disagreement of HYPER, of SIBA, and of as many trees for every row as HYPER asks on average."""
+    """Disagreement of HYPER, of SIBA, and of a fixed number of trees, the mean that HYPER asks."""
     differ = []
     for stops in (
         StopTable.build(TREES, alpha=alpha, prior=prior),

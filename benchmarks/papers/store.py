@@ -10,7 +10,7 @@ Record = dict[str, Any]
 
 
 class Results:
-    """The records of a file, and what is added to it."""
+    """The records of a file, to which records can be added."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
