@@ -168,7 +168,7 @@ def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarra
     ), found
 
 
-# Its predict takes a row as unions, a missing value by its own mark.
+# tl2cgen's predict takes a row as an array of unions, with its own mark for missing values.
 _LOOP = """
 #include "header.h"
 

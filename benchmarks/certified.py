@@ -42,7 +42,7 @@ TREES, LEAVES, CLASSES, ROWS = (
     (2000, 5000, 10_000),
 )
 TRAINED, FRESH = 3000, 8_000
-MOST_TREES = 1000  # one for each class and iteration
+MOST_TREES = 1000  # with one tree for each class and iteration
 KINDS = ("votes", "votes, optimal", "votes, certified", "scores, certified")
 
 
@@ -131,7 +131,7 @@ def made_forest(number: int) -> list[Outcome]:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = made(TRAINED + n_rows + FRESH, n_classes, generator, number)
     train, calibration, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
     return outcomes(name, model, train, calibration, fresh)
@@ -188,7 +188,7 @@ def main() -> None:
         except ValueError as error:
             print(f"| {arguments} | {error} |")
             continue
-        except KeyboardInterrupt:  # with what there is so far
+        except KeyboardInterrupt:  # summarise the results so far
             break
         found += mine
         by_kind = {each.kind: f"{each.trees:.1f}, {each.disagreement:.2%}" for each in mine}

@@ -37,7 +37,7 @@ ALPHAS = (0.95, 0.98, 0.99)
 TREES = (20, 50, 100, 200, 500, 1000)
 LEAVES, CLASSES, ROWS = (15, 31, 63, 255), (2, 2, 3, 7, 26), (300, 1000, 4000, 10_000)
 TRAINED, FRESH = 2000, 20_000
-MOST_TREES = 1000  # one for each class and iteration
+MOST_TREES = 1000  # with one tree for each class and iteration
 
 
 class Cut(NamedTuple):
@@ -89,7 +89,7 @@ def made_forest(number: int) -> list[Cut]:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = made(TRAINED + n_rows + FRESH, n_classes, generator, 10_000 + number)
     train, rows, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
     alpha = ALPHAS[(number // 15) % 3]
@@ -133,7 +133,7 @@ def main() -> None:
         start = time.perf_counter()
         try:
             mine = function(*arguments)
-        except KeyboardInterrupt:  # with what there is so far
+        except KeyboardInterrupt:  # summarise the results so far
             break
         found += mine
         for one in mine:

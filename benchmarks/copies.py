@@ -1,7 +1,7 @@
 """If training rows have copies, is T* equal to that of fresh rows, and is the default treatment right?
 
     python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
-    python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
+    python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # your own tables, split into training and fresh rows
 
 Rows are drawn, then repeated in three ways: not at all; each row twice; or the rows of the rarer class until both
 classes have equally many (every third row of class 1 is kept). T*(0.97) is read from the out-of-bag votes of a forest

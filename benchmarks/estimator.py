@@ -37,14 +37,14 @@ import rfsize
 from rfsize import Votes
 
 TREES, MORE_TREES = 2001, 5001
-HARD = ("waveform", "Vehicle")  # whose T*(0.99) is above 1000
+HARD = ("waveform", "Vehicle")  # problems with T*(0.99) above 1000
 FIRST_TREES = (50, 100, 200, 1000)
 ALPHAS = (0.95, 0.99, 0.995)
 TRAINING_ROWS = 300
 ESTIMATORS = ("plugin", "auto")
 INFINITE = 100.0
 FRAMEWORKS = ("random forest", "LightGBM", "XGBoost", "XGBoost, vector leaves")
-COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, but two at least
+COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, at least two features
 
 
 class Counted(NamedTuple):
@@ -68,7 +68,7 @@ def counted(framework: str, problem: Problem, seed: int, store: Path | None) -> 
     if path is None or not path.exists():
         (X, y), fresh = problem.draw(seed)
         n_trees = MORE_TREES if problem.name in HARD else TREES
-        # Trees that know one of two features each are of two minds: they tie on one row in ten.
+        # If each tree knows only one of two features, half of the trees vote against the others: one row in ten ties.
         model = forest(framework, n_trees, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y)
         out_of_bag = {n: rfsize.tree_outputs(rfsize.truncate(model, n_trees=n), X, oob=True).votes for n in FIRST_TREES}
         found = Counted(out_of_bag, rfsize.tree_outputs(model, fresh).votes)
@@ -115,7 +115,7 @@ def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
     reports = [rfsize.size(votes, method="plugin") for votes in fresh]
     errors = [[spread(votes, alpha) for alpha in ALPHAS] for votes in fresh]
     if problem.is_table:
-        # The halves are of the same rows: together they say as much as one whole table.
+        # All halves come from the same rows: together they are worth one whole table.
         reports = [rfsize.size(reduce(Votes.concat, fresh), method="plugin")] * len(fresh)
         errors = [(np.median(errors, axis=0) / math.sqrt(min(len(fresh), 2))).tolist()] * len(fresh)
     return [

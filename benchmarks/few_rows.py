@@ -163,7 +163,7 @@ def of_forest(number: int) -> list[tuple[str, str, str, float]]:
     for source, rows in (("out of bag", (X, y)), ("rows given", given)):
         try:
             outputs = rfsize.tree_outputs(small, *rows, oob=source == "out of bag")
-        except rfsize.exceptions.InbagError:  # trees of one leaf
+        except rfsize.exceptions.InbagError:  # trees with a single leaf
             continue
         for metric, ends in TOLERANCES.items():
             for tolerance in np.geomspace(*ends, 4):

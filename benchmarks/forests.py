@@ -23,7 +23,7 @@ BAGGED = {
 }
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
 
-# Trees on all features that are grown until each leaf is of one class.
+# Trees on all features, grown until each leaf has one class.
 UNPRUNED: dict[str, dict[str, Any]] = {
     "LightGBM": {
         "boosting": "rf",
@@ -48,7 +48,7 @@ def prepared(framework: str, X: np.ndarray, y: np.ndarray, seed: int, **more: An
         return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
     objective = {"objective": "binary:logistic"}
     if n_classes > 2:
-        # One tree, and one bag, for all classes.
+        # One tree, and so one bag, for all classes.
         objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
     return params | objective, xgb.DMatrix(X, y)
 

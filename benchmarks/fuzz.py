@@ -37,7 +37,7 @@ OURS = (
     rfsize.exceptions.TableError,
 )
 FRAMEWORKS = ("/lightgbm/", "/xgboost/")
-MEMORY = 1 << 30  # bytes beyond what a process has at its start
+MEMORY = 1 << 30  # bytes that a process may take above its start
 PATIENCE = 60.0  # seconds for one case
 LAST_RESORT = "reading it raises a "  # a refusal that no check foresaw
 
@@ -68,7 +68,7 @@ def work(loader: Loader, seed: int, numbers: range, results: Any, trace: str) ->
     """Send the outcome of each case, its seconds, and the peak of memory so far."""
     warnings.simplefilter("ignore")
     faulthandler.enable(open(trace, "w"), all_threads=False)  # noqa: SIM115 (open until the crash)
-    for stream in (1, 2):  # where the frameworks complain
+    for stream in (1, 2):  # frameworks print complaints here
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))

@@ -38,7 +38,7 @@ from rfsize.importance.stability import rank_correlation, share_in_common
 
 Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
-_FEWEST = 40  # trees whose importances are told, with ten votes a row
+_FEWEST = 40  # fewest trees, about ten votes a row
 DATA_SETS, FRESH, MANY, OWN = 40, 5000, 300, 100
 
 
@@ -153,7 +153,7 @@ def measure_optrf() -> None:
     train = of_sklearn(RandomForestClassifier)
     for name, (X, y) in problems.items():
         started = time.perf_counter()
-        # The first trees of a large forest are a forest of the same seed, so that the rule may have them at less cost.
+        # The first trees of a large forest equal a small forest with the same seed, which saves training it.
         largest = [train(X, y, OPTRF_SIZES[-1], seed) for seed in range(OPTRF_REPETITIONS)]
         values = {
             size: np.stack([_values(rfsize.truncate(one, n_trees=size), X, y) for one in largest])

@@ -46,17 +46,17 @@ TRAINED, FOR_TABLES = 100_000, 10_000
 TRAIN = {"LightGBM": train_lightgbm, "XGBoost": train_xgboost}
 USUAL = ((2, 501, 255), (2, 101, 31), (7, 200, 127), (0, 501, 255))
 
-# Seconds of a contender's calls on as many rows after which it is not asked again; and of rest before each, for the
-# threads of the one before to go to sleep.
+# After ENOUGH seconds of calls on one number of rows, a contender is not called again. REST before each call lets the
+# threads of the previous contender go to sleep.
 ENOUGH, REST = 15.0, 0.02
 
-# A contender's calls at a time on one row, and how many times as often it is asked about few rows.
+# Single-row calls in one turn of a contender; which number of rows counts as few; how much more often few are timed.
 CALLS, FEW, MORE_OFTEN = 200, 1000, 4
 
-# Rows that are predicted also one by one, a few at a time, and from a DataFrame, to be compared.
+# Rows that are also predicted one by one, a few at a time, and from a DataFrame, to compare the results.
 ASKED_OTHERWISE = 500
 
-# How far rfsize's probabilities and numbers may be off, relative to the largest of them: rounding of single precision.
+# Largest error of rfsize's probabilities and numbers, relative to the largest of them: rounding in single precision.
 ROUNDING = 1e-6
 
 

@@ -25,10 +25,10 @@ import rfsize
 ALPHA = 0.99
 MOST_LEAVES_IN_C = 20_000
 
-# Others answer this many rows to be compared with the framework; rfsize all of them.
+# Other tools are compared with the framework on this number of rows, rfsize on all.
 CHECKED_ROWS = 10_000
 
-# Seconds that a tool of another environment may take to make a model its own, or for one question.
+# Seconds that a tool of another environment may take to convert a model, or to answer one question.
 PATIENCE = 180
 
 

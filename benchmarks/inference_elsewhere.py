@@ -26,7 +26,7 @@ from inference_timing import seconds_of
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
-# Module, and distribution.
+# Tool: its module and its distribution.
 TOOLS = {
     "lleaves": ("lleaves", "lleaves"),
     "oneDAL": ("daal4py", "scikit-learn-intelex"),
@@ -82,7 +82,7 @@ def scores(predicted: Any, n_classes: int) -> np.ndarray:
 def serve(tool: str, model: Path, rows: Path, n_classes: int, threads: int) -> None:
     """Answer questions until there are none."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever tools print goes elsewhere
+    os.dup2(2, 1)  # output of tools goes to standard error
     try:
         predict = MAKERS[tool](model, n_classes, threads)
         X = np.load(rows)

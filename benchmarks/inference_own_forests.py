@@ -42,7 +42,7 @@ import rfsize
 
 ydf.verbose(0)
 
-# As fastforest calls the columns of an array.
+# The names that fastforest gives to the columns of an array.
 COLUMNS = [f"x{column}" for column in range(FEATURES)]
 
 

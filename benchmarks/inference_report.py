@@ -56,7 +56,7 @@ OWN = {"LightGBM": "`Booster.predict`", "XGBoost": "`Booster.inplace_predict`"}
 LABELS, CERTIFIED, PROBABILITIES = "rfsize, labels", "rfsize, labels, certified table", "rfsize, probabilities"
 DATA_FRAME = "rfsize, labels of a DataFrame"
 
-# Of 100,000 rows: times as fast as LightGBM and as XGBoost, by classes, trees and leaves.
+# Speed on 100,000 rows relative to LightGBM and to XGBoost, by classes, trees and leaves.
 OF_MANY_ROWS = (
     (LABELS, (2, 501, 255), {"LightGBM": 26.0, "XGBoost": 8.0}),
     (CERTIFIED, (2, 501, 255), {"LightGBM": 100.0, "XGBoost": 39.0}),

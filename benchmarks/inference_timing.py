@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Calls on few rows come in bursts, the first of which find the processor's caches cold.
+# Calls on few rows come in bursts; the first calls of a burst are not counted, because caches are cold.
 _FEW, _NOT_COUNTED = 1000, 5
 
 

@@ -59,10 +59,10 @@ FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FEW, MANY = 400, 100_000
 TRAINING_ROWS = {FEW: FEW, MANY: 4000}
 TREES, ALPHAS = 100, (0.95, 0.99)
-TRUTH_FORESTS, TRUTH_TREES = 11, 101  # as many forests, of so many trees; in all an odd number
+TRUTH_FORESTS, TRUTH_TREES = 11, 101  # number of forests, and of trees in each; odd in total
 TRUTH_ROWS = {FEW: 8000, MANY: MANY}
 
-# What a seed is drawn for.
+# The purposes that seeds are drawn for.
 _TRAINING, _GIVEN, _TRUTH = range(3)
 
 

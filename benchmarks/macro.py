@@ -25,7 +25,7 @@ from problems import Rows
 import rfsize
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
-TREES, TRUE_TREES, COLUMNS = 100, 2000, 1.0  # all columns: LightGBM would draw some by tree
+TREES, TRUE_TREES, COLUMNS = 100, 2000, 1.0  # all columns, since LightGBM would sample them by tree
 TRAINING_ROWS, GIVEN_ROWS, FRESH_ROWS = 4000, 10_000, 30_000
 ALPHAS = (0.95, 0.99)
 

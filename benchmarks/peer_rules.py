@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import curve_fit
 
-# The sizes that opt_prediction trains ten forests of each, and the gain by one more tree that it takes for none.
+# opt_prediction trains ten forests of each size; a smaller gain by one more tree counts as none.
 OPTRF_SIZES = (250, 500, 750, 1000, 2000)
 OPTRF_REPETITIONS = 10
 _OPTRF_GAIN = 1e-6
@@ -80,7 +80,7 @@ def _stability(n_trees: NDArray[Any], half: float, slope: float) -> NDArray[Any]
 
 
 def optrf(stabilities: ArrayLike) -> int | None:
-    """optRF's recommendation from the stability at each of its sizes, in trees; None where there is none.
+    """optRF's recommended number of trees, from the stability at each of its sizes; None if it has none.
 
     The curve is fitted, and the first number of trees taken at which one more gains 1e-6 or less, to the nearest
     thousand and at least 500. One below the curve's half is not trusted: a tenth of the gain is then asked for.

@@ -83,7 +83,7 @@ def made_forest(number: int) -> Shrunk:
     n_classes, n_leaves = CLASSES[(number // 3) % 4], int(generator.choice(LEAVES))
     n_trees = int(generator.choice(TREES)) if n_classes == 2 or framework == "random forest" else 300 // n_classes
     X, y = made(2 * ROWS + FRESH, n_classes, generator, 20_000 + number)
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     parts = tuple((X[rows], y[rows]) for rows in np.split(np.arange(len(y)), [ROWS, 2 * ROWS]))
     model = forest(framework, n_trees, n_leaves, number).fit(*parts[0])
     alpha = ALPHAS[(number // 12) % 2]

@@ -46,7 +46,7 @@ Rows = tuple[NDArray[Any], NDArray[Any]]
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
 ALL = slice(None)
-KINDS = ("told", "most", "bent", "refused")  # what a forest says
+KINDS = ("told", "most", "bent", "refused")  # outcomes of sizing
 SIZED = {"rows given": 100, "out of bag": 200}
 
 

@@ -53,7 +53,7 @@ def made(share: float) -> Any:
 
     def problem(n_rows: int, generator: np.random.Generator) -> Rows:
         of: dict[str, Any] = {"n_features": 15, "n_informative": 8, "weights": [1.0 - share], "class_sep": 0.8}
-        # Rows of one problem: those of all calls are drawn from one.
+        # All calls draw their rows from one data set, so that they share a problem.
         X, y = make_classification(60_000, flip_y=0.02, random_state=7, **of)
         some = generator.choice(len(y), n_rows, replace=False)
         return X[some], y[some]

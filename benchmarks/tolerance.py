@@ -80,7 +80,7 @@ def one_split(name: str, framework: str, split: int, options: argparse.Namespace
     limit = predictions(other, X_held)
     report = rfsize.size(trained(FIRST, split), X, oob=True, **wanted)
     sizes = report._answer._deviations.sizes(options.tolerance)
-    # LightGBM's trees do not depend on how many follow; XGBoost's are drawn by the same seed as well.
+    # The first trees of a longer training are the same, in LightGBM and in XGBoost.
     whole = trained(int(min(max(sizes), options.most)), split)
     off = []
     for size in sizes:

@@ -103,7 +103,7 @@ def visited(call: Callable[[], object]) -> tuple[list[str], int]:
     places: list[str] = []
 
     def on_event(frame: FrameType, event: str, _: object) -> None:
-        # What a dataclass writes for itself stands in no file.
+        # Methods that a dataclass generates are in no file.
         is_written = event == "call" and frame.f_code.co_filename.endswith(".py")
         if is_written and is_own(module_of(frame)) and not is_importing(frame):
             places.append(module_of(frame))

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 HERE = Path(__file__).parent
-REPETITIONS = 100  # that each figure of the papers of 2010, 2013 and 2016 is the mean of
-FAR = 2.0  # standard errors, from which on a difference is explained
+REPETITIONS = 100  # each figure in the papers of 2010, 2013 and 2016 is a mean over these
+FAR = 2.0  # standard errors; larger differences get an explanation
 
 
 def printed(name: str) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from benchmarks.forests import prepared
 from benchmarks.papers.problems import Rows
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
-BOOTSTRAP = 0.632  # of the rows are in a bootstrap sample; what LightGBM and XGBoost draw, without replacement
+BOOTSTRAP = 0.632  # share of the rows in a bootstrap sample; LightGBM and XGBoost draw it without replacement
 TREES_PER_FOREST = 1000
 
 
@@ -41,7 +41,7 @@ def votes(model: Any, training: Rows, test: Rows) -> Trees:
     """The votes of one forest's trees."""
     X, y = training
     with warnings.catch_warnings():
-        # Rows that are equal by nature are what the papers' experiments have, too.
+        # The papers' experiments contain equal rows too.
         warnings.simplefilter("ignore", rfsize.exceptions.CopiesWarning)
         inbag = rfsize.inbag(model, X, y).T
     said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]

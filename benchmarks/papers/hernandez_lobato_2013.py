@@ -21,8 +21,8 @@ ALPHAS = (0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.993, 0.995)  # of figure 6
 SIZES = (1, 3, 7, 15, 31, 63, 101, 201, 401, 801, 1601, 3201, 5001)  # of figure 4
 TAIL = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # of figure 2
 BINS = 20  # of figure 1
-AROUND_HALF = 0.05  # vote fractions so near to one half tell their density there
-OF_BANFIELD = 2000  # trees that the rule may look at
+AROUND_HALF = 0.05  # vote fractions within this distance of one half give the density there
+OF_BANFIELD = 2000  # most trees that Banfield's rule gets
 
 PROBLEMS = (
     *("twonorm", "ringnorm", "circle", "breast", "ionosphere", "spam", "spiral"),

@@ -142,7 +142,7 @@ def tenth(rows: Rows, repetition: int) -> list[Rows]:
     """One of ten times ten folds to test, the other nine to train on."""
     X, y = rows
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer rows than folds
+        warnings.simplefilter("ignore", UserWarning)  # about classes with fewer rows than folds
         folds = list(StratifiedKFold(10, shuffle=True, random_state=repetition // 10).split(X, y))
     train, test = folds[repetition % 10]
     return [(X[train], y[train]), (X[test], y[test])]

@@ -18,7 +18,7 @@ from rfsize import StopTable
 
 TREES, ALPHA = 101, 0.99
 ALPHAS = (0.999, 0.995, 0.99, 0.95)  # of figure 1
-TO_CERTIFY = 2000  # rows, where they can be drawn
+TO_CERTIFY = 2000  # rows, if the problem can be drawn
 DRAWN = {"twonorm": "twonorm", "threenorm": "threenorm", "ringnorm": "ringnorm", "waveform": "waveform"}
 PROBLEMS = (
     *(*DRAWN, "breast", "ionosphere", "spam", "wine"),

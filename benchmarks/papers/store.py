@@ -16,7 +16,7 @@ class Results:
         self.path = path
         self.records: list[Record] = []
         if path.exists():
-            # What a run that was killed left of its last line is no record.
+            # A killed run may leave an incomplete last line.
             whole = path.read_text("utf-8").rpartition("\n")[0]
             path.write_text(whole + "\n" if whole else "", "utf-8")
             self.records = [json.loads(line) for line in whole.splitlines()]

@@ -125,7 +125,8 @@ class ShrunkAnswer(CertifiedAnswer):
             self.cautions = ()
 
     def which(self, kept: int, trees: str) -> str:
-        return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen'},"
+        how = "chosen and refitted" if kept <= self._refits_below else "chosen but not refitted"
+        return f"{kept:,} of {trees}, {how},"
 
     @property
     def savings(self) -> Savings | None:
