@@ -62,8 +62,8 @@ class Measured:
 def noise_of_rows(of_rows: Floats, of_pairs: Floats, units: Int64s | None) -> Floats:
     """Variance of a loss over other draws of rows, where each row takes the columns of another row.
 
-    The loss is a sum over pairs of rows. Pairs that have a row in common vary together: P. Aronow, C. Samii, V. Assenova
-    (2015). "Cluster-robust variance estimation for dyadic data." Political Analysis 23(4), 564-577.
+    The loss is a sum over pairs of rows. Pairs that have a row in common vary together: P. Aronow, C. Samii, V.
+    Assenova (2015). "Cluster-robust variance estimation for dyadic data." Political Analysis 23(4), 564-577.
 
     Parameters
     ----------
