@@ -261,7 +261,7 @@ class _Search:
             raise ValueError(f"{error}{which}") from None
 
     def certified(self) -> _Search:
-        """Try fewer and fewer trees, until the rows no longer certify the goal."""
+        """Try fewer and fewer trees, as `tested_down` does."""
         sizes = sizes_tried(self.adapter.n_trees, STEP).tolist()
         return replace(self, tried=tuple(tested_down(sizes, self.candidates.of_size, self.tester, self.promise)))
 
