@@ -152,9 +152,9 @@ def mcnemar_size(
     level : float, default 0.05
         Level of significance of each test.
     patience : int, optional
-        Use the paper's incremental variant (there with ``step=10``). The forest grows by ``step`` trees at a time, and
-        is compared with all smaller sizes. It stops growing when the smallest unbeaten size has been compared with
-        ``patience`` larger sizes. By default, all pairs of sizes are compared.
+        Use the incremental variant as rfsize understands it; ``step=10`` goes with it. The forest grows by ``step``
+        trees at a time, and is compared with all smaller sizes. It stops growing when the smallest unbeaten size has
+        been compared with ``patience`` larger sizes. By default, all pairs of sizes are compared.
     classes : array_like, shape (n_classes,), optional
         Labels of the class indices.
 
