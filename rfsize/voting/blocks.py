@@ -40,8 +40,8 @@ class TreeBlocks:
     scores : Scores
         Scores of all trees.
     votes : ndarray of int32, shape (n_rows, N_BLOCKS, n_classes)
-        Votes of the trees of each block. If trees of several blocks cast one vote together, the vote counts in both
-        blocks that hold trees of the two leading classes.
+        Votes of the trees of each block. If trees of several blocks cast one vote together, the vote counts in the
+        blocks that hold the trees of the two leading classes.
     total, squares : ndarray of float64, shape (n_rows, N_BLOCKS, n_scores)
         Sums of the scores of the trees of each block, and sums of their squares.
     asked : ndarray of int32, shape (n_rows, N_BLOCKS, 1 or n_scores)

@@ -55,7 +55,7 @@ class Groups:
         Raises
         ------
         ValueError
-            If a row has no label.
+            If there is not exactly one label for each row.
         """
         label = _as_labels(groups)
         if label.shape != (n_rows,):

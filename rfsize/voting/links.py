@@ -42,7 +42,7 @@ class Link:
         return np.sign(score) * score * score if self.kind == "square" else score
 
     def steepness(self, score: Floats) -> Floats:
-        """Derivative of each prediction by its own mean score; arguments as in `predicted`."""
+        """Derivative of each prediction with respect to its own mean score; arguments as in `predicted`."""
         if self.kind in ("logistic", "one-vs-all", "softmax"):
             found = self.predicted(score)
             return self.slope * found * (1.0 - found)
