@@ -70,7 +70,7 @@ class Votes:
     ValueError
         If ``counts`` is not a matrix of whole numbers of at least 0 with at least two columns; if a label is missing or
         occurs twice; if a row asked more trees than ``n_trees``, or more than 2,147,483,647; or if the threshold is not
-        a probability, or there are more than two classes.
+        a probability, or is given for more than two classes.
 
     See Also
     --------
