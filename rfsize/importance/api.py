@@ -84,10 +84,10 @@ def oob_importance(
     changed row.
 
     The interval adds the variances over trees and over rows. The variance over trees comes from the scatter of
-    :math:`v_{tj}`, or for the whole forest from the jackknife over 20 blocks of trees. The variance over rows counts
-    that pairs with a common row vary together. The interval holds for this way of training on these rows. It does not
-    cover other training sets. If two columns hold the same information, each loses little by itself: shuffle them as
-    a set.
+    :math:`v_{tj}`, or for the whole forest from the jackknife over 20 blocks of trees. The variance over rows takes
+    into account that pairs with a common row vary together. The interval holds for this way of training on these rows.
+    It does not cover other training sets. If two columns hold the same information, each loses little by itself:
+    shuffle them as a set.
 
     Memory: one byte per row and tree, two bytes per row and column, a copy of the rows as floats if they are not
     floats, and a few hundred megabytes.

@@ -124,9 +124,9 @@ class Importances(Result):
         raise KeyError(f"{name!r} was not permuted: see [one.name for one in importances.columns]")
 
     def size(self, *, top: int | None = None, alpha: float = 0.95) -> Report:
-        """How many trees you need until importances no longer depend on the seed.
+        """How many trees you need until importances hardly depend on the seed.
 
-        Nothing is trained again. The trees of a forest are independent draws, so the losses of its single trees show
+        rfsize trains nothing again. The trees of a forest are independent draws, so the losses of its single trees show
         how much the importances of two forests of any size would differ.
 
         Parameters

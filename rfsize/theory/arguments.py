@@ -41,7 +41,7 @@ def checked_alpha(alpha: ArrayLike) -> Floats:
     if not np.all((confidence > 0.0) & (confidence < 1.0)):
         raise ValueError(
             f"alpha must lie strictly between 0 and 1, found {alpha!r}: it is the share of rows on which the "
-            "forest agrees with the infinite forest, and only the infinite forest reaches 1"
+            "forest agrees with an unlimited forest, and only an unlimited forest reaches 1"
         )
     return confidence
 

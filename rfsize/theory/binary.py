@@ -117,7 +117,9 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
-    """Trees that one row needs to agree with probability α: T*(α, π), the smallest odd size, equation (10).
+    """Smallest odd forest that gives one row the unlimited forest's label with probability α, equation (10).
+
+    This size is T*(α, π).
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Mean agreement over rows of a forest of ``n_trees``, equations (15) and (17).
+    """Mean agreement of a forest of ``n_trees`` with the unlimited forest over rows, equations (15) and (17).
 
     With true vote fractions the result is equation (15). With vote fractions estimated from counted votes, the
     result is the plug-in estimate of equation (17).
@@ -239,7 +241,7 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
 
 
 def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> int | float:
-    """Trees that a forest needs for a mean agreement of α over rows: T*(α), the smallest odd size.
+    """Smallest odd forest with a mean agreement of at least α over rows: T*(α).
 
     The mean agreement of equation (15) or (17) never falls from one odd size to the next, so bisection finds
     the smallest size exactly.

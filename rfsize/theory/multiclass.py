@@ -130,10 +130,10 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
 
     For each rival class, rfsize computes the exact probability that the rival does not overtake the leading class
     in T votes. If two classes tie, the lower class index wins. The result is the product over the rivals. It is
-    exact for two classes and for one tree. Otherwise it is too low rather than too high: all rivals compete with
-    the same leader's votes, so the events are positively correlated (for many trees by Slepian's inequality). No
-    vote fractions were found where the product is noticeably too high. It is closer to the truth than one minus
-    the sum over the rivals.
+    exact for two classes and for one tree. Otherwise the product is too low rather than too high: all rivals
+    compete with the same leader's votes, so the events go together (for many trees by Slepian's inequality). No
+    vote fractions were found where the product is noticeably too high. The product is closer to the truth than
+    one minus the sum of the probabilities that a rival overtakes.
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ def ratio_with_replacement(fraction: ArrayLike) -> NDArray[np.float64]: ...
 
 
 def ratio_with_replacement(fraction: Any) -> Any:
-    """Sampling ratio with replacement that equals a bagging fraction without replacement, equation (1).
+    """Sampling ratio with replacement that is equivalent to a bagging fraction without replacement, equation (1).
 
     The ratio is r / (1 − r). Forests trained in either way have about the same error. For example, standard bagging
-    draws n of n rows with replacement, which equals drawing half of the rows without replacement.
+    draws n of n rows with replacement, which is equivalent to drawing half of the rows without replacement.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def fraction_without_replacement(ratio: ArrayLike) -> NDArray[np.float64]: ...
 
 
 def fraction_without_replacement(ratio: Any) -> Any:
-    """Bagging fraction without replacement that equals a sampling ratio with replacement.
+    """Bagging fraction without replacement that is equivalent to a sampling ratio with replacement.
 
     The fraction is m / (1 + m), where m is the sampling ratio: the inverse of `ratio_with_replacement`.
 

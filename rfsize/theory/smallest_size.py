@@ -44,7 +44,7 @@ def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 
     35
     """
     if not level > 0.0:
-        raise ValueError(f"level must be above 0, which only the infinite forest reaches; found {level!r}")
+        raise ValueError(f"level must be above 0, which only an unlimited forest reaches; found {level!r}")
     allowed, step = level * (1.0 + ROUNDING), 2 if odd else 1
     # Sizes are step·k + 1. The size at ``low`` is too small; the size at ``high`` is enough.
     last = (MAX_TREES - 1) // step
