@@ -44,7 +44,7 @@ def check_integration(
       what the model's ``predict`` returns.
     - Bags (the training rows of each tree): rfsize proves them on the training rows and refuses the same rows in
       another order. The out-of-bag votes of a row come from the trees that were not trained on the row.
-    - More trees: an estimator's forest grows and keeps the trees that it has.
+    - More trees: an estimator's forest takes more trees, and keeps the trees that it has.
     - Refusals: wrong models and wrong rows raise an error.
 
     If the integration refuses one of these, the result says so and why, and that check is left out.

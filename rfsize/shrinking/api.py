@@ -84,8 +84,8 @@ def shrink(
         Size that the model's file must not exceed, instead of ``alpha``: LightGBM's text, XGBoost's UBJSON, or the
         pickle of a scikit-learn forest.
     metric, alpha, tolerance, average, confidence
-        What must stay the same, as in `size` with ``target="forest"``. By default, the labels of a share ``alpha`` =
-        0.99 of rows. Or the probabilities or scores of that share, within ``tolerance``.
+        What must stay the same, as in `size` with ``target="forest"``: by default the labels of a share ``alpha=0.99``
+        of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def shrink(
     Raises
     ------
     NotAForestError
-        If the model does not average the scores of trees, has a single tree, or is shrunk already.
+        If the model is not a forest that averages the scores of trees, has a single tree, or is shrunk already.
     ValueError
         If ``X`` holds training rows, too few rows, or all of ``rows``; if an option does not fit; or if ``max_bytes``
         is too small for one tree or large enough for the whole forest.
@@ -119,9 +119,10 @@ def shrink(
 
     Notes
     -----
-    Let Z say with ones and zeros which leaves the rows reach in the K chosen trees. Let f be the mean score of all
-    trees, and p that of the K trees. The changes d of the leaves' scores minimise ‖K (f − p) − Z d‖² + K/3 ‖d‖². The
-    leaves of scikit-learn's classifiers hold shares of classes, so rfsize does not refit them and only chooses trees.
+    Let Z be the matrix of ones and zeros that marks which leaves the rows reach in the K chosen trees. Let f be the
+    mean score of all trees, and p the mean score of the K trees. The changes d of the leaves' scores minimise
+    ‖K (f − p) − Z d‖² + K/3 ‖d‖². The leaves of scikit-learn's classifiers hold shares of classes, so rfsize does not
+    refit them and only chooses trees.
 
     The trees of a shrunken forest are not independent draws, because they were chosen together. So rfsize refuses it
     in `size`, `truncate`, out-of-bag predictions, and stop tables that assume independent trees. `compile` and

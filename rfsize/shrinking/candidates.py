@@ -75,7 +75,7 @@ class Candidates:
         return cls(rows, order, size if pays else 0)
 
     def of_size(self, n_trees: int) -> Candidate:
-        """The smaller forest of so many trees."""
+        """The smaller forest of ``n_trees`` trees."""
         members = self.order[:n_trees]
         return Candidate(members, None if n_trees > self.refits_below else _refitted_as_stored(self.rows, members))
 

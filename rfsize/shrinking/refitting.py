@@ -22,8 +22,8 @@ _PRECISION, _MOST_STEPS = 5e-2, 200  # of the conjugate gradients
 def refitted(rows: LeavesOfRows, members: Int64s) -> Floats:
     """Scores of all leaves, where the leaves of some trees are refitted to the mean scores of all trees on the rows.
 
-    Let Z say with ones and zeros which leaves the rows reach in the K trees. Let f be the mean score of all trees, and
-    p that of the K trees. The changes d of the leaves' scores minimise
+    Let Z be the matrix of ones and zeros that marks which leaves the rows reach in the K trees. Let f be the mean score
+    of all trees, and p the mean score of the K trees. The changes d of the leaves' scores minimise
 
         ‖K (f − p) − Z d‖² + K/3 ‖d‖².
 
