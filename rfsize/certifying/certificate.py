@@ -146,8 +146,9 @@ class Certificate:
     """A bound on how often a stop table, or fewer trees, answer a row differently from all trees.
 
     The certificate comes from a sample of rows that the forest was not trained on. It holds for this forest, with its
-    trees in this order, and for rows drawn in the same way as the sample. With probability ``confidence`` over the
-    choice of the sample, the share of such rows that get another answer than from all trees is at most 1 − α.
+    trees in this order, and for rows drawn in the same way as the sample. Let α be the share of rows that you asked to
+    agree. With probability ``confidence`` over the choice of the sample, the share of such rows that get another answer
+    than from all trees is at most 1 − α.
 
     Attributes
     ----------
@@ -158,8 +159,8 @@ class Certificate:
     average : {"micro", "macro"}
         "micro" bounds the share of all rows. "macro" bounds the share of the rows of each predicted class.
     forest : str or None
-        SHA-256 of the leaves of the forest that the certificate holds for; None if not known. A stop table compiles
-        only with this forest.
+        SHA-256 of the leaves of the forest that the certificate holds for; None if not known. A stop table with this
+        certificate compiles only with this forest.
     """
 
     counts: ClassCounts

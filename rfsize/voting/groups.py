@@ -109,7 +109,7 @@ class Groups:
         return replace(self, index=self.index[rows], sizes=self.sizes[rows])
 
     def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Rows with a row of their group among those that were ``seen``, shape (n_rows,)."""
+        """Rows that were ``seen``, or that share a group with such a row, shape (n_rows,)."""
         if self.index is None:
             return seen
         hit = np.zeros(self.n_groups + 1, dtype=np.bool_)  # the last entry, at -1, is for rows that stand alone

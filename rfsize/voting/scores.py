@@ -55,8 +55,8 @@ def in_proportion(n_kept: Sequence[int], n_rows: Sequence[int], most: int | None
 class Scores:
     """Mean and scatter of the trees' scores on each row, before the link turns them into predictions.
 
-    Two classes have a single score, and so does a regression. More classes have one score each. For a softmax, the
-    scores of a row may lack a constant that all classes share.
+    Two classes have a single score, and so does a regression. With more classes, each class has a score. For a softmax,
+    the scores of a row may lack a constant that all classes share.
 
     Attributes
     ----------
