@@ -178,7 +178,7 @@ class Votes:
             return self.counts / self.asked[:, None]
 
     def winner(self) -> NDArray[Any]:
-        """Majority label, shape (n_rows,). Ties go to the lowest class index, and rows without votes to the first class."""
+        """Majority label, shape (n_rows,). Ties go to the lowest class index, rows without votes to the first class."""
         return self.classes[self.counts.argmax(axis=1)]
 
     def merge(self, other: Votes) -> Votes:
