@@ -20,7 +20,7 @@ from rfsize.utils.typing import Floats
 
 _SINGLE, _DOUBLE = 1e-6, 1e-12  # rounding noise of predictions in single precision (XGBoost) and in double precision
 _TOLERANCE = 1e-5  # rounding noise of a sum over a few dozen trees in single precision
-_MOST_TREES = 25  # votes are checked of so many trees at most, since each takes the predictions of a smaller forest
+_MOST_TREES = 25  # only the votes of the first trees are checked: each needs the predictions of a smaller forest
 _REFUSALS = (NotAForestError, InbagError, ValueError)
 
 
@@ -291,7 +291,10 @@ def _check_more_trees(
         f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
     )
     before, after = (one.answers(X).raw for one in (adapter, grown))
-    _check(np.array_equal(before, after[:, : adapter.n_trees]), "a forest that took more trees lost those it had")
+    _check(
+        np.allclose(before, after[:, : adapter.n_trees], rtol=_TOLERANCE, atol=_TOLERANCE),
+        "a forest that took more trees lost those it had",
+    )
 
 
 def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:
