@@ -30,12 +30,13 @@ print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%
-# Bagging over other learners works the same.
+# Bagging over other learners works the same: rfsize asks each member for probabilities about rows out of its bag.
 
 X_wine, kind = load_wine(return_X_y=True)
 bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
 bagging.fit(X_wine, kind)
 print(rfsize.size(bagging, X_wine, oob=True, alpha=0.95))
+print(rfsize.oob_score(bagging, X_wine, kind))
 
 # %%
 # Boosted trees depend on one another and have no T*. But a row need not ask the trees whose weight cannot change its
