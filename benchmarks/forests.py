@@ -9,7 +9,7 @@ import numpy as np
 import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
-from sklearn.linear_model import Perceptron
+from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +18,7 @@ from xgboost import XGBClassifier
 
 BAGGED = {
     "5-NN, bagged": KNeighborsClassifier(),
+    "logistic regression, bagged": make_pipeline(StandardScaler(), LogisticRegression()),
     "perceptron, bagged": make_pipeline(StandardScaler(), Perceptron()),
     "stumps, bagged": DecisionTreeClassifier(max_depth=1),
 }

@@ -2,6 +2,7 @@
 
     python benchmarks/tolerance.py spam.csv.gz Satellite.csv.gz
     python benchmarks/tolerance.py --regression friedman Satellite.csv.gz
+    python benchmarks/tolerance.py --frameworks "5-NN, bagged" "logistic regression, bagged" -- Ionosphere.csv.gz
 
 Each file is a table with the features first and the class in its last column, named target; for regression, its first
 column is predicted from the other features. `friedman` is scikit-learn's make_friedman1, with 1500 training rows and

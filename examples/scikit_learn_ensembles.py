@@ -31,12 +31,14 @@ print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%
-# **Bagging** of other learners works in the same way.
+# **Bagging** of other learners works in the same way: rfsize asks each member for the probabilities of the rows that it
+# was not trained on.
 
 X_wine, kind = load_wine(return_X_y=True)
 bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
 bagging.fit(X_wine, kind)
 print(rfsize.size(bagging, X_wine, oob=True, alpha=0.95))
+print(rfsize.oob_score(bagging, X_wine, kind))
 
 # %%
 # **AdaBoost**: boosted trees depend on one another, so no number of them is enough in rfsize's sense. But a row can

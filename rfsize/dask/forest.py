@@ -50,8 +50,10 @@ class ForestOnWorkers(ForestOnRows):
         return self.joined(self.X.each_of_its_own(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
 
     def averages(self) -> Averages:
-        """Averaged scores of all rows, and of parts of the forest; members that are no trees are asked here."""
-        return self.tallied("all").averages or super().averages()
+        """Averaged scores of all rows, and of parts of the forest."""
+        found = self.tallied("all").averages
+        assert found is not None  # "all" keeps them
+        return found
 
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:

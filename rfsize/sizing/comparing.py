@@ -68,8 +68,9 @@ class Comparison(Result):
     Attributes
     ----------
     metric : str
-        Name of the metric. values : tuple of float The metric of each forest on the rows. Out of bag, a row asks only
-        the trees that did not see it.
+        Name of the metric.
+    values : tuple of float
+        The metric of each forest on the rows. Out of bag, a row asks only the trees that did not see it.
     n_trees : tuple of int
         Trees of each forest.
     at_hand : Difference

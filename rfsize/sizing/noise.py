@@ -42,8 +42,8 @@ def noise_of_rows(
     n_units, squares = len(by_unit), by_unit**2
     if n_units < 2:
         raise FewVotesError(
-            "all rows outside the bags of the trees are of one group, and an interval takes several groups: train more "
-            "trees, or lower the bagging fraction"
+            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
+            "groups, or validation rows"
         )
     variance = float(squares.sum())
     # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
