@@ -14,6 +14,7 @@ from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
 from rfsize.theory.sampling_ratio import ratio_with_replacement
 from rfsize.utils.plotting import finish, ink, new_axes
+from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     import pandas
@@ -231,14 +232,20 @@ class FractionSearch(Result):
         if self.rule == "one-se":
             return f"fraction {self.best:.3f} is the smallest of {n} within one standard error of the best"
         if self.own is None:
-            return f"fraction {self.best:.3f} has the best {self.metric} of {n}"
+            return f"fraction {self.best:.3f} has the best {self.metric} of {n}{self._level}"
         own = self.curve[self.curve["fraction"] == self.own][0]
         apart = f"{self._number(own['difference'])} ± {self._number(own['difference_se'])}"
         if self.best != self.own:
             return f"take fraction {self.best:.3f}: its {self.metric} is better than your {self.own:.3f}'s by {apart}"
         if self._least == self.own:
-            return f"keep your fraction {self.own:.3f}: it has the best {self.metric} of {n}"
+            return f"keep your fraction {self.own:.3f}: it has the best {self.metric} of {n}{self._level}"
         return f"keep your fraction {self.own:.3f}: the best of {n}, {self._least:.3f}, is better by {apart}: noise"
+
+    @property
+    def _level(self) -> str:
+        """How many other fractions may be as good as the best one."""
+        level = np.sum(self.curve["difference"] <= _SE * self.curve["difference_se"]) - 1
+        return f"; {how_many(int(level), 'other')} may be as good, within noise" if level else ""
 
     @property
     def _least(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from lightgbm import LGBMRegressor
 from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor
+from sklearn.neighbors import KNeighborsRegressor
 from xgboost import XGBRegressor
 
 from helpers.forests import Data
@@ -29,6 +30,7 @@ KINDS = {
     "random forest": RandomForestRegressor(max_depth=6, random_state=0),
     "extra-trees": ExtraTreesRegressor(max_depth=6, bootstrap=True, random_state=0),
     "bagging": BaggingRegressor(max_samples=0.5, random_state=0),
+    "neighbours": BaggingRegressor(KNeighborsRegressor(), max_samples=0.5, random_state=0),
 }
 
 

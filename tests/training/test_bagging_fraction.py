@@ -343,6 +343,16 @@ def test_regression(framework: str, data: Data) -> None:
         select_bagging_fraction(params, dtrain, fractions=GRID, metric="roc_auc")
 
 
+def test_a_choice_within_noise_says_so(data: Data) -> None:
+    params, dtrain = given("lightgbm", data.X[:ROWS], data.y[:ROWS])
+    found = select_bagging_fraction(params, dtrain, fractions=[0.08, 0.45, 0.5], n_trees=TREES, rule="best")
+    others = found.curve[found.curve["fraction"] != found.best]
+    level = others[others["difference"] - 1.96 * others["difference_se"] <= 0]["fraction"]
+    assert 0.08 not in level
+    assert len(level) == 1
+    assert f"fraction {found.best:.3f} has the best error of 3; 1 other may be as good, within noise" in str(found)
+
+
 # ---------------------------------------------------------------------------------------------------------
 # Careless input, and what is printed
 
