@@ -109,7 +109,7 @@ best.report_.plot()
 
 # %%
 # **Is the choice more than noise?** A search takes the best mean of the folds, however little better it is. Train
-# larger forests of the best and the second best setting, and compare them on the customers that their trees did not see.
+# larger forests of the best and the second best setting, and compare them on the rows that their trees did not see.
 
 X_prepared = search.best_estimator_[:-1].transform(X)
 ranks = search.cv_results_["rank_test_log_loss"].tolist()
