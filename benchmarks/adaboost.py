@@ -1,12 +1,12 @@
-"""How many of its trees AdaBoost need ask for the label of a row, and how long that takes.
+"""How many trees AdaBoost must ask to settle the label of a row, and how long a prediction takes.
 
     python benchmarks/adaboost.py spam.csv.gz BreastCancer.csv.gz Satellite.csv.gz
 
-Each file is a table with the features first and the class in its last column, named target; missing values are filled
-in with the median. Two thirds of the rows train scikit-learn's AdaBoostClassifier over stumps and over deeper trees.
-The others are predicted by it and by the compiled trees, which stop where the remaining weight cannot change the label;
-"equal" says whether all labels, also those of the training rows, are the same. Times are medians of alternating runs,
-on the held-out rows repeated to 20,000, and on one row at a time.
+Each file is a table with the features first and the class in its last column, named target. Missing values are replaced
+by the median. Two thirds of the rows train scikit-learn's AdaBoostClassifier, with stumps and with deeper trees. The
+model and its compiled copy predict the other rows; the copy stops asking trees when the remaining weight cannot change
+the label. "Equal" says whether all labels are the same, also those of the training rows. Times are medians of
+alternating runs, on the held-out rows repeated to 20,000, and on one row at a time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def each(model: Any, rows: list[np.ndarray]) -> None:
 
 
 def medians(*calls: Callable[[], Any]) -> tuple[float, ...]:
-    """Median seconds of each call, the calls taking turns."""
+    """Median seconds of each call; the calls take turns."""
     seconds = np.empty((REPETITIONS, len(calls)))
     for repetition in range(REPETITIONS):
         for index, call in enumerate(calls):

@@ -1,19 +1,18 @@
-"""Does a forest truncated to T*(α) agree with a much larger one on a share α of fresh rows?
+"""Does a forest cut to T*(α) trees agree with a much larger forest on a share α of fresh rows?
 
     python benchmarks/agreement.py spam.csv.gz BreastCancer.csv.gz
     python benchmarks/agreement.py --columns 0.5 --alpha 0.98 0.99 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/agreement.py --trees 501 --others 2001 --frameworks "stumps, bagged" -- BreastCancer.csv.gz
 
-    python benchmarks/agreement.py --first-trees 100 --voting hard soft -- spam.csv.gz Ionosphere.csv.gz
+Each file is a table with the features first and the class in its last column, named target. There are ten splits. In
+each, two thirds of the rows train a forest of 2001 trees. T*(α) is estimated from its out-of-bag votes on these rows,
+and from its votes on half of the held-out rows, by all trees or by the first ones. The forest is then cut. Its labels
+of the held-out rows (of the other half, if one half gave the votes) are compared with those of 5000 other trees,
+trained with another seed: with their majority vote for hard voting, with the model's own `predict` for soft voting. If
+there are too few out-of-bag votes, their line is left out.
 
-Each file is a table with the features first and the class in its last column, named target. For each of ten
-splits, two thirds of the rows train a forest of 2001 trees; T*(α) is estimated from out-of-bag votes on them, and from
-votes on half of the held-out rows, of all trees or of the first; the forest is truncated, and its labels of the
-held-out rows (the other half of them, for validation rows) are compared with those of 5000 other trees, grown from
-another seed: the majority of the votes for hard voting, what the model's own `predict` says for soft voting. Where the
-bags leave too few out-of-bag votes, there is no line for them. "Enough" counts the splits whose forest had T*(α) trees;
-all of its trees are compared in the others. "Expected" is what the noise of the other trees makes of 1 − α, for rows
-that are dense around a tie: (1 − α)·√(1 + T*/other trees).
+"Enough" counts the splits in which the forest had T*(α) trees; in the others, all trees are compared. "Expected" is 1 −
+α with the noise of the other trees, for rows that are dense around a tie: (1 − α)·√(1 + T*/other trees).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FEWEST_VOTES = 10  # per row, to size a forest by
 
 
 def labels(model: Any, X: pd.DataFrame, voting: str) -> np.ndarray:
-    """What a forest says of rows by a rule of voting."""
+    """The labels of a forest under a voting rule."""
     return rfsize.tree_outputs(model, X).votes.winner() if voting == "hard" else np.asarray(model.predict(X))
 
 
@@ -49,7 +48,7 @@ class Case(NamedTuple):
 def one_split(
     framework: str, X: pd.DataFrame, y: pd.Series, seed: int, options: argparse.Namespace
 ) -> dict[Case, tuple[float, ...]]:
-    """T*, whether the forest has it, disagreement, and seconds to size."""
+    """T*, whether the forest has as many trees, the disagreement, and the seconds to size."""
     X, X_held, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
     model = forest(framework, options.trees, seed, options.columns).fit(X, y)
     other = forest(framework, options.others, seed + 1000, options.columns).fit(X, y)

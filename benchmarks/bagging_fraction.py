@@ -1,19 +1,24 @@
-"""Table 4 of the 2010 paper on the sample size in bagging, and what the search by elimination saves.
+"""Table 4 of the 2010 paper on the sample size in bagging, and how much the search by elimination saves.
 
     python benchmarks/bagging_fraction.py Ionosphere.csv.gz Vowel.csv.gz
     python benchmarks/bagging_fraction.py --keep --learners LightGBM XGBoost -- Ionosphere.csv.gz Vehicle.csv.gz
     python benchmarks/bagging_fraction.py --elimination spam.csv.gz Satellite.csv.gz
 
-The first compares the test error of standard bagging (half of the rows without replacement, which is worth as many
-draws with replacement as there are rows) with that at the fraction of least out-of-bag error: 200 unpruned trees on
-all features, as LightGBM, XGBoost and scikit-learn's BaggingClassifier grow them, on synthetic problems of 300
-training rows after Breiman (1996) and on two thirds of tables with the features first and the class in their last
-column, named target. LightGBM has a tree for each of three classes or more, so that a vote is the highest of several
-scores. With --keep, of LightGBM and XGBoost, the standard fraction is one's own, which `rule="keep"` leaves unless
-another is better by more than noise: printed is how much worse than at 1/2 the test error is at the fraction of
-`rule="best"` and at that of `rule="keep"`, of one search, and how often the latter leaves 1/2. The last compares the
-held-out error of the fraction that `search="elimination"` finds with that of the full grid's, and what both cost, for
-forests that draw features at each split. Means over the repetitions, ± their standard error.
+Without an option: the test error of standard bagging is compared with the test error at the fraction of least
+out-of-bag error. Standard bagging draws half of the rows without replacement, which is worth as many draws with
+replacement as there are rows. Forests have 200 unpruned trees on all features, by LightGBM, XGBoost and scikit-learn's
+BaggingClassifier. Problems are synthetic ones after Breiman (1996) with 300 training rows, and two thirds of tables
+with the features first and the class in their last column, named target. With three or more classes, LightGBM trains
+one tree for each class, so a vote goes to the highest of several scores.
+
+With --keep, for LightGBM and XGBoost: 1/2 is the user's own fraction. `rule="keep"` changes it only if another fraction
+is better by more than noise; `rule="best"` takes the fraction of least error. Both rules read one search. Printed: how
+much worse than at 1/2 the test error is at either rule's fraction, and how often "keep" changes 1/2.
+
+With --elimination: the held-out error at the fraction of `search="elimination"` is compared with that of the full grid,
+and so are their costs, for forests that draw features at each split.
+
+Values are means over the repetitions, ± their standard error.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: R
 
 
 def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
-    """Chosen fraction, and test error at the standard fraction and at that."""
+    """Chosen fraction, test error at the standard fraction, and test error at the chosen one."""
     params, dtrain = prepared(framework, *training, seed)
     found = select_bagging_fraction(params, dtrain, n_trees=TREES, rule="best", voting="hard", progress=False)
     errors = [held_out_error(params, dtrain, fraction, test) for fraction in (STANDARD, found.best)]
@@ -67,7 +72,7 @@ def by_framework(framework: str, training: Rows, test: Rows, seed: int) -> tuple
 
 
 def by_both_rules(framework: str, training: Rows, test: Rows, seed: int) -> tuple[float, float, float, bool]:
-    """Test error at the standard fraction, at that of least error and at that of `rule="keep"`; if it leaves 1/2."""
+    """Test errors at the standard fraction, by `rule="best"` and by `rule="keep"`, and whether "keep" changes 1/2."""
     own = {"bagging_fraction" if framework == "LightGBM" else "subsample": STANDARD}
     params, dtrain = prepared(framework, *training, seed)
     found = select_bagging_fraction({**params, **own}, dtrain, n_trees=TREES, voting="hard", progress=False)
@@ -77,7 +82,7 @@ def by_both_rules(framework: str, training: Rows, test: Rows, seed: int) -> tupl
 
 
 def by_scikit_learn(training: Rows, test: Rows, seed: int) -> tuple[float, float, float]:
-    """The same with scikit-learn's bagging, through arrays of votes."""
+    """The same three numbers with scikit-learn's bagging, through arrays of votes."""
     X, y = training
     n_classes = int(y.max()) + 1
     out_of_bag, errors = [], {}
@@ -148,7 +153,7 @@ def print_elimination(name: str, rows: Callable[[int], tuple[Rows, Rows]], repet
 def both_searches(
     framework: str, training: Rows, test: Rows, seed: int, settings: dict[str, Any]
 ) -> list[tuple[float, float, float]]:
-    """Held-out error at the fraction found, trees and seconds to find it: in full, and by elimination."""
+    """Held-out error at the fraction found, and trees and seconds to find it: by the full grid, and by elimination."""
     params, dtrain = prepared(framework, *training, seed, **settings)
     found = []
     for kind in ("full", "elimination"):

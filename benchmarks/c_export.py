@@ -1,15 +1,17 @@
-"""A forest in C beside the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
+"""A forest exported to C, compared with the compiled forest and tl2cgen: 100,000 rows, flash and microseconds a row.
 
     python benchmarks/c_export.py [--trees 101] [--rows 100000]
 
-Trains a forest of each framework with missing values and, but for scikit-learn, categories; writes it by
-``CompiledForest.to_c`` with and without a stop table, compiles it by ``cc -O2 -std=c99``, and predicts the same rows
-one by one, in one thread; the fastest of several passes counts. "Differ" counts labels and numbers of trees asked other
-than the compiled forest's, and gives the largest difference of probabilities; flash is text and data of the object
-file, by ``size``. The stop table is certified for α = 0.99 on 10,000 other rows. tl2cgen writes C of the same model,
-which treelite reads, for the same compiler; its file's ``predict`` is called row by row; it is left out where that C
-takes minutes to compile. m2cgen and emlearn are shown where they are installed and take the model; their rows are not
-timed. Needs rfsize[bench] and a C compiler.
+Trains one forest with each framework, with missing values and (except scikit-learn) categories. Writes it by
+``CompiledForest.to_c`` with and without a stop table, compiles the C by ``cc -O2 -std=c99``, and predicts the same rows
+one by one in one thread. The fastest of several passes counts. The stop table is certified for α = 0.99 on 10,000 other
+rows.
+
+"Differ" counts labels and numbers of trees asked that differ from the compiled forest, and gives the largest difference
+of probabilities. Flash is text and data of the object file, by ``size``. tl2cgen writes C from the same model, read by
+treelite, for the same compiler. Its ``predict`` is called row by row; it is left out if compiling its C takes minutes.
+m2cgen and emlearn are shown if they are installed and take the model; their rows are not timed. Needs rfsize[bench] and
+a C compiler.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ TRAIN: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
 
 
 class Cost(NamedTuple):
-    """Of one forest in C."""
+    """Size and speed of one forest in C."""
 
     flash: int
     microseconds: float
@@ -94,7 +96,7 @@ def compiled(source: Path) -> tuple[ctypes.CDLL, int]:
 
 
 def flash(parts: list[Path]) -> int:
-    """Text with constants, and data, of object files."""
+    """Bytes of text (with constants) and data in object files."""
     table = subprocess.run(["size", *map(str, parts)], capture_output=True, text=True, check=True).stdout
     return sum(sum(map(int, line.split()[:2])) for line in table.splitlines()[1:])
 
@@ -114,7 +116,7 @@ def fastest(predict: Callable[[], object], rows: int) -> float:
 
 
 def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple[Cost, Cost, str]:
-    """What labels and probabilities cost, and how they differ from those of the compiled forest."""
+    """The cost of labels and probabilities, and how they differ from those of the compiled forest."""
     source = folder / f"rfsize{len(list(folder.iterdir()))}.c"
     fast.to_c(source)
     library, size = compiled(source)
@@ -135,7 +137,7 @@ def by_rfsize(fast: rfsize.CompiledForest, X: np.ndarray, folder: Path) -> tuple
 
 
 def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarray]:
-    """The same rows one by one through the ``predict`` of its file."""
+    """Predict the same rows one by one by the ``predict`` of tl2cgen's file."""
     import tl2cgen
     import treelite
 
@@ -166,7 +168,7 @@ def by_tl2cgen(model: Any, X: np.ndarray, folder: Path) -> tuple[Cost, np.ndarra
     ), found
 
 
-# Its predict takes a row as unions, a missing value by its own mark.
+# tl2cgen's predict takes a row as an array of unions, with its own mark for missing values.
 _LOOP = """
 #include "header.h"
 
@@ -235,7 +237,7 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
 
 
 def main() -> None:
-    """Print what each forest costs in C."""
+    """Print the size and speed of each forest in C."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trees", type=int, default=101)
     parser.add_argument("--rows", type=int, default=100_000)

@@ -1,11 +1,11 @@
-"""What SizeCallback adds to the training of 1000 trees: 100,000 rows × 20 features, 255 leaves.
+"""How much time SizeCallback adds to the training of 1000 trees: 100,000 rows × 20 features, 255 leaves.
 
     python benchmarks/callback_cost.py
 
-The two trainings alternate, so that a drift of the machine's speed falls on both; alpha is out of reach, so
-that no training stops early. CPU time, which other processes hardly lengthen, is printed beside wall time; it is a
-measure where OMP_NUM_THREADS=1. Two trainings alike differ by several per cent, as much as the callback takes, so that
-the CPU time within the callback itself is told too, as a share of the training around it.
+Trainings with and without the callback alternate, so that changes in the machine's speed affect both. Alpha is out of
+reach, so no training stops early. CPU time is printed as well as wall time, since other processes hardly lengthen it;
+it is a valid measure with OMP_NUM_THREADS=1. Two equal trainings differ by several per cent, as much as the callback
+takes. Therefore the CPU time inside the callback is also measured, as a share of the training around it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Stop tables on fresh rows, forest by forest: how often they disagree more than they may, and the trees that they ask.
+"""Stop tables on fresh rows: how often a table changes more labels than it may, and how many trees its rows ask.
 
     python benchmarks/certified.py --forests 102
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
 
-Forests of 20 to 500 trees of 15 to 255 leaves, of 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on made
-problems, and on tables with the features first and the class in their last column, named target. Of each, tables at
-α = 0.99: of votes, with out-of-bag votes for a prior, as they are built and certified; and of averaged scores,
-certified on 2,000 to 10,000 rows (of a table on a third of its rows). All are asked about 8,000 fresh rows (another
-third). "Above" is the share of the forests whose table disagrees with all trees on more than 1 % of them,
-and "surely" of those on so many more that the choice of the fresh rows does not explain it (one-sided, at 95 %).
+Forests have 20 to 500 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
+problems and on tables with the features first and the class in their last column, named target. Each forest gets tables
+at α = 0.99: tables of votes with a prior from out-of-bag votes, built and certified; and tables of averaged scores,
+certified on 2,000 to 10,000 rows (for a table file, on a third of its rows). All of them predict 8,000 fresh rows
+(another third).
+
+"Above" is the share of the forests whose table differs from all trees on more than 1 % of the fresh rows. "Surely" is
+the share that differs on so many more that chance in the fresh rows does not explain it (one-sided, at 95 %).
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ TREES, LEAVES, CLASSES, ROWS = (
     (2000, 5000, 10_000),
 )
 TRAINED, FRESH = 3000, 8_000
-MOST_TREES = 1000  # one for each class and iteration
+MOST_TREES = 1000  # with one tree for each class and iteration
 KINDS = ("votes", "votes, optimal", "votes, certified", "scores, certified")
 
 
@@ -56,7 +58,7 @@ class Outcome(NamedTuple):
 
 
 def made(n_rows: int, n_classes: int, generator: np.random.Generator, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twelve normal columns; each class has a score, of columns, of a product and of noise, and the highest wins."""
+    """Twelve normal columns; each class has a score from columns, a product and noise, and the highest score wins."""
     fixed = np.random.default_rng(seed)
     weight, pair = fixed.normal(size=(12, n_classes)), fixed.integers(0, 12, (2, n_classes))
     noise, shift = fixed.uniform(0.2, 1.5), 0.7 * fixed.normal(size=n_classes)
@@ -81,7 +83,7 @@ def forest(framework: str, n_trees: int, n_leaves: int, seed: int) -> Any:
 
 
 def outcomes(name: str, model: Any, train: Any, calibration: Any, fresh: Any) -> list[Outcome]:
-    """What the tables of one forest do on fresh rows."""
+    """The results of one forest's tables on fresh rows."""
     votes = rfsize.tree_outputs(model, train, oob=True, groups="rows").votes
     n_trees, n_classes = votes.n_trees, len(votes.classes)
     built = StopTable.build(n_trees, alpha=ALPHA, prior=votes)
@@ -129,7 +131,7 @@ def made_forest(number: int) -> list[Outcome]:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = made(TRAINED + n_rows + FRESH, n_classes, generator, number)
     train, calibration, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
     return outcomes(name, model, train, calibration, fresh)
@@ -152,7 +154,7 @@ def thirds(path: Path, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def summary(found: list[Outcome], few: int, most: int) -> None:
-    """Print what tables did with forests of so many classes."""
+    """Print the results of tables for forests of ``few`` to ``most`` classes."""
     some = [each for each in found if few <= each.n_classes <= most]
     for kind in KINDS:
         mine = [each for each in some if each.kind == kind]
@@ -186,7 +188,7 @@ def main() -> None:
         except ValueError as error:
             print(f"| {arguments} | {error} |")
             continue
-        except KeyboardInterrupt:  # with what there is so far
+        except KeyboardInterrupt:  # summarise the results so far
             break
         found += mine
         by_kind = {each.kind: f"{each.trees:.1f}, {each.disagreement:.2%}" for each in mine}

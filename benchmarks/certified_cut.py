@@ -1,16 +1,17 @@
-"""Forests cut to the fewest first trees that rows certify: how often these disagree too often, and how few are left.
+"""Forests cut to certified first trees: how often the cut changes more than it may, and how few trees are left.
 
     python benchmarks/certified_cut.py --forests 300
     python benchmarks/certified_cut.py --forests 0 Satellite.csv.gz spam.csv.gz
 
-Forests of 20 to 1000 trees of 15 to 255 leaves, of 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on made
-problems, and on tables with the features first and the class in their last column, named target. Each is cut by labels
-at α = 0.95, 0.98 or 0.99 and by probabilities, on 300 to 10,000 rows that it was not trained on (of a table, on a third
-of its rows), and the cut is compared with all trees on 20,000 fresh rows (another third). "Above" is the share of the
-cuts that answer more than 1 − α of these otherwise, and "surely" of those on so many more that the choice of the fresh
-rows does not explain it (one-sided, at 95 %). The oracle knows the fresh rows: the fewest first trees from which on all
-sizes keep α on them. "Limit" are the fewest that a single test of the same rows, of a size that the oracle names, would
-pass with an even chance.
+Forests have 20 to 1000 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
+problems and on tables with the features first and the class in their last column, named target. Each forest is cut for
+labels at α = 0.95, 0.98 or 0.99 and for probabilities, on 300 to 10,000 rows that it was not trained on (for a table,
+on a third of its rows). The cut is compared with all trees on 20,000 fresh rows (another third).
+
+"Above" is the share of the cuts that change more than 1 − α of the fresh rows. "Surely" is the share that changes so
+many more that chance in the fresh rows does not explain it (one-sided, at 95 %). The oracle knows the fresh rows: it
+takes the smallest number of first trees from which on all sizes reach α on them. "Limit" is the smallest number that
+would pass a single test on the same rows, at a size that the oracle names, with an even chance.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ALPHAS = (0.95, 0.98, 0.99)
 TREES = (20, 50, 100, 200, 500, 1000)
 LEAVES, CLASSES, ROWS = (15, 31, 63, 255), (2, 2, 3, 7, 26), (300, 1000, 4000, 10_000)
 TRAINED, FRESH = 2000, 20_000
-MOST_TREES = 1000  # one for each class and iteration
+MOST_TREES = 1000  # with one tree for each class and iteration
 
 
 class Cut(NamedTuple):
@@ -56,7 +57,7 @@ class Cut(NamedTuple):
 
 
 def cut(name: str, model: Any, rows: Any, fresh: Any, alpha: float, goal: dict[str, Any]) -> Cut:
-    """What is certified of a forest on rows, and what it is worth on fresh ones."""
+    """The certified cut of a forest, and its result on fresh rows."""
     report = rfsize.size(model, rows, target="forest", alpha=alpha, confidence=CONFIDENCE, **goal)
     trees = TreesOnRows.of(model, fresh, casts_votes=True)
     labels = "labels" if not goal else goal["metric"]
@@ -88,7 +89,7 @@ def made_forest(number: int) -> list[Cut]:
         n_trees = min(n_trees, MOST_TREES // n_classes)
     X, y = made(TRAINED + n_rows + FRESH, n_classes, generator, 10_000 + number)
     train, rows, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
     alpha = ALPHAS[(number // 15) % 3]
@@ -105,7 +106,7 @@ def table_forest(path: Path, framework: str, seed: int) -> list[Cut]:
 
 
 def summary(what: str, some: list[Cut]) -> None:
-    """Print what came of some of the cuts."""
+    """Print the results of some of the cuts."""
     if some:
         shares = [np.mean([getattr(one, name) / one.available for one in some]) for name in ("kept", "limit", "oracle")]
         cells = " | ".join(f"{share:.0%}" for share in shares)
@@ -132,7 +133,7 @@ def main() -> None:
         start = time.perf_counter()
         try:
             mine = function(*arguments)
-        except KeyboardInterrupt:  # with what there is so far
+        except KeyboardInterrupt:  # summarise the results so far
             break
         found += mine
         for one in mine:

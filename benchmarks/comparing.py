@@ -1,12 +1,14 @@
-"""How often intervals of `rfsize.compare` hold the difference of two settings on fresh rows, and how wide they are.
+"""How often intervals of `rfsize.compare` contain the true difference of two settings, and how wide they are.
 
     python benchmarks/comparing.py --repetitions 100
 
-Forests of 100 trees by two settings on 1,000 rows of threenorm (scikit-learn, features drawn at each split: the usual
-root, and all), asked out of bag; the truth is the difference on 20,000 fresh rows of forests of 300 trees of other
-seeds, trained on the same rows. The first column is how often the 95 % interval for infinitely many trees holds the
-truth; the second how often the interval of two forests of one setting leaves out 0; then how wide the interval is
-beside that of two scores taken as independent, and how often each tells the settings apart.
+The two settings draw different numbers of features at each split: the usual square root, and all. scikit-learn trains
+forests of 100 trees with each on 1,000 rows of threenorm; they are asked out of bag. The truth is the difference on
+20,000 fresh rows between forests of 300 trees with other seeds, trained on the same rows.
+
+The first column says how often the 95 % interval for infinitely many trees contains the truth. The second says how
+often the interval for two forests of the same setting excludes 0. Then follow the width of the interval compared with
+that of two scores taken as independent, and how often each of them tells the settings apart.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def forest(trees: int, features: Any, seed: int, rows: Any) -> Any:
 
 
 def repetition(seed: int) -> list[list[float]]:
-    """Of each metric: interval holds, false alarm, relative width, told apart by pairs, told apart by two scores."""
+    """For each metric: interval holds, false alarm, relative width, significance by pairs and by two scores."""
     rows, fresh = (rfsize.datasets.threenorm(n, seed=s) for n, s in ((ROWS, seed), (FRESH, 10_000 + seed)))
     forests = [forest(TREES, *of, rows) for of in (("sqrt", seed), (None, seed), ("sqrt", 20_000 + seed))]
     truth = [forest(MANY, features, 30_000 + seed, rows).predict_proba(fresh[0])[:, 1] for features in ("sqrt", None)]

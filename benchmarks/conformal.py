@@ -1,14 +1,19 @@
-"""How often intervals and sets calibrated by out-of-bag predictions hold the truth: plain NumPy, crepes and MAPIE.
+"""How often sets and intervals from out-of-bag predictions contain the truth: plain NumPy, crepes and MAPIE.
 
     pip install crepes mapie
     python benchmarks/conformal.py --repetitions 20
 
-Forests of 100 trees of LightGBM, XGBoost and scikit-learn on 500 rows, asked about 2,000 fresh ones, at 90 %. Sets of
-classes on threenorm whose second class is one row in ten: the share of fresh rows whose set holds their class, of all
-rows and of either class, with one quantile for all rows and with one for each class, and the classes in a set. Then
-intervals of numbers: the share that holds the truth, of all rows and of the fifth with the largest predictions, and the
-width; beside them a forest trained on half of the rows, the other half of which calibrates. crepes and MAPIE are given
-the same out-of-bag predictions, and their coverage is printed for the first framework.
+Forests of 100 trees of LightGBM, XGBoost and scikit-learn are trained on 500 rows and predict 2,000 fresh rows, at 90
+%.
+
+Sets of classes, on threenorm with one row in ten of the second class: the share of fresh rows whose set contains their
+class (of all rows and of each class), and the mean number of classes in a set; with one quantile for all rows, and with
+one for each class.
+
+Intervals of numbers: the share that contains the truth (of all rows, and of the fifth with the largest predictions),
+and the width; compared with a forest that is trained on half of the rows and calibrated on the other half.
+
+crepes and MAPIE get the same out-of-bag predictions. Their coverage is printed for the first framework.
 """
 
 from __future__ import annotations
@@ -88,7 +93,7 @@ def sets(model: Any, rows: Any, fresh: Any) -> list[float]:
 
 
 def coverage(predicted: np.ndarray, half: float, truth: np.ndarray) -> list[float]:
-    """Of all rows, and of the fifth with the largest predictions; and the width."""
+    """Coverage of all rows and of the fifth with the largest predictions, and the width."""
     holds, large = np.abs(truth - predicted) <= half, predicted >= np.quantile(predicted, 0.8)
     return [holds.mean(), holds[large].mean(), 2.0 * half]
 

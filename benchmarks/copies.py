@@ -1,12 +1,12 @@
-"""Where training rows have copies, is T* that of fresh rows, and is what is done by default the right thing?
+"""If training rows have copies, is T* equal to that of fresh rows, and is the default treatment right?
 
     python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
-    python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # tables of one's own, split into training and fresh rows
+    python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # your own tables, split into training and fresh rows
 
-Rows are drawn, and repeated in three ways: not at all, each twice, and the rows of the rarer class (of class 1 every
-third row is kept) until both classes are as many. T*(0.97) is read from the out-of-bag votes of a forest on them: each
-row alone, copies as groups, and by default; the truth from the votes of the same forest on fresh rows. "Right" counts
-the repetitions in which the interval by default holds the truth.
+Rows are drawn, then repeated in three ways: not at all; each row twice; or the rows of the rarer class until both
+classes have equally many (every third row of class 1 is kept). T*(0.97) is read from the out-of-bag votes of a forest
+on these rows: with each row as its own group, with copies as groups, and by default. The truth comes from the same
+forest's votes on fresh rows. "Right" counts the repetitions in which the default interval contains the truth.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALPHA, TREES, TRAINING, FRESH = 0.97, 500, 2000, 5000
 
 
 def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Twelve columns of two or three values, of which a third depend on the class."""
+    """Twelve columns of two or three values; a third of them depend on the class."""
     y = generator.integers(0, 2, n_rows)
     chance = np.linspace(0.2, 0.5, 12)
     X = (generator.random((n_rows, 12)) < chance + np.where(np.arange(12) < 4, 0.25, 0.0) * y[:, None]).astype(float)
@@ -36,7 +36,7 @@ def few_values(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def categories_and_age(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Five columns of three values, and whole numbers from 17 to 89, all of which the class depends on."""
+    """Five columns of three values, and one of whole numbers from 17 to 89; the class depends on all."""
     X = np.column_stack([generator.integers(0, 3, (n_rows, 5)), generator.integers(17, 90, n_rows)]).astype(float)
     chance = 1.0 / (1.0 + np.exp(-(X[:, 0] - 1.0 + (X[:, 5] - 53.0) / 15.0)))
     return X, (generator.random(n_rows) < chance).astype(np.int64)

@@ -1,10 +1,10 @@
-"""Seconds and peak memory of out-of-bag sizing on many rows, LightGBM and XGBoost.
+"""Seconds and peak memory of out-of-bag sizing on many rows, for LightGBM and XGBoost.
 
     python benchmarks/counting_speed.py [--rows 3000000] [--features 30] [--trees 200] [--leaves 31]
         [--frameworks LightGBM XGBoost] [--repetitions 1] [--folder forests]
 
-Rows and forests are made once, and kept where a folder is named. Each sizing runs in a process of its own; its memory
-is the peak beyond what the process held with rows and forest before.
+Rows and forests are made once, and kept if you name a folder. Each sizing runs in its own process. Its memory is the
+peak above what the process held with rows and forest before.
 """
 
 from __future__ import annotations

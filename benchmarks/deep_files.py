@@ -1,12 +1,12 @@
-"""Files of a scikit-learn forest of full trees: bytes, and seconds to write and to load.
+"""Files of a scikit-learn forest with fully grown trees: bytes, and seconds to write and to load.
 
     python benchmarks/deep_files.py --trees 500 --rows 20000
 
-A RandomForestClassifier of trees grown to the end, on rows of twonorm with a tenth of the labels drawn at random, as
-joblib and skops write it without and with compression, as ONNX (single precision; to load is to begin a session of ONNX
-Runtime), and compiled as `CompiledForest.save` writes it. Loading is the fastest of three; all files lie in the page
-cache. Beside them, what the arrays of the compiled file take when deflated: where its bytes are. ONNX takes skl2onnx
-and onnxruntime; leave it out by `--without onnx`.
+A RandomForestClassifier of fully grown trees is trained on rows of twonorm, with a tenth of the labels random. It is
+written by joblib and skops with and without compression, as ONNX (single precision; loading means starting a session of
+ONNX Runtime), and by `CompiledForest.save`. Loading time is the fastest of three; all files are in the page cache. In
+addition, the deflated size of each array of the compiled file shows where its bytes are. ONNX needs skl2onnx and
+onnxruntime; leave it out by `--without onnx`.
 """
 
 from __future__ import annotations

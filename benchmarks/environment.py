@@ -1,9 +1,9 @@
-"""Megabytes of each package in an environment, and which packages ask for it.
+"""Megabytes of each package in an environment, and which packages require it.
 
     python benchmarks/environment.py
 
-Asks about the environment whose Python runs it, and needs nothing in it. Files are those that their packages list,
-compiled ones of Python's included; 1 MB is 1,000,000 bytes.
+It describes the environment of the Python that runs it, and needs no packages. It counts the files that packages list,
+including compiled Python files. 1 MB is 1,000,000 bytes.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""How near the estimates of T* come to the truth, from the out-of-bag votes of 50 to 1000 trees.
+"""How accurate the estimates of T* from the out-of-bag votes of 50 to 1000 trees are.
 
     python benchmarks/estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
     python benchmarks/estimator.py --frameworks LightGBM XGBoost --repetitions 3 -- spam.csv.gz
     python benchmarks/estimator.py --many --frameworks "random forest" LightGBM --repetitions 3 -- Vehicle.csv.gz
 
-A synthetic problem (five of two classes; with --many, waveform, of three) draws 300 training rows, and 8000 fresh ones
-(or as many as --fresh says) for the truth; each file, a table with the features first and the class in its last column,
-named target, is split into halves, one for training and one for the truth. The truth is T* by the plug-in estimate from
-the votes of 2001 trees (5001 where T* is in the thousands) on the rows that were not trained on; those of a table's
-repetitions are put together, since half of a small table is few rows. The estimates see the out-of-bag votes of the
-first trees of the same forest. Printed are the mean (bias) and the root mean square (rms) of log(T̂*/T*) over the
-repetitions, an infinite T̂* counted as 100 times T*, and the share of the 95 % intervals that cover T*; for each
-confidence the median T*, and of its logarithm the standard deviation by the bootstrap over the rows of the truth, and
-over the training sets of a synthetic problem. The line "fresh" takes all votes on 300 of the fresh rows: what is left
-then is due to 300 rows being few. The last lines are means over the problems.
+A synthetic problem draws 300 training rows, and 8000 fresh rows for the truth (or as many as --fresh says). There are
+five problems of two classes; with --many there is one, waveform, of three classes. Each file is a table with the
+features first and the class in its last column, named target; half of its rows train, the other half gives the truth.
+The truth is T* by the plug-in estimate from the votes of 2001 trees on the rows that were not trained on (of 5001 trees
+if T* is in the thousands). The votes of a table's repetitions are joined for it, since half of a small table has few
+rows. The estimates use the out-of-bag votes of the first trees of the same forest.
+
+Printed, over the repetitions: the mean (bias) and the root mean square (rms) of log(T̂*/T*), where an infinite T̂*
+counts as 100 times T*, and the share of the 95 % intervals that contain T*. For each alpha: the median T*, and the
+standard deviation of log T*, by the bootstrap over the rows of the truth, and over the training sets of a synthetic
+problem. The line "fresh" uses all votes on 300 of the fresh rows, and shows the error that comes from 300 rows only.
+The last lines are means over the problems.
 """
 
 from __future__ import annotations
@@ -35,18 +37,18 @@ import rfsize
 from rfsize import Votes
 
 TREES, MORE_TREES = 2001, 5001
-HARD = ("waveform", "Vehicle")  # whose T*(0.99) is above 1000
+HARD = ("waveform", "Vehicle")  # problems with T*(0.99) above 1000
 FIRST_TREES = (50, 100, 200, 1000)
 ALPHAS = (0.95, 0.99, 0.995)
 TRAINING_ROWS = 300
 ESTIMATORS = ("plugin", "auto")
 INFINITE = 100.0
 FRAMEWORKS = ("random forest", "LightGBM", "XGBoost", "XGBoost, vector leaves")
-COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, but two at least
+COLUMNS = 0.3  # share of the features that LightGBM samples for each tree, at least two features
 
 
 class Counted(NamedTuple):
-    """Votes of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+    """Votes of one forest: out of bag by number of trees, and of all trees on rows it was not trained on."""
 
     out_of_bag: dict[int, Votes]
     fresh: Votes
@@ -66,7 +68,7 @@ def counted(framework: str, problem: Problem, seed: int, store: Path | None) -> 
     if path is None or not path.exists():
         (X, y), fresh = problem.draw(seed)
         n_trees = MORE_TREES if problem.name in HARD else TREES
-        # Trees that know one of two features each are of two minds: they tie on one row in ten.
+        # If each tree knows only one of two features, half of the trees vote against the others: one row in ten ties.
         model = forest(framework, n_trees, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y)
         out_of_bag = {n: rfsize.tree_outputs(rfsize.truncate(model, n_trees=n), X, oob=True).votes for n in FIRST_TREES}
         found = Counted(out_of_bag, rfsize.tree_outputs(model, fresh).votes)
@@ -101,7 +103,7 @@ def problems(options: argparse.Namespace) -> list[Problem]:
 
 
 class Truth(NamedTuple):
-    """T* by confidence, and the standard deviation of its logarithm, since the rows it is taken from are finite."""
+    """T* for each alpha, and the standard deviation of its logarithm, from the finite number of rows."""
 
     sizes: list[int | float]
     errors: list[float]
@@ -113,7 +115,7 @@ def truths(problem: Problem, repetitions: list[Counted]) -> list[Truth]:
     reports = [rfsize.size(votes, method="plugin") for votes in fresh]
     errors = [[spread(votes, alpha) for alpha in ALPHAS] for votes in fresh]
     if problem.is_table:
-        # The halves are of the same rows: together they say as much as one whole table.
+        # All halves come from the same rows: together they are worth one whole table.
         reports = [rfsize.size(reduce(Votes.concat, fresh), method="plugin")] * len(fresh)
         errors = [(np.median(errors, axis=0) / math.sqrt(min(len(fresh), 2))).tolist()] * len(fresh)
     return [
@@ -128,7 +130,7 @@ def spread(votes: Votes, alpha: float) -> float:
 
 
 class Outcome(NamedTuple):
-    """What one estimate came to: the log of its ratio to T*, whether its interval covers T*, its width, its way."""
+    """The result of one estimate: log of its ratio to T*, whether its interval contains T*, its width, its method."""
 
     log_ratio: float
     covered: bool

@@ -1,10 +1,10 @@
-"""Do two LightGBM forests that differ in their seed agree, however few features they sample for each tree?
+"""Do two LightGBM forests with different seeds agree, if few features are sampled for each tree?
 
     python benchmarks/feature_sampling.py Vehicle.csv.gz
 
 The file is a table with the features first and the class in its last column, named target. Two thirds of the rows train
-forests of 1001 trees from two seeds; printed is the share of the other rows on which their majority votes differ, the
-standard deviation of the difference of their vote shares in units of its standard error (1 for independent trees), and
+forests of 1001 trees with two seeds. Printed: the share of the other rows on which the majority votes differ; the
+standard deviation of the difference of vote fractions, in units of its standard error (1 for independent trees); and
 whether `rfsize.size` warns.
 """
 

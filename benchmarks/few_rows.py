@@ -1,13 +1,13 @@
-"""Is a size by a metric large enough where few rows are of the rare class?
+"""Is a size by a metric large enough if the rare class has few rows?
 
     python benchmarks/few_rows.py --forests 120
 
-Each forest is of another problem, framework, number of rows, trees and leaves, drawn by its number, and of 10 to 100
-rows of class 1 to train on; as many are given beside them. It is sized by accuracy, Brier score, area under the ROC
-curve and log loss, each within four tolerances: by rows given, and out of bag. What is true is told by 320 more trees
-of the same forest on 2,000 fresh rows of class 1 and 4,000 of class 0, weighed as the rows to train on are. Printed is
-the real loss over the tolerance, of sizes within the trees at hand: mean, share above 1, how many lose more than 2.5
-tolerances, and the largest.
+The number of a forest determines its problem, framework, rows, trees and leaves. It is trained with 10 to 100 rows of
+class 1, and as many others are given to size it on. The forest is sized by accuracy, Brier score, AUC and log loss,
+each within four tolerances, by the given rows and out of bag. The truth comes from 320 more trees of the same forest on
+2,000 fresh rows of class 1 and 4,000 of class 0, weighted to the class shares of the training rows. Printed, for sizes
+within the trees at hand: the true loss divided by the tolerance (mean, share above 1, number above 2.5, and the
+largest).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import rfsize
 
 OTHERS, FEWEST, MOST = 320, 10, 100
 TOLERANCES = {"accuracy": (0.001, 0.008), "brier": (0.0004, 0.003), "auc": (0.002, 0.02), "log_loss": (0.001, 0.015)}
-# Sizes at which the truth is measured, up to sixths of the other trees; larger ones lose as 1/T.
+# Sizes at which the truth is measured, up to a sixth of the other trees; above, the loss falls like 1/T.
 SIZES = np.array([1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64])
 
 
 def shell(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Class 1 in a shell of three of eight columns, class 0 of long tails."""
+    """Class 1 in a shell in three of eight columns, class 0 with long tails."""
     X, n_ones = generator.standard_t(5, size=(len(y), 8)), int(y.sum())
     way = generator.normal(size=(n_ones, 3))
     way /= np.linalg.norm(way, axis=1)[:, None]
@@ -42,7 +42,7 @@ def shell(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def clouds(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Two clouds of long tails, twelve columns that hang together."""
+    """Two clouds with long tails in twelve correlated columns."""
     together = np.eye(12) + np.random.default_rng(77).normal(size=(12, 12)) / 3.0
     X = generator.standard_t(4, size=(len(y), 12)) @ together
     X[:, [0, 3, 7]] += y[:, None] * np.array([1.5, -1.2, 1.0])
@@ -50,7 +50,7 @@ def clouds(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def products(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Nine columns of exponential numbers, of which a product and a sum decide by a logistic law."""
+    """Nine columns of exponential numbers; a product and a sum decide by a logistic law."""
     found = np.empty((len(y), 9))
     for label in (0, 1):
         rows, n_rows = [], int(np.sum(y == label))
@@ -71,7 +71,7 @@ def islands(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def genes(y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Fourteen columns of 0, 1 or 2, of which two pairs make class 1."""
+    """Fourteen columns of 0, 1 or 2; two pairs of columns make class 1."""
     frequency = np.random.default_rng(9).uniform(0.15, 0.5, 14)
     X, which = generator.binomial(2, frequency, (len(y), 14)).astype(np.float64), generator.random(len(y))
     X[np.ix_((y == 1) & (which < 0.45), [0, 1])] = (2.0, 0.0)
@@ -90,13 +90,13 @@ PROBLEMS = (shell, clouds, products, islands, genes, moons)
 
 
 def rows_of(number: int, n_ones: int, n_others: int, generator: np.random.Generator) -> Rows:
-    """Rows of a problem, in any order."""
+    """Rows of a problem, in random order."""
     y = generator.permutation(np.repeat([1, 0], [n_ones, n_others]))
     return PROBLEMS[number % len(PROBLEMS)](y, generator), y
 
 
 def untrained(number: int, n_trees: int, generator: np.random.Generator) -> Any:
-    """A forest of a framework."""
+    """An untrained forest of a random framework."""
     leaves, features = int(generator.choice([12, 40, 100])), float(generator.choice([0.25, 0.6]))
     smallest, of_all = int(generator.choice([1, 2, 5])), {"random_state": number, "n_jobs": 1}
     if (framework := number // len(PROBLEMS) % 3) == 2:
@@ -113,7 +113,7 @@ def untrained(number: int, n_trees: int, generator: np.random.Generator) -> Any:
 
 
 class WeighedTruth(Truth):
-    """What forests of the other trees lose, with class 1 as rare as where they were trained."""
+    """The loss of forests of the other trees, weighted to the class shares of the training rows."""
 
     def __init__(self, share: float, *of: Any) -> None:
         super().__init__(*of)
@@ -135,14 +135,14 @@ class WeighedTruth(Truth):
         return np.mean([self._losses(one) for one in forests], axis=0) - self._all
 
     def curves(self) -> dict[str, np.ndarray]:
-        """What forests of `SIZES` lose of each metric against infinitely many trees."""
+        """The loss of each metric with forests of `SIZES` against infinitely many trees."""
         n_trees = self.n_trees // 8
         rest = np.maximum(0.0, self._above(n_trees) / (1.0 / n_trees - 1.0 / self.n_trees)) / self.n_trees
         return dict(zip(TOLERANCES, np.array([self._above(int(size)) + rest for size in SIZES]).T, strict=True))
 
 
 def real(curve: np.ndarray, n_trees: int) -> float:
-    """What so many trees lose."""
+    """The loss with ``n_trees`` trees."""
     if n_trees <= 50:
         return float(np.interp(-np.log(n_trees), -np.log(SIZES[::-1]), curve[::-1]))
     large = SIZES >= 25
@@ -150,7 +150,7 @@ def real(curve: np.ndarray, n_trees: int) -> float:
 
 
 def of_forest(number: int) -> list[tuple[str, str, str, float]]:
-    """Metric, source, how many rows are of class 1, and the real loss over the tolerance: NaN of what is no size."""
+    """Metric, source, number of rows of class 1, and the true loss over the tolerance (NaN if there is no size)."""
     generator = np.random.default_rng([number, 4711])
     n_ones, n_given = (int(np.exp(generator.uniform(np.log(FEWEST), np.log(MOST)))) for _ in range(2))
     n_rows, n_trees = int(generator.integers(500, 2200)), int(generator.integers(60, 240))
@@ -163,7 +163,7 @@ def of_forest(number: int) -> list[tuple[str, str, str, float]]:
     for source, rows in (("out of bag", (X, y)), ("rows given", given)):
         try:
             outputs = rfsize.tree_outputs(small, *rows, oob=source == "out of bag")
-        except rfsize.exceptions.InbagError:  # trees of one leaf
+        except rfsize.exceptions.InbagError:  # trees with a single leaf
             continue
         for metric, ends in TOLERANCES.items():
             for tolerance in np.geomspace(*ends, 4):

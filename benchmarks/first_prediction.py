@@ -1,10 +1,9 @@
-"""Seconds of the first calls of a process: a prediction, one row, and the steps of a first notebook.
+"""Seconds of the first calls in a process: predictions, single rows, and the steps of a first notebook.
 
     python benchmarks/first_prediction.py
 
-Each repetition is a process of its own, which imports rfsize. "First" and "second" are two equal calls in a row of a
-compiled forest that was loaded from its file; the notebook's steps are each called once, after its forest is trained.
-Medians.
+Each repetition is a new process, which imports rfsize. "First" and "second" are two equal calls in a row of a compiled
+forest loaded from its file. Each step of the notebook is called once, after its forest is trained. Times are medians.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
-from sklearn.linear_model import Perceptron
+from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,12 +18,13 @@ from xgboost import XGBClassifier
 
 BAGGED = {
     "5-NN, bagged": KNeighborsClassifier(),
+    "logistic regression, bagged": make_pipeline(StandardScaler(), LogisticRegression()),
     "perceptron, bagged": make_pipeline(StandardScaler(), Perceptron()),
     "stumps, bagged": DecisionTreeClassifier(max_depth=1),
 }
 FRAMEWORKS = ("LightGBM", "XGBoost", "XGBoost, vector leaves", "random forest", "extra-trees", *BAGGED)
 
-# Trees on all features that are grown until each leaf is of one class.
+# Trees on all features, grown until each leaf has one class.
 UNPRUNED: dict[str, dict[str, Any]] = {
     "LightGBM": {
         "boosting": "rf",
@@ -48,7 +49,7 @@ def prepared(framework: str, X: np.ndarray, y: np.ndarray, seed: int, **more: An
         return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
     objective = {"objective": "binary:logistic"}
     if n_classes > 2:
-        # One tree, and one bag, for all classes.
+        # One tree, and so one bag, for all classes.
         objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
     return params | objective, xgb.DMatrix(X, y)
 

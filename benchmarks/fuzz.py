@@ -1,10 +1,9 @@
-"""What the loaders make of files that somebody damaged: refused by rfsize's own errors, or read and finite.
+"""Damaged files: the loaders must refuse them by rfsize's own errors, or read them and predict finite numbers.
 
-Each case has a seed and a number, printed where it fails, so that ``--seed SEED --only NUMBER`` meets it again. The
-cases run in a fork of this process, which is begun anew after a crash: LightGBM and XGBoost crash on some damaged
-models of their own accord. A crash counts as theirs only where Python was last seen inside their packages.
-
-In a build with sanitizers (`.ci/native`) compiled loops check every index as well.
+Each case has a seed and a number, which are printed if it fails; ``--seed SEED --only NUMBER`` repeats it. The cases
+run in a fork of this process, which is restarted after a crash, because LightGBM and XGBoost themselves crash on some
+damaged models. A crash counts as theirs only if Python was last inside their packages. In a build with sanitizers
+(`.ci/native`), compiled loops also check every index.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ OURS = (
     rfsize.exceptions.TableError,
 )
 FRAMEWORKS = ("/lightgbm/", "/xgboost/")
-MEMORY = 1 << 30  # bytes beyond what a process has at its start
+MEMORY = 1 << 30  # bytes that a process may take above its start
 PATIENCE = 60.0  # seconds for one case
 LAST_RESORT = "reading it raises a "  # a refusal that no check foresaw
 
@@ -50,7 +49,7 @@ def content_of(loader: Loader, seed: int, number: int) -> bytes:
 
 
 def outcome_of(loader: Loader, content: bytes) -> str:
-    """What became of one case; a failure is told by its exception."""
+    """The outcome of one case; a failure is named by its exception."""
     try:
         loader.read(content)
     except FrameworkError:
@@ -66,10 +65,10 @@ def outcome_of(loader: Loader, content: bytes) -> str:
 
 
 def work(loader: Loader, seed: int, numbers: range, results: Any, trace: str) -> None:
-    """Send the outcome of each case, its seconds, and the bytes of memory that were taken up to then."""
+    """Send the outcome of each case, its seconds, and the peak of memory so far."""
     warnings.simplefilter("ignore")
     faulthandler.enable(open(trace, "w"), all_threads=False)  # noqa: SIM115 (open until the crash)
-    for stream in (1, 2):  # where the frameworks complain
+    for stream in (1, 2):  # frameworks print complaints here
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
@@ -82,7 +81,7 @@ def work(loader: Loader, seed: int, numbers: range, results: Any, trace: str) ->
 
 
 def crash(trace: str) -> str:
-    """Whose crash it was, by the file in which Python was last seen."""
+    """Which package crashed, by the file that Python ran last."""
     places = re.findall('  File "(.*)", line (.*)', Path(trace).read_text())
     if places and any(framework in places[0][0] for framework in FRAMEWORKS):
         return "the framework crashes"
@@ -90,7 +89,7 @@ def crash(trace: str) -> str:
 
 
 class Summary(NamedTuple):
-    """Cases by outcome, the seconds of the slowest and its number, and the most memory that any took."""
+    """Cases by outcome, seconds and number of the slowest case, and the peak of memory."""
 
     counts: Counter[str]
     slowest: tuple[float, int]
@@ -126,7 +125,7 @@ def fuzzed(name: str, loader: Loader, seed: int, numbers: range) -> Summary:
 
 
 def main() -> None:
-    """Print the failures, and the counts of each loader; where there are failures, the process ends with 1."""
+    """Print the failures and the counts of each loader; exit with 1 if there are failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000, help="of each loader")
     parser.add_argument("--seed", type=int, default=0)

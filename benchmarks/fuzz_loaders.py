@@ -1,4 +1,4 @@
-"""The kinds of files that `fuzz` damages: whole ones, how they are damaged, and what reads and then uses them."""
+"""The kinds of files that `fuzz` damages: intact files, ways to damage them, and the code that reads and uses them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ FOREST = {"objective": "binary:logistic", "subsample": 0.6, "max_depth": 3, "nth
 
 
 class FrameworkError(Exception):
-    """A framework did not take the damaged model, so that rfsize never sees it."""
+    """A framework refused the damaged model, so rfsize never sees it."""
 
 
 class Loader(NamedTuple):
-    """What a case consists of; files of ``other`` models are refused, whole or damaged."""
+    """The parts of a case; files of ``other`` models must be refused, intact or damaged."""
 
     whole: list[bytes]
     damaged: Callable[[bytes, np.random.Generator], bytes]
@@ -69,7 +69,7 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
 
 
 def use(compiled: rfsize.CompiledForest) -> None:
-    """That a forest that was read predicts."""
+    """Check that a loaded forest predicts."""
     rows = np.zeros((2, compiled.forest.n_features))
     rows[1] = np.nan
     predicted = compiled.predict(rows)
@@ -84,7 +84,7 @@ def use(compiled: rfsize.CompiledForest) -> None:
 
 
 def use_model(model: Any, X: np.ndarray, **drawn: Any) -> None:
-    """Compile a model that its framework took, count its votes, and rebuild its bags."""
+    """Compile a model that its framework accepted, count its votes, and draw its bags again."""
     compiled = rfsize.compile(model)
     use(compiled)
     if compiled.forest.n_features == X.shape[1]:
@@ -96,7 +96,7 @@ def use_model(model: Any, X: np.ndarray, **drawn: Any) -> None:
 
 
 def lightgbm_texts() -> list[bytes]:
-    """Models of two and of three classes, and of a regression."""
+    """Models with two classes, with three classes, and of a regression."""
     X, y = problem()
     targets = (({}, y > 0), ({"objective": "multiclass", "num_class": 3}, y), ({"objective": "quantile"}, X[:, 1]))
     return [
@@ -106,7 +106,7 @@ def lightgbm_texts() -> list[bytes]:
 
 
 def damaged_lightgbm(content: bytes, rng: np.random.Generator) -> bytes:
-    """Without the sizes of the trees LightGBM reads one after another, and most of its errors can be caught."""
+    """Damaged, and without sizes of trees: LightGBM then reads tree by tree, and its errors can be caught."""
     text = re.sub("\ntree_sizes=.*", "", content.decode())
     for _ in range(some(rng, (1, 1, 1, 2, 3))):
         text = damaged_text(text, rng)
@@ -130,7 +130,7 @@ def lightgbm_text() -> Loader:
 
 
 def lightgbm_model() -> Loader:
-    """The same through LightGBM."""
+    """Texts of models, read by LightGBM."""
     X, _ = problem()
 
     def read(content: bytes) -> None:
@@ -144,7 +144,7 @@ def lightgbm_model() -> Loader:
 
 
 def xgboost_models() -> Iterator[xgb.Booster]:
-    """Models of two and of three classes, and of trees that score all of them."""
+    """Models with two classes, with three classes, and with trees that score all classes."""
     X, y = problem()
     several = FOREST | {"objective": "multi:softprob", "num_class": 3}
     for params, label in ((FOREST, y > 0), (several, y), (several | {"multi_strategy": "multi_output_tree"}, y)):
@@ -154,7 +154,7 @@ def xgboost_models() -> Iterator[xgb.Booster]:
 
 
 def damaged_xgboost(content: bytes, rng: np.random.Generator) -> bytes:
-    """JSON one to three of whose values are others; UBJ some of whose bytes are."""
+    """JSON with one to three changed values, or UBJ with some changed bytes."""
     if content.startswith(b'{"'):
         document = json.loads(content)
         for _ in range(some(rng, (1, 1, 1, 2, 3))):
@@ -186,7 +186,7 @@ def xgboost_json() -> Loader:
 
 
 def xgboost_model() -> Loader:
-    """The same through XGBoost, and as UBJ."""
+    """Models as JSON and UBJ, read by XGBoost."""
     X, _ = problem()
 
     def read(content: bytes) -> None:
@@ -202,7 +202,7 @@ def xgboost_model() -> Loader:
 
 
 def use_file(path: Path, X: np.ndarray) -> None:
-    """That a model which the command line takes from a file is used, cut and written without harm."""
+    """Check that the command line uses, cuts and writes the model of a file without harm."""
     loaded = load_model(path)
     try:
         own = loaded.integration.predictions(loaded.model, X)
@@ -217,7 +217,7 @@ def use_file(path: Path, X: np.ndarray) -> None:
 
 
 def lightgbm_files() -> Loader:
-    """Files of LightGBM that are damaged by what they are made of, as the command line takes them."""
+    """Files of LightGBM for the command line, with damaged parts."""
     X, y = problem()
     path = Path(tempfile.mkdtemp()) / "model.txt"
     boosted = lgb.train(PARAMS | {"boosting": "gbdt"}, lgb.Dataset(X, y > 0), 3)
@@ -233,7 +233,7 @@ def lightgbm_files() -> Loader:
 
 
 def xgboost_files() -> Loader:
-    """Files of XGBoost, JSON and UBJ, damaged in the same way."""
+    """Files of XGBoost for the command line, JSON and UBJ, with damaged parts."""
     X, y = problem()
     path = Path(tempfile.mkdtemp()) / "model.ubj"
     frame = pd.DataFrame(X).astype({0: "str"}).astype({0: "category"}).rename(columns=str)
@@ -249,7 +249,7 @@ def xgboost_files() -> Loader:
 
 
 def not_a_forest_is_refused(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """The same, with what the command line says of other files as one of rfsize's own errors."""
+    """The same reader; the command line's message about other files counts as one of rfsize's own errors."""
 
     def reading(content: bytes) -> None:
         try:
@@ -283,7 +283,7 @@ def compiled_forests() -> Loader:
 
 
 def damaged_table(content: bytes, rng: np.random.Generator) -> bytes:
-    """A stop table damaged in its bytes, or one of its values, and then mostly signed again."""
+    """A stop table with damaged bytes, or with a changed value and mostly a new signature."""
     if rng.random() > 0.7:
         return damaged_bytes(content, rng)
     document = damaged_values(json.loads(content), rng)
@@ -294,7 +294,7 @@ def damaged_table(content: bytes, rng: np.random.Generator) -> bytes:
 
 
 def stop_tables() -> Loader:
-    """Files of `StopTable.load`, most of them signed again."""
+    """Files of `StopTable.load`, most of them with a new signature."""
     path = Path(tempfile.mkdtemp()) / "table.json"
     whole = []
     for n_classes in (2, 3, 4):
@@ -313,7 +313,7 @@ def stop_tables() -> Loader:
 
 
 def certified_tables() -> Loader:
-    """The same with certificates, of each kind of calibration, compiled with the forest that they were made for."""
+    """Stop tables with certificates, from each kind of calibration, compiled with their forest."""
     path = Path(tempfile.mkdtemp()) / "table.json"
     X, y = problem()
     rows = np.random.default_rng(1).normal(size=(1000, X.shape[1]))
@@ -343,7 +343,7 @@ def certified_tables() -> Loader:
 
 
 def search_files(by_accident: bool) -> Loader:
-    """Files of ``select_bagging_fraction(resume=…)``; of those that an accident altered, none may be taken up."""
+    """Files of ``select_bagging_fraction(resume=…)``; a file that an accident changed must never be resumed."""
     X, y = problem()
     path = Path(tempfile.mkdtemp()) / "search.zip"
     dataset = lgb.Dataset(X, y > 0, free_raw_data=False)

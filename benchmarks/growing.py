@@ -3,10 +3,11 @@
     python benchmarks/growing.py BreastCancer.csv.gz Ionosphere.csv.gz Vehicle.csv.gz DNA.csv.gz spam.csv.gz
 
 Each file is a table with the features first and the class in its last column, named target; four fifths of the rows
-train. For each of a few seeds, and for majority votes and averaged scores: T*(α) at which `rfsize.SizeCallback`
-(LightGBM) and `rfsize.grow` (XGBoost) stop, and T*(α) of a forest of 5000 trees of the same parameters, seed and rows,
-all by out-of-bag votes. Geometric means over the seeds; the mean of log(stopped at / T* of 5000 trees), with its
-standard error; and the trees trained, as a multiple of T* of 5000 trees. 100 trees are trained at the least.
+train. For each of a few seeds, and for majority vote and averaged scores, two numbers are compared: T*(α) when
+`rfsize.SizeCallback` (LightGBM) or `rfsize.grow` (XGBoost) stops, and T*(α) of a forest of 5000 trees with the same
+parameters, seed and rows. Both use out-of-bag votes. Printed: geometric means over the seeds; the mean of log(stopped
+at / T* of 5000 trees), with its standard error; and the trees trained, as a multiple of T* of 5000 trees. At least 100
+trees are trained.
 """
 
 from __future__ import annotations

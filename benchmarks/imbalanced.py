@@ -1,11 +1,11 @@
-"""What do labels' sizes cost where a class is rare, and does the size by a metric keep what it promises?
+"""If a class is rare, what does sizing by labels cost, and does sizing by a metric keep its promise?
 
     python benchmarks/imbalanced.py
     python benchmarks/imbalanced.py --rows 5000 --trees 200
 
-Two problems, of which about 6 % and 1 % of the rows are of class 1. A forest of each framework is cut down out of bag:
-by the default, T*(0.99) of the labels of its own predict, and by the area under the ROC curve within 0.003. Printed are
-the trees kept, whether rfsize warned (and of what), and the area and the logarithmic loss on fresh rows.
+In two problems, about 6 % and 1 % of the rows are of class 1. A forest of each framework is cut out of bag: by the
+default, T*(0.99) of the labels of its own predict; and by the AUC within 0.003. Printed: the trees kept, whether rfsize
+warned (and of what), and AUC and log loss on fresh rows.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _TOLERANCE = 0.003
 
 
 def draw(rng: np.random.Generator, n_rows: int, behind: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of 20 features, four of which tell of class 1."""
+    """Rows of 20 features; class 1 depends on four of them."""
     X = rng.normal(size=(n_rows, 20))
     odds = 1.2 * X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * X[:, 3] - behind
     return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-odds))).astype(int)
 
 
 def forests(n_trees: int) -> dict[str, Any]:
-    """One of each framework, not fitted."""
+    """One untrained forest of each framework."""
     bags = {"subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.6}
     one_round = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.5}
     return {
@@ -48,7 +48,7 @@ def forests(n_trees: int) -> dict[str, Any]:
 
 
 def heard(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a call returns, and which warnings it gave."""
+    """The result of a call, and the warnings that it gave."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = call()

@@ -1,16 +1,20 @@
-"""Importances out of bag: seconds and memory, how alike those of other seeds really are, and whether intervals hold.
+"""Out-of-bag importances: seconds and memory, agreement between seeds, and whether intervals contain the truth.
 
     python benchmarks/importance.py [--parts speed seeds intervals optrf] [--rows 100000] [--columns 100] [--trees 200]
         [--leaves 255] [--seeds 8]
 
-speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and of the whole forest (AUC).
-seeds: forests of several sizes are trained again with other seeds. How alike their importances are, pair by pair, is
-compared with what the first 100 trees of one forest foretell; the latter is the mean over four such forests.
-intervals: the importance of a column is measured on 5,000 fresh rows by 300 trees of another seed, and it is counted
-how often the 95 % interval of a forest of 100 trees holds it, and how often a column that means nothing is called so.
-optrf: trees that optRF's rule trains and recommends, and trees that size() asks for from one forest of 200. Of the
-recommended forests, of at least 40 trees: the intraclass correlation of importances of ten seeds and the first five in
-common.
+speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and as a whole (AUC).
+
+seeds: forests of several sizes are trained again with other seeds. The agreement of their importances, pair by pair, is
+compared with the prediction from the first 100 trees of one forest, averaged over four such forests.
+
+intervals: the true importance of a column is measured on 5,000 fresh rows by 300 trees with another seed. Printed: how
+often the 95 % interval of a forest of 100 trees contains the truth, and how often a column without effect is
+recognised.
+
+optrf: the trees that optRF's rule trains and recommends, and the trees that size() asks for from one forest of 200. For
+the recommended forests of at least 40 trees: the intraclass correlation of importances over ten seeds, and how many of
+the first five columns they have in common.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from rfsize.importance.stability import rank_correlation, share_in_common
 
 Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
-_FEWEST = 40  # trees whose importances are told, with ten votes a row
+_FEWEST = 40  # fewest trees, about ten votes a row
 DATA_SETS, FRESH, MANY, OWN = 40, 5000, 300, 100
 
 
@@ -59,12 +63,12 @@ def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
 
 
 def of_sklearn(kind: Any, **params: Any) -> Train:
-    """What trains forests of scikit-learn, of so many trees and a seed."""
+    """A function that trains scikit-learn forests, from a number of trees and a seed."""
     return lambda X, y, trees, seed: kind(trees, random_state=seed, **params).fit(X, y)
 
 
 def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """A LightGBM forest of so many trees and a seed."""
+    """A LightGBM forest with this number of trees and this seed."""
     import lightgbm as lgb
 
     params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "verbose": -1}
@@ -72,7 +76,7 @@ def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
 
 
 def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """An XGBoost forest of so many trees and a seed."""
+    """An XGBoost forest with this number of trees and this seed."""
     from xgboost import XGBClassifier
 
     params = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.4}
@@ -80,7 +84,7 @@ def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
 
 
 def measure_seeds(n_seeds: int) -> None:
-    """Print how alike importances of retrained forests are, and what was foretold."""
+    """Print the agreement of importances between retrained forests, and the predicted agreement."""
     cancer, wave = load_breast_cancer(return_X_y=True), first_wave(300, np.random.default_rng(1))
     few, wine = few_of_many(500, np.random.default_rng(2)), load_wine(return_X_y=True)
     problems: dict[str, tuple[Train, tuple[np.ndarray, np.ndarray]]] = {
@@ -108,7 +112,7 @@ def measure_seeds(n_seeds: int) -> None:
 
 
 def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What trees lose on average on fresh rows by each column, as a share of the variance of y."""
+    """Mean loss of the trees on fresh rows if each column is permuted, as a share of the variance of y."""
     now = np.array([np.mean((tree.predict(X) - y) ** 2) for tree in forest.estimators_])
     lost = []
     for column in range(X.shape[1]):
@@ -119,7 +123,7 @@ def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Gene
 
 
 def measure_intervals() -> None:
-    """Print how often intervals hold what trees of other seeds lose on fresh rows."""
+    """Print how often intervals contain the importance by trees with other seeds on fresh rows."""
     slopes = np.array([2.0, 1.0, 0.5, 0.25, 0.12, 0.0, 0.0, 0.0])
     held, noise, wide = [], [], []
     for seed in range(DATA_SETS):
@@ -141,7 +145,7 @@ def measure_intervals() -> None:
 
 
 def measure_optrf() -> None:
-    """Print what optRF's rule trains and recommends, and what one forest tells."""
+    """Print what optRF's rule trains and recommends, and what size() asks for."""
     few = few_of_many(500, np.random.default_rng(2))
     problems = {"breast cancer": load_breast_cancer(return_X_y=True), "three of thirty": few}
     print("| | rule | trees trained | trees recommended | its ICC | of the first 5 in common | seconds |")
@@ -149,7 +153,7 @@ def measure_optrf() -> None:
     train = of_sklearn(RandomForestClassifier)
     for name, (X, y) in problems.items():
         started = time.perf_counter()
-        # The first trees of a large forest are a forest of the same seed, so that the rule may have them at less cost.
+        # The first trees of a large forest equal a small forest with the same seed, which saves training it.
         largest = [train(X, y, OPTRF_SIZES[-1], seed) for seed in range(OPTRF_REPETITIONS)]
         values = {
             size: np.stack([_values(rfsize.truncate(one, n_trees=size), X, y) for one in largest])

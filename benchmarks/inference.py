@@ -1,22 +1,23 @@
-"""Seconds to predict with a forest: the framework, rfsize, ONNX Runtime, treelite, and tools of other environments.
+"""Seconds to predict with a forest: the framework, rfsize, ONNX Runtime, treelite, and tools in other environments.
 
     python benchmarks/inference.py --environments FOLDER ... --plot docs/inference.png
     python benchmarks/inference.py --trees 101 501 2001 --leaves 31 255 --classes 2 7 26 --regression --threads 1 2
 
-Without any of --trees, --leaves, --classes and --regression: 501 trees of 255 leaves and 101 of 31 for two classes, 200
-of 127 for seven, and a regression with 501 of 255, each by LightGBM and XGBoost; ten minutes, and with lleaves three
-more for each large forest of LightGBM's.
+Without any of --trees, --leaves, --classes and --regression, these forests are measured, each by LightGBM and XGBoost:
+two classes with 501 trees of 255 leaves and with 101 trees of 31; seven classes with 200 trees of 127; and a regression
+with 501 trees of 255. This takes ten minutes, and with lleaves three more for each large LightGBM forest.
 
-One process asks all contenders in turn, several times over; those that have taken 15 s are not asked again. Times are
-medians of all calls, of one row also the 99th percentile; each call gets other rows, and a single row is always
-predicted by one thread. × is how many times as fast as the framework's own predict in the same run. Rows are double, or
-what a tool takes or prefers instead; that conversion is not timed, the checks of rfsize are.
+One process calls all contenders in turn, several times; a contender that has taken 15 s is not called again. Times are
+medians of all calls; for single rows also the 99th percentile. Each call gets other rows, and one thread predicts a
+single row. × is the speed relative to the framework's own predict in the same run. Rows are in double precision, or in
+the type that a tool takes or prefers. This conversion is not timed; the checks of rfsize are.
 
-"Trees" are asked per row, "other labels" than the framework's, "off by" the largest difference from its probabilities
-or numbers: of rfsize on all rows, of others on 10,000. What rfsize says by all trees must be equal however it is asked,
-or the script fails. Tables are for α = 0.99, from 10,000 rows of their own; those of votes answer as the majority of
-the trees would, which has other labels than averaged scores by itself. lleaves, oneDAL and nvForest are looked for in
-the virtual environments --environments; the process of each is asked in turn like the others. Needs rfsize[bench].
+"Trees" is the number asked per row. "Other labels" counts labels that differ from the framework's. "Off by" is the
+largest difference from its probabilities or numbers. rfsize is compared on all rows, other tools on 10,000. With all
+trees, rfsize must give equal predictions however it is called, or the script fails. Stop tables are for α = 0.99, from
+10,000 rows of their own. Tables of votes give the majority vote, whose labels differ from those of averaged scores.
+lleaves, oneDAL and nvForest are looked for in the virtual environments --environments; each runs in its own process, in
+turn with the others. Needs rfsize[bench].
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ TRAINED, FOR_TABLES = 100_000, 10_000
 TRAIN = {"LightGBM": train_lightgbm, "XGBoost": train_xgboost}
 USUAL = ((2, 501, 255), (2, 101, 31), (7, 200, 127), (0, 501, 255))
 
-# Seconds of a contender's calls on as many rows after which it is not asked again; and of rest before each, for the
-# threads of the one before to go to sleep.
+# After ENOUGH seconds of calls on one number of rows, a contender is not called again. REST before each call lets the
+# threads of the previous contender go to sleep.
 ENOUGH, REST = 15.0, 0.02
 
-# A contender's calls at a time on one row, and how many times as often it is asked about few rows.
+# Single-row calls in one turn of a contender; which number of rows counts as few; how much more often few are timed.
 CALLS, FEW, MORE_OFTEN = 200, 1000, 4
 
-# Rows that are predicted also one by one, a few at a time, and from a DataFrame, to be compared.
+# Rows that are also predicted one by one, a few at a time, and from a DataFrame, to compare the results.
 ASKED_OTHERWISE = 500
 
-# How far rfsize's probabilities and numbers may be off, relative to the largest of them: rounding of single precision.
+# Largest error of rfsize's probabilities and numbers, relative to the largest of them: rounding in single precision.
 ROUNDING = 1e-6
 
 
@@ -78,7 +79,7 @@ def target(signal: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def measure(task: Task, cells: list[Cell], elsewhere: dict[str, Path], repetitions: int) -> dict[str, Outcome]:
-    """What every contender took for each number of rows and threads, and what it answered."""
+    """Seconds and predictions of every contender, for each number of rows and threads."""
     outcomes: dict[str, Outcome] = {}
     left_out: dict[str, str] = {}
     for threads in sorted({cell.threads for cell in cells}):
@@ -110,7 +111,7 @@ def in_turn(found: list[Any], n_rows: int, of_rows: int, repetitions: int) -> di
 
 
 def compared(one: Any, task: Task, numbers_of_rows: list[int]) -> Outcome:
-    """How the answers differ from the framework's; of rfsize on all rows, and however it is asked."""
+    """How the predictions differ from the framework's; for rfsize on all rows, and by every way to call it."""
     mine = one.name.startswith("rfsize")
     n_rows = ASKED_OTHERWISE if one.only_one_row else len(task.X) if mine else min(CHECKED_ROWS, len(task.X))
     answer: Answer = one.answer(n_rows)
@@ -125,7 +126,7 @@ def compared(one: Any, task: Task, numbers_of_rows: list[int]) -> Outcome:
 
 
 def is_equal(one: Any, task: Task, n_rows: int) -> bool:
-    """Whether rfsize says what the framework does where it is asked about ``n_rows`` rows at a time."""
+    """Whether rfsize's predictions equal the framework's, for ``n_rows`` rows at a time."""
     rows, allowed = getattr(one.X, "iloc", one.X), ROUNDING * np.abs(task.scores).max()
     for start in range(0, max(n_rows, ASKED_OTHERWISE) - n_rows + 1, n_rows):
         of = slice(start, start + n_rows)

@@ -1,4 +1,4 @@
-"""Who predicts in `inference.py`: the framework, rfsize, and other tools, of this environment and of others."""
+"""The contenders of `inference.py`: the framework, rfsize, and other tools in this environment and in others."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ import rfsize
 ALPHA = 0.99
 MOST_LEAVES_IN_C = 20_000
 
-# Others answer this many rows to be compared with the framework; rfsize all of them.
+# Other tools are compared with the framework on this number of rows, rfsize on all.
 CHECKED_ROWS = 10_000
 
-# Seconds that a tool of another environment may take to make a model its own, or for one question.
+# Seconds that a tool of another environment may take to convert a model, or to answer one question.
 PATIENCE = 180
 
 
 class Shape(NamedTuple):
-    """What is predicted with: ``n_classes`` is 0 for regression."""
+    """The shape of a forest; ``n_classes`` is 0 for regression."""
 
     framework: str
     n_classes: int
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A forest, rows to predict, and rows of their own to make tables from."""
+    """A forest, rows to predict, and other rows to make tables from."""
 
     shape: Shape
     model: Any
@@ -61,7 +61,7 @@ class Task:
 
     @cached_property
     def own_kind(self) -> np.ndarray:
-        """The rows in the precision that the framework reads them in, for tools that leave the choice."""
+        """The rows in the precision of the framework, for tools that take any."""
         return self.X if self.is_lightgbm else self.X.astype(np.float32)
 
     @cached_property
@@ -70,23 +70,23 @@ class Task:
 
     @cached_property
     def scores(self) -> np.ndarray:
-        """What the framework says of all rows."""
+        """The framework's predictions of all rows."""
         return np.asarray((self.model.predict if self.is_lightgbm else self.model.inplace_predict)(self.X))
 
     @cached_property
     def labels(self) -> np.ndarray | None:
-        """The labels that go with it."""
+        """The labels of these predictions."""
         return self.labels_of(self.scores)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray | None:
-        """By probability, as the frameworks' classifiers do."""
+        """Labels by the highest probability, as in the frameworks' classifiers."""
         if not self.shape.n_classes:
             return None
         return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.5).astype(np.int64)
 
     @cached_property
     def tables(self) -> dict[str, rfsize.StopTable]:
-        """By what labels go by."""
+        """Stop tables by voting rule."""
         votes = rfsize.tree_outputs(self.model, self.table_rows).votes
         return {
             "certified table": rfsize.StopTable.calibrate(self.model, self.table_rows, alpha=ALPHA),
@@ -108,7 +108,7 @@ class Task:
 
 
 class Answer(NamedTuple):
-    """Labels, and numbers or probabilities (of class 1 or of each of many); None where they are not said."""
+    """Labels, and numbers or probabilities (of class 1, or of each class); None if the contender does not give them."""
 
     labels: np.ndarray | None
     scores: np.ndarray | None
@@ -136,7 +136,7 @@ class Contender:
 
 
 class Elsewhere:
-    """Predicts in another environment, by `inference_elsewhere.py`; the model's file and the rows are handed over."""
+    """Predicts in another environment, by `inference_elsewhere.py`, which gets the model's file and the rows."""
 
     equals = only_one_row = False
 
@@ -203,7 +203,7 @@ def tools_in(environments: Sequence[Path]) -> dict[str, Path]:
 def contenders(
     task: Task, threads: int, elsewhere: dict[str, Path], closing: ExitStack, left_out: dict[str, str]
 ) -> Iterator[Any]:
-    """The framework first; ``left_out`` gets the tools that cannot predict the forest, and why."""
+    """All contenders, the framework first; ``left_out`` gets tools that cannot predict the forest, with the reason."""
     yield framework(task, threads)
     yield from compiled(task, threads)
     makers: dict[str, Callable[[], Any]] = {
@@ -235,7 +235,7 @@ def framework(task: Task, threads: int) -> Contender:
 
 
 def compiled(task: Task, threads: int) -> Iterator[Contender]:
-    """rfsize's own."""
+    """rfsize's contenders."""
     fast = rfsize.compile(task.model, n_jobs=threads)
     of_frame: dict[str, Any] = {"equals": True, "only_one_row": True}
     if not task.shape.n_classes:
@@ -269,7 +269,7 @@ def _scores_only(scores: np.ndarray) -> Answer:
 
 
 def onnx_runtime(task: Task, threads: int) -> Contender:
-    """Labels and probabilities in one call, of rows that are single as it wants them."""
+    """Labels and probabilities in one call; the rows are in single precision, as the tool requires."""
     import onnxmltools
     import onnxruntime
     from onnxmltools.convert.common.data_types import FloatTensorType

@@ -1,13 +1,13 @@
-"""A tool of another environment that predicts for `inference.py`, which starts this file with that one's Python.
+"""Predicts with a tool of another environment; `inference.py` starts this file with that environment's Python.
 
-Each tool has an environment of its own:
+Each tool has its own environment:
 
     pip install lleaves "llvmlite<0.45"
     pip install scikit-learn-intelex lightgbm xgboost
     pip install nvforest-cu12
 
-Called without arguments it names the tools that the environment has. Otherwise each line of the standard input is a
-question in JSON and gets one line of answer: the seconds that calls took, or the file that predictions are in.
+Without arguments it prints the tools that the environment has. Otherwise each line of the standard input is a question
+in JSON and gets one line of answer: the seconds of the calls, or the file of the predictions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from inference_timing import seconds_of
 
 Predict = Callable[[np.ndarray], np.ndarray]
 
-# Module, and distribution.
+# Tool: its module and its distribution.
 TOOLS = {
     "lleaves": ("lleaves", "lleaves"),
     "oneDAL": ("daal4py", "scikit-learn-intelex"),
@@ -73,7 +73,7 @@ MAKERS = {"lleaves": lleaves_predict, "oneDAL": onedal_predict, "nvForest": nvfo
 
 
 def scores(predicted: Any, n_classes: int) -> np.ndarray:
-    """Numbers, probabilities of class 1, or of each of more than two classes."""
+    """Numbers, or probabilities of class 1, or with more than two classes of each class."""
     found = np.asarray(predicted)
     found = found.reshape(len(found), -1)
     return found if n_classes > 2 else found[:, -1]
@@ -82,7 +82,7 @@ def scores(predicted: Any, n_classes: int) -> np.ndarray:
 def serve(tool: str, model: Path, rows: Path, n_classes: int, threads: int) -> None:
     """Answer questions until there are none."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever tools print goes elsewhere
+    os.dup2(2, 1)  # output of tools goes to standard error
     try:
         predict = MAKERS[tool](model, n_classes, threads)
         X = np.load(rows)

@@ -1,15 +1,16 @@
-"""Seconds to predict with YDF and fastforest, which train forests of their own, beside rfsize on forests of that size.
+"""Seconds to predict with YDF and fastforest, compared with rfsize on forests of equal size.
 
     python benchmarks/inference_own_forests.py
 
-YDF and fastforest read no models of LightGBM or XGBoost. So each trains its own forest: as many trees on the same rows.
-YDF's trees have the same depth. fastforest has no depth to set; it gets the min_node_size by which its trees have about
-as many leaves as YDF's. All are other forests, so leaves, depth and accuracy on fresh rows stand beside the times.
+YDF and fastforest do not read models of LightGBM or XGBoost, so each trains its own forest with the same number of
+trees on the same rows. YDF's trees have the same depth. fastforest has no parameter for depth; its min_node_size is
+chosen so that its trees have about as many leaves as YDF's. All forests differ, so leaves, depth and accuracy on fresh
+rows are printed with the times. rfsize compiles the forests of XGBoost and LightGBM. All predict probabilities of two
+classes.
 
-rfsize compiles XGBoost's and LightGBM's forests. All predict probabilities of two classes. YDF is asked with a dict of
-columns, and with its own data sets; fastforest with NumPy and with Arrow. None of these conversions is timed. Times are
-medians of all calls, taken in turn, in one process for each number of threads: fastforest reads that number once, when
-it starts. A single row is predicted by one thread. Needs rfsize[bench].
+YDF gets a dict of columns, and its own data sets; fastforest gets NumPy and Arrow. None of these conversions is timed.
+Times are medians of all calls, taken in turn, in one process for each number of threads, because fastforest reads that
+number only when it starts. One thread predicts a single row. Needs rfsize[bench].
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ import rfsize
 
 ydf.verbose(0)
 
-# As fastforest calls the columns of an array.
+# The names that fastforest gives to the columns of an array.
 COLUMNS = [f"x{column}" for column in range(FEATURES)]
 
 
@@ -53,14 +54,14 @@ class Grown(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Of one contender, by one number of threads."""
+    """The result of one contender with one number of threads."""
 
     seconds: dict[Cell, list[float]]
     accuracy: float
 
 
 class Converted:
-    """Rows as a tool wants them; `seconds_of` takes its blocks before it starts the clock."""
+    """Rows converted for a tool; `seconds_of` takes its blocks before it starts the clock."""
 
     def __init__(self, X: np.ndarray, convert: Callable[[np.ndarray], Any]) -> None:
         self._X = X
@@ -75,7 +76,7 @@ def as_columns(X: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def train(X: np.ndarray, y: np.ndarray, trees: int, depth: int, folder: Path) -> dict[str, Grown]:
-    """Train all forests and save them in ``folder``; their sizes by the tool that grew them."""
+    """Train all forests and save them in ``folder``; returns their sizes by tool."""
     by_xgboost = train_xgboost(X, y, trees, 2**depth, max_depth=depth)
     by_xgboost.save_model(folder / "xgboost.ubj")
     by_lightgbm = train_lightgbm(X, y, trees, 2**depth, max_depth=depth)
@@ -94,7 +95,7 @@ def train(X: np.ndarray, y: np.ndarray, trees: int, depth: int, folder: Path) ->
 
 
 def train_ydf(X: np.ndarray, y: np.ndarray, trees: int, depth: int) -> Any:
-    """Its own settings, but that trees say probabilities; a root alone has depth 1 there."""
+    """YDF's default settings, except that trees give probabilities; in YDF a single root has depth 1."""
     learner = ydf.RandomForestLearner(
         "y", num_trees=trees, max_depth=depth + 1, winner_take_all=False, compute_oob_performances=False
     )
@@ -106,12 +107,12 @@ def leaves(node: Any) -> int:
 
 
 def train_fastforest(X: np.ndarray, y: np.ndarray, trees: int, leaves: float) -> Any:
-    """Its own settings; where no node below a number of rows is split, a leaf has about half of that number."""
+    """fastforest's default settings; if nodes below a number of rows are not split, leaves have about half of it."""
     return fastforest.FastForestClassifier(n_trees=trees, min_node_size=round(2 * len(X) / leaves), seed=1).fit(X, y)
 
 
 def contenders(folder: Path, X: np.ndarray, threads: int) -> Iterator[Contender]:
-    """All who predict; each name begins with who trained the forest."""
+    """All contenders; each name begins with the tool that trained the forest."""
     single = X.astype(np.float32)
     for framework, model in (
         ("XGBoost", xgb.Booster(model_file=folder / "xgboost.ubj")),
@@ -148,7 +149,7 @@ def of_two_columns(probability: np.ndarray) -> Answer:
 
 
 def measure(folder: Path, X: np.ndarray, y: np.ndarray, cells: list[Cell], repetitions: int) -> dict[str, Measured]:
-    """What all took for each of ``cells``, which have one number of threads; runs in a process of its own."""
+    """Seconds of all contenders for ``cells``, which have one number of threads; runs in its own process."""
     found = list(contenders(folder, X, cells[0].threads))
     accuracy = {one.name: float(np.mean(one.answer(len(X)).labels == y)) for one in found}
     taken = {cell: in_turn(found, cell.n_rows, len(X), repetitions) for cell in cells}

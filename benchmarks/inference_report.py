@@ -1,4 +1,4 @@
-"""What `inference.py` prints and draws."""
+"""The printed tables and the picture of `inference.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 @dataclass
 class Outcome:
-    """Of one contender on one forest; `equal` is False where it broke its promise to be."""
+    """The result of one contender on one forest; `equal` is False if promised equality was broken."""
 
     asked: float | None = None
     other_labels: float | None = None
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class Goal(NamedTuple):
-    """At least ``bound`` times as fast as another, or at most a share of its time; without another, microseconds."""
+    """A goal: ``bound`` times as fast as another, or a share of its time; without another, in microseconds."""
 
     contender: str
     shape: Shape
@@ -56,7 +56,7 @@ OWN = {"LightGBM": "`Booster.predict`", "XGBoost": "`Booster.inplace_predict`"}
 LABELS, CERTIFIED, PROBABILITIES = "rfsize, labels", "rfsize, labels, certified table", "rfsize, probabilities"
 DATA_FRAME = "rfsize, labels of a DataFrame"
 
-# Of 100,000 rows: times as fast as LightGBM and as XGBoost, by classes, trees and leaves.
+# Speed on 100,000 rows relative to LightGBM and to XGBoost, by classes, trees and leaves.
 OF_MANY_ROWS = (
     (LABELS, (2, 501, 255), {"LightGBM": 26.0, "XGBoost": 8.0}),
     (CERTIFIED, (2, 501, 255), {"LightGBM": 100.0, "XGBoost": 39.0}),
@@ -81,14 +81,14 @@ def goals() -> list[Goal]:
 
 
 def duration(seconds: float) -> str:
-    """In a unit of which there are not too many."""
+    """A duration in a unit that gives a short number."""
     if seconds >= 0.01:
         return f"{seconds:.3g} s"
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
 def times(ratio: float) -> str:
-    """How many times as fast."""
+    """A ratio of speeds in words."""
     return f"{ratio:.0f}×" if ratio >= 20 else f"{ratio:.1f}×" if ratio >= 1 else f"{ratio:.2f}×"
 
 
@@ -119,7 +119,7 @@ def _cells(outcome: Outcome, base: Outcome, cell: Cell) -> list[str]:
 
 
 def print_goals(results: Mapping[Shape, Mapping[str, Outcome]]) -> None:
-    """The numbers to reach, of the forests that were measured, by the most threads."""
+    """Print the goals for the measured forests, with the most threads."""
     asked = [goal for goal in goals() if goal.shape in results]
     if not asked:
         return
@@ -145,7 +145,7 @@ def _told(goal: Goal, outcomes: Mapping[str, Outcome]) -> tuple[str, str]:
 
 
 def _median_of(contender: str, n_rows: int, outcomes: Mapping[str, Outcome]) -> float | None:
-    """By the most threads; a tool of another environment bears its version in its name."""
+    """The median with the most threads; the name of a tool of another environment contains its version."""
     for name, outcome in outcomes.items():
         if name == contender or (contender == "oneDAL" and name.startswith("oneDAL")):
             found = [cell for cell in outcome.seconds if cell.n_rows == n_rows]
@@ -154,7 +154,7 @@ def _median_of(contender: str, n_rows: int, outcomes: Mapping[str, Outcome]) -> 
 
 
 def plot(results: Mapping[Shape, Mapping[str, Outcome]], path: Path) -> None:
-    """Seconds of every contender for the most rows, on two classes' forests of 501 trees of 255 leaves or the first."""
+    """Draw every contender's seconds for the most rows: two classes, 501 trees of 255 leaves, or the first shapes."""
     import matplotlib.pyplot as plt
 
     drawn = []
@@ -169,7 +169,7 @@ def plot(results: Mapping[Shape, Mapping[str, Outcome]], path: Path) -> None:
 
 
 def _draw_bars(ax: Axes, shape: Shape, outcomes: Mapping[str, Outcome]) -> None:
-    """From the framework down; rfsize in colour, and on white, so that it can be read on dark pages too."""
+    """Draw bars, the framework on top; rfsize in colour, on white so that dark pages work too."""
     cell = max(cell for outcome in outcomes.values() for cell in outcome.seconds)
     medians = {name.strip("`"): outcome.median(cell) for name, outcome in outcomes.items()}
     seconds = {name: median for name, median in medians.items() if median is not None}

@@ -1,4 +1,4 @@
-"""Times of calls. Knows NumPy only, so that the environments of other tools can run it too."""
+"""Times calls. Needs only NumPy, so that the environments of other tools can run it too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Calls on few rows come in bursts, the first of which find the processor's caches cold.
+# Calls on few rows come in bursts; the first calls of a burst are not counted, because caches are cold.
 _FEW, _NOT_COUNTED = 1000, 5
 
 

@@ -1,29 +1,29 @@
-"""How often do 95 % intervals of T*(0.95) and T*(0.99), from 100 trees, hold the truth?
+"""How often do 95 % intervals of T*(0.95) and T*(0.99), from 100 trees, contain the truth?
 
     python benchmarks/intervals.py
     python benchmarks/intervals.py --models forests --store cases.jsonl --rows 100000 --frameworks LightGBM
 
-Of 13 problems, eight of which stand in no other benchmark and in no test, so that nothing was made to fit them; three
-have five to ten classes. Intervals are made from 400 training rows out of bag, and from 100,000 rows given, by majority
-vote and by averaged scores.
+There are 13 problems. Eight of them are in no other benchmark and in no test, so nothing was tuned to them; three have
+five to ten classes. Intervals come from 400 training rows out of bag, and from 100,000 given rows, for majority vote
+and averaged scores.
 
-With 400 rows every case is a new draw of the rows and a forest on them. With 100,000, the forests of a problem are
-trained on the same 4000 rows, each from its own seed. The truth is T* by the plug-in estimate from 1111 other trees on
-the same training rows, and from fresh rows: 8000 for each case of 400 rows, 100,000 for all cases of as many. Half of
-the rows that a forest is given are among the latter, which makes its estimate differ from that truth by rows as much as
-it does from the truth of infinitely many. What other noise the truth has is small beside that of an estimate, a
-twentieth of the variance that is due to 400 rows, and an eleventh of that due to 100 trees (a thirtieth out of bag): of
-intervals that are right, 94 % would be seen to hold it.
+With 400 rows, every case draws new rows and trains a forest on them. With 100,000 rows, all forests of a problem are
+trained on the same 4000 rows, each with its own seed. The truth is T* by the plug-in estimate from 1111 other trees on
+the same training rows, and from fresh rows: 8000 for each case of 400 rows, 100,000 for all cases of 100,000 rows. Half
+of the given rows are among these fresh rows; the estimate then differs from this truth by as much as it would from the
+truth of infinitely many rows. The truth has little other noise: a twentieth of the variance due to 400 rows, and an
+eleventh of the variance due to 100 trees (a thirtieth out of bag). Correct intervals would therefore contain the truth
+in 94 % of the cases.
 
-The first table is by rows, framework, voting and number of classes, the second by problem, the last of all. "Held" is
-the share of cases whose interval holds the truth, "above, below" the cases in which the truth lay above it and below
-it, "upper(0.8)" the share of those in which it is at most that; "ends" is the geometric mean of the ratio of the
-interval's ends (intervals without an end are left out, and counted in brackets), "needed" what that ratio would be for
-unbiased, log-normal estimates that are as far off as these, and "estimate" the geometric mean of the estimate over the
-truth.
+The first table is by rows, framework, voting and number of classes; the second by problem; the last over all. "Held" is
+the share of cases whose interval contains the truth. "Above, below" are the cases with the truth above or below the
+interval. "Upper(0.8)" is the share of cases with the truth at most that. "Ends" is the geometric mean of the ratio of
+the interval's ends; intervals without an upper end are left out and counted in brackets. "Needed" is the ratio that
+unbiased, log-normal estimates with the same error would need. "Estimate" is the geometric mean of the estimate divided
+by the truth.
 
-With --models, forests and truths are kept in a folder and taken from it; with --store, what each case came to is kept
-in a file, and cases that stand there are not sized again: give another file once the estimates have changed.
+With --models, forests and truths are stored in a folder and read from it. With --store, the result of each case is
+stored in a file, and cases in this file are not sized again: give another file after the estimates change.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FEW, MANY = 400, 100_000
 TRAINING_ROWS = {FEW: FEW, MANY: 4000}
 TREES, ALPHAS = 100, (0.95, 0.99)
-TRUTH_FORESTS, TRUTH_TREES = 11, 101  # as many forests, of so many trees; in all an odd number
+TRUTH_FORESTS, TRUTH_TREES = 11, 101  # number of forests, and of trees in each; odd in total
 TRUTH_ROWS = {FEW: 8000, MANY: MANY}
 
-# What a seed is drawn for.
+# The purposes that seeds are drawn for.
 _TRAINING, _GIVEN, _TRUTH = range(3)
 
 
@@ -75,31 +75,31 @@ class Case(NamedTuple):
     forest: int
 
     def draw(self, n_rows: int, purpose: int) -> Rows:
-        """Rows of the problem; the forests sized on many rows have their training rows and their truth in common."""
+        """Rows of the problem; forests sized on many rows share training rows and truth."""
         number = 0 if self.rows == MANY and purpose != _GIVEN else self.forest
         return getattr(problems, self.problem)(n_rows, np.random.default_rng((purpose, self.rows, number)))
 
     def training_rows(self) -> Rows:
-        """What it is trained on."""
+        """The training rows of the forest."""
         return self.draw(TRAINING_ROWS[self.rows], _TRAINING)
 
     def rows_given(self) -> np.ndarray:
-        """Features of many rows, half of them rows of the truth."""
+        """Features of many rows; half of them are rows of the truth."""
         half = self.rows // 2
         of_truth, own = self.draw(TRUTH_ROWS[self.rows], _TRUTH), self.draw(self.rows - half, _GIVEN)
         return np.concatenate([of_truth[0][:half], own[0]])
 
     def with_common_truth(self) -> Case:
-        """The case under whose name the truth is kept."""
+        """The case that names the file of the truth."""
         return self._replace(forest=0) if self.rows == MANY else self
 
     def path(self, folder: Path, suffix: str) -> Path:
-        """Where the case keeps something."""
+        """The path of a file of the case."""
         return folder / f"{self.framework.replace(' ', '_')}-{self.problem}-{self.rows}-{self.forest}{suffix}"
 
 
 def untrained(framework: str, n_trees: int, seed: int) -> Any:
-    """A forest with usual settings, of trees small enough that rows share leaves."""
+    """A forest with usual settings, and trees so small that rows share leaves."""
     small = {
         "LightGBM": {"num_leaves": 31},
         "XGBoost": {"max_depth": 6, "colsample_bynode": 0.5},
@@ -109,7 +109,7 @@ def untrained(framework: str, n_trees: int, seed: int) -> Any:
 
 
 def kept(path: Path, make: Callable[[], Any]) -> Any:
-    """What stands in a file, which is made where it does not."""
+    """The content of a file, which is made first if it is missing."""
     if not path.exists():
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         joblib.dump(make(), unfinished, compress=1)
@@ -137,7 +137,7 @@ def truth(case: Case, folder: Path) -> dict[tuple[str, float], int | float]:
 
 
 def outputs_of_many_trees(case: Case) -> rfsize.TreeOutputs:
-    """What other forests on the same training rows say of fresh rows, all together."""
+    """Joint outputs of other forests, trained on the same rows, on fresh rows."""
     training_rows, (fresh, _) = case.training_rows(), case.draw(TRUTH_ROWS[case.rows], _TRUTH)
     # A large forest would take longer than several small ones.
     forests = (
@@ -147,7 +147,7 @@ def outputs_of_many_trees(case: Case) -> rfsize.TreeOutputs:
 
 
 def together(one: Evidence, other: Evidence) -> Evidence:
-    """What the trees of both say of the same rows."""
+    """The joint outputs of both forests' trees on the same rows."""
     assert one.scores is not None
     assert other.scores is not None
     votes = rfsize.Votes(one.votes.counts + other.votes.counts, one.classes)
@@ -155,19 +155,19 @@ def together(one: Evidence, other: Evidence) -> Evidence:
 
 
 def four(outputs: rfsize.TreeOutputs) -> Iterator[tuple[rfsize.Report, float]]:
-    """Reports by both rules of voting, at both alphas."""
+    """Reports by both voting rules, at both alphas."""
     for voting in ("soft", "hard"):
         for alpha in ALPHAS:
             yield rfsize.size(outputs, voting=voting, alpha=alpha), alpha
 
 
 def prepare(what: Callable[[Case, Path], Any], case: Case, folder: Path) -> None:
-    """See that a case's forest or truth is kept."""
+    """Make sure that a case's forest or truth is stored."""
     what(case, folder)
 
 
 def outcomes(case: Case, folder: Path) -> list[dict[str, Any]]:
-    """What the case came to: a record for both rules of voting, at both confidences."""
+    """The results of a case: a record for each voting rule and each alpha."""
     model, sizes = forest(case, folder), truth(case, folder)
     if case.rows == FEW:
         outputs = rfsize.tree_outputs(model, *case.training_rows(), oob=True)
@@ -204,7 +204,7 @@ def infinite(size: int | None) -> float:
 
 
 def cells(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Of the records of one confidence: what is held, misses, ends of the intervals, needed ends, estimates."""
+    """Cells for the records of one alpha: held, misses, ends of the intervals, needed ends, estimates."""
     names = ("truth", "estimate", "low", "high", "upper")
     true, estimate, low, high, upper = np.array([[infinite(one[name]) for name in names] for one in records]).T
     with np.errstate(invalid="ignore"):
@@ -255,7 +255,7 @@ def read(store: Path | None) -> list[dict[str, Any]]:
 
 
 def trained(cases: Sequence[Case], folder: Path, jobs: int) -> None:
-    """Train the forests, and those of the truths, that are not kept."""
+    """Train the forests, and those of the truths, that are not stored yet."""
     truths = dict.fromkeys(case.with_common_truth() for case in cases)
     calls = [(truth, case) for case in truths] + [(forest, case) for case in cases]
     for _ in in_parallel(jobs, (joblib.delayed(prepare)(what, case, folder) for what, case in calls)):
@@ -263,7 +263,7 @@ def trained(cases: Sequence[Case], folder: Path, jobs: int) -> None:
 
 
 def measured(cases: Sequence[Case], folder: Path, store: Path | None, jobs: int) -> list[dict[str, Any]]:
-    """The records of all cases, from the file or made and added to it."""
+    """The records of all cases; those that the file lacks are made and added to it."""
     stored: dict[Case, list[dict[str, Any]]] = {}
     for one in read(store):
         stored.setdefault(Case(*(one[field] for field in Case._fields)), []).append(one)

@@ -2,7 +2,7 @@
 
     python benchmarks/large_votes.py
 
-The training runs in a process of its own, so that the peak is that of sizing alone (the rows included).
+Training runs in its own process, so that the peak is that of sizing only (including the rows).
 """
 
 from __future__ import annotations

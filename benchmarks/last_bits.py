@@ -2,9 +2,9 @@
 
     python benchmarks/last_bits.py
 
-Ten forests of each objective, of 30 trees on 400 rows, and for XGBoost of ten base_scores, predict 2,000 other rows.
-Printed is the share of all predictions that differ, and by how many units in the last place at most, of single
-precision for XGBoost and of double precision for the others; for labels the number that differ.
+For each objective, ten forests of 30 trees are trained on 400 rows (for XGBoost, with ten values of base_score) and
+predict 2,000 other rows. Printed: the share of the predictions that differ, and the largest difference in units in the
+last place (of single precision for XGBoost, of double precision for the others); for labels, the number that differ.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def in_c(fast: rfsize.CompiledForest, fresh: np.ndarray, folder: Path) -> tuple[
 
 
 def apart(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Units in the last place, in the precision of what is expected."""
+    """Difference in units in the last place, in the precision of the expected value."""
     if found.ndim > expected.ndim:
         found = found[:, 1]
     whole = np.int32 if expected.dtype == np.float32 else np.int64

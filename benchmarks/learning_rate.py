@@ -1,11 +1,11 @@
-"""What does XGBoost's default learning rate, 0.3, make of a random forest?
+"""How does XGBoost's default learning rate, 0.3, change a random forest?
 
     python benchmarks/learning_rate.py
 
-Forests of 300 trees of XGBoost on 3000 rows of threenorm, whose second class is a half or a tenth of them, differ in
-nothing but their learning rate and base_score (XGBoost takes the share of class 1 where none is given). Printed are
-their log loss and errors on 5000 fresh rows, the share of class 1 among their labels, the labels that differ from those
-of learning_rate=1, and the trees that `rfsize.size` says probabilities within 0.02 take.
+Forests of 300 trees of XGBoost are trained on 3000 rows of threenorm, whose second class has a half or a tenth of the
+rows. They differ only in learning rate and base_score (by default XGBoost takes the share of class 1). Printed: log
+loss and errors on 5000 fresh rows, the share of class 1 among the labels, the labels that differ from those of
+learning_rate=1, and the trees that `rfsize.size` asks for to keep probabilities within 0.02.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOREST |= {"max_depth": 8, "seed": 0, "nthread": 1}
 
 
 def drawn(share: float, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of which so many are of class 1."""
+    """Rows with this share of class 1."""
     X, y = threenorm(int(2.5 * n_rows), seed)
     ones = round(share * n_rows)
     kept = np.sort(np.concatenate([np.flatnonzero(y == 1)[:ones], np.flatnonzero(y == 0)[: n_rows - ones]]))
@@ -34,7 +34,7 @@ def drawn(share: float, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def line(share: float, base_score: float | None, rate: float, labels_of_one: np.ndarray | None) -> np.ndarray:
-    """Print what one forest comes to; its labels on fresh rows."""
+    """Print the line of one forest; returns its labels on fresh rows."""
     X, y = drawn(share, 0, ROWS)
     fresh, truth = drawn(share, 1, FRESH)
     params: dict[str, Any] = FOREST | {"learning_rate": rate}

@@ -1,10 +1,11 @@
-"""Processor seconds of predictions by each level of instructions that this processor has.
+"""Processor seconds of predictions with each instruction set that this processor has.
 
     python benchmarks/levels.py
 
-A level is chosen when a process begins, so each time is a process's own; the levels take turns in each repetition. One
-thread; the second of two equal calls; medians over the repetitions, and in brackets the share of the baseline's time. A
-table of votes by `StopTable.build` stops rows early, so that few go down trees together.
+The instruction set is chosen when a process starts, so each time comes from its own process; the sets take turns in
+each repetition. One thread; the second of two equal calls; medians over the repetitions, with the share of the
+baseline's time in brackets. A table of votes by `StopTable.build` stops rows early, so that few rows pass a tree
+together.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ print(json.dumps(taken))
 
 
 def timed(folder: Path, level: str) -> dict[str, float] | None:
-    """Seconds of each call by a level; ``None`` where this processor lacks it."""
+    """Seconds of each call with an instruction set; ``None`` if this processor lacks it."""
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", TIMED, str(folder), json.dumps(CALLS)],
         env=os.environ | {"RFSIZE_PROCESSOR": level},
@@ -68,7 +69,7 @@ def timed(folder: Path, level: str) -> dict[str, float] | None:
 
 
 def main() -> None:
-    """Print a table with a column for each level."""
+    """Print a table with a column for each instruction set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--repetitions", type=int, default=7)

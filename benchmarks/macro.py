@@ -1,16 +1,15 @@
-"""How near is T* of the macro average, from 100 trees, where a class is rare?
+"""How accurate is T* of the macro average, from 100 trees, if a class is rare?
 
     python benchmarks/macro.py
     python benchmarks/macro.py --forests 10 --problems two_percent
 
-Four problems that have a rare class, two classes and five, with three frameworks. Forests of 100 trees, each from its
-own seed on the same training rows, are sized out of bag and on rows given, by majority vote and by averaged scores. The
-truth is the plug-in estimate from a forest of 2000 other trees on 30,000 fresh rows (out of bag too: training rows are
-as good as fresh ones but for their few rows of a rare class).
+Four problems with a rare class, of two or five classes, are run with three frameworks. Forests of 100 trees, each with
+its own seed on the same training rows, are sized out of bag and on given rows, by majority vote and by averaged scores.
+The truth is the plug-in estimate from a forest of 2000 other trees on 30,000 fresh rows. It serves for out of bag too,
+since training rows differ from fresh ones only in having few rows of the rare class.
 
-Columns: the share of the labels that the rarest class is given; T* of the micro average and of the macro average; the
-mean and the standard deviation of the logarithm of the estimate over the truth; how many of the 95 % intervals held
-the truth.
+Columns: the share of the labels that go to the rarest class; T* of the micro average and of the macro average; mean and
+standard deviation of the logarithm of estimate over truth; and how many of the 95 % intervals contain the truth.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from problems import Rows
 import rfsize
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
-TREES, TRUE_TREES, COLUMNS = 100, 2000, 1.0  # all columns: LightGBM would draw some by tree
+TREES, TRUE_TREES, COLUMNS = 100, 2000, 1.0  # all columns, since LightGBM would sample them by tree
 TRAINING_ROWS, GIVEN_ROWS, FRESH_ROWS = 4000, 10_000, 30_000
 ALPHAS = (0.95, 0.99)
 
@@ -37,12 +36,12 @@ def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def six_percent(n_rows: int, generator: np.random.Generator) -> Rows:
-    """The same with class 1 of six rows in a hundred."""
+    """The problem `two_percent` with six rows in a hundred of class 1."""
     return _clouds(n_rows, generator, [0.94, 0.06], 1.5)
 
 
 def tails(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Class 1 by a logistic law of three of eight normal columns and a product, about one row in twenty."""
+    """Class 1, about one row in twenty, by a logistic law of three of eight normal columns and a product."""
     X = generator.normal(size=(n_rows, 8))
     logit = 2.5 * X[:, 0] + 2.0 * X[:, 1] + 1.5 * X[:, 2] * X[:, 3] - 7.0
     return X, (generator.random(n_rows) < 1.0 / (1.0 + np.exp(-logit))).astype(np.int64)
@@ -59,7 +58,7 @@ PROBLEMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
 
 
 def _clouds(n_rows: int, generator: np.random.Generator, shares: list[float], apart: float) -> Rows:
-    """Class k is apart from the others in columns of its own, class 0 in none."""
+    """Normal clouds: class k is shifted in its own columns, class 0 in none."""
     y = generator.choice(len(shares), n_rows, p=shares)
     X = generator.normal(size=(n_rows, 10))
     width = 5 if len(shares) == 2 else 2

@@ -1,13 +1,13 @@
-"""How many votes a row it takes to tell T* of many classes: do the intervals of pilots of few trees hold?
+"""How many votes a row are needed to tell T* of many classes: do intervals from few trees contain the truth?
 
     python benchmarks/many_classes.py
     python benchmarks/many_classes.py --frameworks LightGBM "XGBoost, vector leaves" --classes 5 8 --repetitions 2
 
-Each repetition draws a problem by scikit-learn's `make_classification` (12 columns of which 6 tell, two clusters a
-class, one label in fifty at random; 600 training rows), trains a forest of 600 trees, and sizes it for averaged scores
-by the out-of-bag scores of its first 50 and 100 trees, and by the scores of the first 25 and 50 on 600 fresh rows. The
-truth is T* by all trees on 2,000 other fresh rows. Printed are the votes a row, and how many rfsize asks for, the
-median of T̂*/T*, and how many 95 % intervals hold T*, as if the votes were enough.
+Each repetition draws a problem by scikit-learn's `make_classification`: 12 columns of which 6 are informative, two
+clusters a class, one label in fifty at random, 600 training rows. It trains a forest of 600 trees and sizes it for
+averaged scores by pilots: the out-of-bag scores of its first 50 and 100 trees, and the scores of its first 25 and 50
+trees on 600 fresh rows. The truth is T* by all trees on 2,000 other fresh rows. Printed: the votes a row, and how many
+rfsize requires; the median of T̂*/T*; and how many 95 % intervals contain T*, as if the votes were enough.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PILOTS = (("out of bag", 50), ("out of bag", 100), ("fresh rows", 25), ("fresh r
 
 
 class Pilot(NamedTuple):
-    """What a pilot came to: votes a row, T̂*/T* and whether the interval holds T*."""
+    """The result of a pilot: votes a row, T̂*/T*, and whether the interval contains T*."""
 
     votes: float
     ratio: float
@@ -40,7 +40,7 @@ class Pilot(NamedTuple):
 
 
 def sized(outputs: Evidence, truth: list[int | float]) -> list[Pilot]:
-    """By confidence."""
+    """The results of one pilot, for each alpha."""
     assert outputs.scores is not None
     found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.blocks)
     votes, pilots = float(outputs.scores.asked.mean()), []
@@ -53,7 +53,7 @@ def sized(outputs: Evidence, truth: list[int | float]) -> list[Pilot]:
 
 
 def one(framework: str, n_classes: int, seed: int) -> list[list[Pilot]]:
-    """Of each pilot, by confidence."""
+    """The results of each pilot, for each alpha."""
     rows = TRAINING + FRESH + TRUTH
     X, y = make_classification(
         rows, 12, n_informative=6, n_classes=n_classes, n_clusters_per_class=2, flip_y=0.02, random_state=seed

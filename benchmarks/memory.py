@@ -1,11 +1,11 @@
-"""What `max_memory` allows for beside what is taken: the most that a process held beyond what it held before.
+"""How much memory `max_memory` reserves, compared with the memory that a process really takes.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --rows 4000000 --classes 2 --frameworks LightGBM
 
-Forests of 30 trees on rows of four columns in single precision, which are in memory. Each line is a process of its own,
-which has asked the same of a few rows before. "Allowed" is the least `max_memory` with which the rows are asked about.
-Linux alone tells the most memory that was held since a moment.
+Forests of 30 trees are asked about rows of four columns in single precision, which are in memory. Each line is its own
+process, which asked the same of a few rows before. "Taken" is the peak above what the process held before. "Allowed" is
+the smallest `max_memory` with which rfsize takes the rows. It needs Linux, which reports the peak since a moment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OUT_OF_BAG: dict[str, Ask] = {
 
 
 def drawn(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows, and of as many classes of one size, or as numbers, what two columns and noise make of them."""
+    """Rows, and their classes (equally frequent) or numbers, from two columns and noise."""
     generator = np.random.default_rng(n_rows)
     X = generator.standard_normal((n_rows, COLUMNS), dtype=np.float32)
     told = X[:, 0] + X[:, 1] / 2 + generator.standard_normal(n_rows, dtype=np.float32)
@@ -84,7 +84,7 @@ def held(what: str) -> int:
 
 
 def allowed(ask: Ask, model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """Bytes without which the rows are refused."""
+    """The bytes of memory below which the rows are refused."""
     try:
         ask(model, X, y, max_memory=1)
     except ValueError as error:
@@ -120,7 +120,7 @@ def line(what: str, framework: str, n_classes: int, n_rows: int) -> str:
 
 
 def cases(frameworks: list[str], classes: list[int]) -> Iterator[tuple[str, str, int]]:
-    """What is asked, of which framework, and of how many classes."""
+    """The call, the framework, and the number of classes of each line."""
     for framework in frameworks:
         for n_classes in classes:
             given = ASKED_OF_REGRESSION if n_classes == REGRESSION else ASKED

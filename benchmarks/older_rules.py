@@ -1,15 +1,16 @@
-"""T*(0.99) beside older rules for the number of trees: McNemar's test (2001) and Banfield's smoothed accuracy (2007).
+"""T*(0.99) compared with older rules: McNemar's test (2001) and Banfield's smoothed accuracy (2007).
 
     python benchmarks/older_rules.py Satellite.csv.gz DNA.csv.gz spam.csv.gz
 
-Each file is a table with the features first and the class in its last column, named target; ringnorm (Breiman 1996)
-is drawn, 7400 rows. Each split trains a forest, scikit-learn's RandomForestClassifier, on two thirds of the rows.
-McNemar's test is made on half of the rows held out: of all pairs among the first 200 trees, and incrementally, by 10
-trees. Banfield's rule and T*(0.99) read the out-of-bag votes. Every size is then judged on the other half of the rows
-held out: its test error, and the share of the rows on which it differs from the forest of other trees, grown from
-another seed. Means over the splits, ± their standard error; "settled" counts the splits in which the rule stopped
-before the trees ran out (for T*, in which the forest has so many trees; all of them are judged in the others). The
-last line is the time that all pairs of 200 sizes take on 10,000 rows, the least of three runs.
+Each file is a table with the features first and the class in its last column, named target; in addition, 7400 rows of
+ringnorm (Breiman 1996) are drawn. Each split trains scikit-learn's RandomForestClassifier on two thirds of the rows.
+McNemar's test uses half of the held-out rows: for all pairs among the first 200 trees, and incrementally, by 10 trees.
+Banfield's rule and T*(0.99) use the out-of-bag votes. Every size is then judged on the other half of the held-out rows,
+by its test error and by the share of rows on which it differs from a forest of other trees with another seed.
+
+Values are means over the splits, ± their standard error. "Settled" counts the splits in which the rule stopped before
+the trees ran out (for T*: in which the forest has as many trees; in the other splits, all trees are judged). The last
+line is the time for all pairs of 200 sizes on 10,000 rows, the fastest of three runs.
 """
 
 from __future__ import annotations

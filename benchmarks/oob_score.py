@@ -1,13 +1,14 @@
-"""How often do the intervals of `rfsize.oob_score` hold the metric of the same forest on fresh rows?
+"""How often do the intervals of `rfsize.oob_score` contain the metric of the same forest on fresh rows?
 
     python benchmarks/oob_score.py --forests 14 --processes 2
 
-Each problem is drawn anew for each forest: training rows and trees by chance from the numbers given, and fresh rows,
-on which the framework's own predictions are measured. Printed are, by metric and by each of what was varied, the
-intervals (95 %) that hold the metric on fresh rows, those that lie below and above it, how far ``value`` and
-``at_all_trees`` are from it on average, and the standard deviation of the latter, all in the standard errors that the
-intervals claim (their length over 3.92). Forests that give a row's class no probability have no logarithmic loss, and
-are left out of its lines. The problems are those of `problems.py` and four that rfsize's tests do not have.
+Each forest gets a new draw of its problem. The numbers of training rows and trees are random, from the given ones. The
+framework's own predictions are measured on fresh rows. Printed, for each metric and each value of what was varied: the
+share of the 95 % intervals that contain the metric on fresh rows, that lie below it and above it; the mean distance of
+``value`` and of ``at_all_trees`` from it; and the standard deviation of the latter. Distances are in units of the
+standard error that the interval claims (its length divided by 3.92). Forests that give a row's class no probability
+have no log loss, and are left out of its lines. The problems are those of `problems.py`, and four that rfsize's tests
+do not use.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import rfsize
 
 
 def rare(n_rows: int, rng: np.random.Generator) -> Rows:
-    """Some 9 % of class 1, by a sum and a product of features and noise."""
+    """About 9 % of the rows in class 1, by a sum and a product of features and noise."""
     X = rng.normal(size=(n_rows, 10))
     return X, (X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * rng.normal(size=n_rows) > 2.0).astype(int)
 
@@ -49,7 +50,7 @@ def friedman(n_rows: int, rng: np.random.Generator) -> Rows:
 
 
 def interaction(n_rows: int, rng: np.random.Generator) -> Rows:
-    """A product of two features, noisier where a third is large."""
+    """A product of two features, with more noise if a third feature is large."""
     X = rng.normal(size=(n_rows, 8))
     return X, X[:, 0] + X[:, 1] * X[:, 2] + np.abs(1.0 + 0.5 * X[:, 3]) * rng.normal(size=n_rows)
 

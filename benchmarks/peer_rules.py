@@ -1,8 +1,8 @@
-"""What people go by today for the number of trees, restated in plain code; `peers.py` compares them.
+"""Other tools' rules for the number of trees, restated in plain code; `peers.py` compares them.
 
-H2O's rule is that of `ScoreKeeper.stopEarly` in h2o-3, optRF's that of `opt_prediction` and `opt_importance` in optRF
-2.0.0, all read in their sources in 2026. The plateau is the loop that scikit-learn's example on out-of-bag errors leads
-to.
+H2O's rule is `ScoreKeeper.stopEarly` in h2o-3. optRF's rule is `opt_prediction` and `opt_importance` in optRF 2.0.0.
+Both were read in the sources in 2026. The plateau rule is the loop that scikit-learn's example on out-of-bag errors
+suggests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import curve_fit
 
-# The sizes that opt_prediction trains ten forests of each, and the gain by one more tree that it takes for none.
+# opt_prediction trains ten forests of each size; a smaller gain by one more tree counts as none.
 OPTRF_SIZES = (250, 500, 750, 1000, 2000)
 OPTRF_REPETITIONS = 10
 _OPTRF_GAIN = 1e-6
@@ -22,7 +22,7 @@ _OPTRF_LEAST = 500
 
 
 class Choice(NamedTuple):
-    """Trees trained before the rule stopped, trees kept, and whether it stopped before the trees ran out."""
+    """Trees trained before the rule stopped, trees kept, and whether the rule stopped before the trees ran out."""
 
     trained: int
     kept: int
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
 
 
 def plateau(errors: Sequence[float], step: int, patience: int = 5) -> Choice:
-    """Of the errors after `step`, 2 `step`, … trees: stop once `patience` in a row brought none below the best."""
+    """From the errors after `step`, 2 `step`, … trees: stop after `patience` steps in a row without a new best."""
     best, idle = np.inf, 0
     for position, error in enumerate(errors):
         best, idle = (error, 0) if error < best else (best, idle + 1)
@@ -40,7 +40,7 @@ def plateau(errors: Sequence[float], step: int, patience: int = 5) -> Choice:
 
 
 def h2o(losses: Sequence[float], interval: int, rounds: int = 3, tolerance: float = 1e-3) -> Choice:
-    """Of the losses after `interval`, 2 `interval`, … trees: H2O's `stopping_rounds` and `stopping_tolerance`."""
+    """From the losses after `interval`, 2 `interval`, … trees: H2O's `stopping_rounds` and `stopping_tolerance`."""
     for scored in range(1, len(losses) + 1):
         if h2o_stops(losses[:scored], rounds, tolerance):
             return Choice(scored * interval, scored * interval)
@@ -57,7 +57,7 @@ def h2o_stops(losses: Sequence[float], rounds: int, tolerance: float) -> bool:
 
 
 def fleiss_kappa(labels: ArrayLike) -> float:
-    """Agreement beyond chance of the labels of each row, shape (n_rows, n_labels); 1 where all are the same label."""
+    """Agreement beyond chance of the labels of each row, shape (n_rows, n_labels); 1 if all labels are equal."""
     given = np.asarray(labels)
     n_rows, n_labels = given.shape
     counts = np.stack([(given == label).sum(axis=1) for label in np.unique(given)], axis=1)
@@ -80,7 +80,7 @@ def _stability(n_trees: NDArray[Any], half: float, slope: float) -> NDArray[Any]
 
 
 def optrf(stabilities: ArrayLike) -> int | None:
-    """optRF's recommendation from the stability at each of its sizes, in trees; None where there is none.
+    """optRF's recommended number of trees, from the stability at each of its sizes; None if it has none.
 
     The curve is fitted, and the first number of trees taken at which one more gains 1e-6 or less, to the nearest
     thousand and at least 500. One below the curve's half is not trusted: a tenth of the gain is then asked for.

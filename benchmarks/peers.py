@@ -1,31 +1,31 @@
-"""rfsize against what people do today: trees that each way trains and keeps, and how far they are from infinitely many.
+"""rfsize compared with other rules: trees that each rule trains and keeps, and the distance from infinitely many trees.
 
     python benchmarks/peers.py spam.csv.gz BreastCancer.csv.gz
     python benchmarks/peers.py --plot docs/peers.png
 
-Two thirds of the rows train; half of the others are validation rows, on the other half everything is judged. Ten
-forests of 2000 trees are trained of each set and framework, and each way chooses from each of them:
+Two thirds of the rows train; half of the others are validation rows, and the other half judges. For each set and
+framework, ten forests of 2000 trees are trained, and each rule chooses a size from each of them:
 
     100 trees, 500 trees    the defaults of the frameworks and of R's packages
     plateau                 20 trees at a time with warm_start, until five steps bring no lower out-of-bag error
     H2O's rule              stopping_rounds=3, stopping_tolerance=1e-3 on the out-of-bag log loss of every fifth tree
-    McNemar                 by 10 trees on the validation rows, until a size has stood up to ten larger ones
+    McNemar                 by 10 trees on the validation rows, until none of the next ten sizes is better
     Banfield                the out-of-bag accuracy, smoothed, in batches of 20 trees
     optRF                   ten forests each of 250, 500, 750, 1000 and 2000 trees, Fleiss' kappa of their labels of
-                            the validation rows, the size at which its curve is flat; one choice of all ten forests
-    rfsize                  `rfsize.grow`, run as it is, three times: labels at α = 0.99; probabilities within 0.02;
-                            a metric, AUC within 0.001, or where there are several classes log loss within 0.002;
-                            where that is infinite, which rfsize refuses, the Brier score within 0.002, as it advises
+                            the validation rows, the size at which its curve is flat; one choice for all ten forests
+    rfsize                  `rfsize.grow`, really run, three times: for labels at α = 0.99; for probabilities within
+                            0.02; for a metric (AUC within 0.001; with several classes, log loss within 0.002; if
+                            that is infinite, the Brier score within 0.002, as rfsize's refusal advises)
 
-Printed are, by framework and way: trees trained and kept, medians over sets and forests; seconds, likewise; how often
-the way stopped by itself, before 2000 trees (rfsize: 5000); and as means over the sets, of the worst set in brackets:
-the share of labels that differ from the infinite forest, and what is lost of AUC (two classes) and log loss.
+Printed, by framework and rule: trees trained and kept, and seconds, as medians over sets and forests; how often the
+rule stopped by itself, before 2000 trees (rfsize: 5000); and, as means over the sets with the worst set in brackets,
+the share of labels that differ from the infinite forest, and the loss of AUC (two classes) and of log loss.
 
-The infinite forest is the 18,000 trees of the others. Seconds of all ways but rfsize are of training the trees alone:
-what it takes to look at a forest as it grows is not counted, while rfsize's are of the whole call. Where optRF
-recommends more than half of all trees, its forest is half of them. The rare class and the flipped labels are drawn,
-2000 rows; other sets are tables with the target in their last column, named target. What was found is a line of JSON
-for each set and framework in `benchmarks/peers.jsonl`: what is there is not run again, and all of it is printed.
+The infinite forest is the 18,000 trees of the other forests. For all rules but rfsize, seconds are training time only,
+without the time to look at the growing forest; for rfsize they are the time of the whole call. If optRF recommends more
+than half of all trees, its forest has half of them. The rare class and the flipped labels are drawn, 2000 rows; other
+sets are tables with the target in their last column, named target. The results of each set and framework are a line of
+JSON in `benchmarks/peers.jsonl`. Lines in this file are not run again, and all of them are printed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from rfsize.exceptions import UndefinedMetricError
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"
 POOL, INTERVAL, STEP, DRAWN = 2000, 5, 20, 2000
-# A probability is taken for no less, so that the out-of-bag log loss is finite.
+# Smaller probabilities are replaced by this one, so that the out-of-bag log loss is finite.
 LEAST = 1e-15
 GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
     "rfsize, labels": lambda n_classes: {"alpha": 0.99},
@@ -63,7 +63,7 @@ GOALS: dict[str, Callable[[int], dict[str, Any]]] = {
         {"metric": "auc", "tolerance": 0.001} if n_classes == 2 else {"metric": "log_loss", "tolerance": 0.002}
     ),
 }
-# What the refusal of an infinite log loss says to take.
+# What rfsize advises when it refuses an infinite log loss.
 INSTEAD, BRIER = "rfsize, Brier score", {"metric": "brier", "tolerance": 0.002}
 WAYS = ("100 trees", "500 trees", "plateau", "H2O's rule", "McNemar", "Banfield", "optRF", *GOALS, INSTEAD)
 
@@ -81,7 +81,7 @@ class Set(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Of one way on one forest; what is not known is None."""
+    """The result of one rule on one forest; unknown values are None."""
 
     way: str
     trained: int
@@ -95,7 +95,7 @@ class Found(NamedTuple):
 
 @dataclass
 class Grown:
-    """One forest of the pool: what the ways choose of it, and sums of its first trees' scores of the test rows."""
+    """One forest of the pool: the sizes that the rules choose, and sums of its first trees' scores on the test rows."""
 
     choices: dict[str, Choice]
     sums: dict[int, NDArray[Any]]
@@ -105,7 +105,7 @@ class Grown:
 
 
 def new_forest(framework: str, n_trees: int, seed: int, n_classes: int) -> Any:
-    """With the usual settings; XGBoost's trees are of all classes at once, so that each has one bag."""
+    """An untrained forest with the usual settings; XGBoost's trees score all classes, so each tree has one bag."""
     if framework == "XGBoost" and n_classes > 2:
         return forest("XGBoost, vector leaves", n_trees, seed, 0.5)
     return untrained(framework, n_trees, seed, regression=False)
@@ -113,13 +113,13 @@ def new_forest(framework: str, n_trees: int, seed: int, n_classes: int) -> Any:
 
 @dataclass
 class Told:
-    """What the trees of one model say of rows, found in one pass down them."""
+    """The outputs of all trees of a model on rows, from one pass through the trees."""
 
     adapter: Adapter
     n_classes: int
 
     def scores(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Of each tree before the link, shape (n_rows, n_trees, n_scores)."""
+        """Scores of each tree before the link, shape (n_rows, n_trees, n_scores)."""
         leaf = self.adapter.leaf_index(self.adapter.check(X)) + self.adapter.leaves.offset
         return np.asarray(self.adapter.leaves.raw_scores(leaf))
 
@@ -128,7 +128,7 @@ class Told:
         return np.asarray(self.adapter.link.predictions(score, self.n_classes))
 
     def votes(self, score: NDArray[Any]) -> NDArray[Any]:
-        """The class that each tree would predict alone."""
+        """The class that each single tree predicts."""
         return self.predictions(score).argmax(axis=2)
 
 
@@ -152,7 +152,7 @@ def out_of_bag_curve(
 
 
 def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
-    """What each way chooses of one forest; `held` are the votes on the validation rows."""
+    """The size that each rule chooses from one forest; `held` are the votes on the validation rows."""
     (X, y), truth = rows.train, {"classes": np.arange(rows.n_classes)}
     score, bags = told.scores(X), rfsize.inbag(told.adapter, X)
     losses, errors = out_of_bag_curve(told, score, bags, y)
@@ -174,7 +174,7 @@ def majority(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
 
 
 def grow_one(framework: str, rows: Set, seed: int) -> Grown:
-    """Train one forest of the pool and let the ways choose."""
+    """Train one forest of the pool and let the rules choose."""
     model = new_forest(framework, POOL, seed, rows.n_classes)
     start = time.perf_counter()
     model.fit(*rows.train)
@@ -192,7 +192,7 @@ def grow_one(framework: str, rows: Set, seed: int) -> Grown:
 def found(
     way: str, choice: Choice, seconds: float, y: NDArray[Any], one: NDArray[Any], infinite: NDArray[Any]
 ) -> Found:
-    """Labels that differ and what is lost, from probabilities."""
+    """Labels that differ, and the losses, from probabilities."""
     lost = {metric: LOSS[metric](y, one) - LOSS[metric](y, infinite) for metric in metrics(one.shape[1])}
     differ = float((one.argmax(axis=1) != infinite.argmax(axis=1)).mean())
     return Found(way, *choice, seconds, differ, lost.get("auc"), lost["log_loss"])
@@ -203,7 +203,7 @@ def metrics(n_classes: int) -> tuple[str, ...]:
 
 
 def of_the_pool(pool: list[Grown], y: NDArray[Any]) -> Iterator[Found]:
-    """What each way chose of each forest, against the trees of the others."""
+    """The result of each rule on each forest, compared with the trees of the other forests."""
     everything = sum(one.sums[POOL] for one in pool)
     for one in pool:
         infinite = one.predictions((everything - one.sums[POOL]) / (POOL * (len(pool) - 1)))
@@ -232,7 +232,7 @@ def grown(framework: str, rows: Set, seed: int, goal: dict[str, Any]) -> tuple[A
 
 
 def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Iterator[Found]:
-    """What `rfsize.grow` does, against all trees of the pool."""
+    """The results of `rfsize.grow`, compared with all trees of the pool."""
     infinite = pool[0].predictions(sum(one.sums[POOL] for one in pool) / (POOL * len(pool)))
     for way, goal in GOALS.items():
         for seed in range(1000, 1000 + times):
@@ -265,7 +265,7 @@ def cut(X: NDArray[Any], y: NDArray[Any]) -> Set:
 
 
 def one_set(framework: str, rows: Set, times: int) -> list[Found]:
-    """All that is found of one set and framework."""
+    """All results of one set and framework."""
     pool = [grow_one(framework, rows, seed) for seed in range(OPTRF_REPETITIONS)]
     return [*of_the_pool(pool, rows.test[1]), *of_rfsize(framework, rows, pool, times)]
 
@@ -274,7 +274,7 @@ ByFramework = dict[str, dict[str, list[Found]]]
 
 
 def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
-    """The table's cells of a way."""
+    """The table's cells of a rule."""
     of = {name: [one for one in everything if one.way == way] for name, everything in by_set.items()}
     of = {name: ones for name, ones in of.items() if ones}
     flat = [one for ones in of.values() for one in ones]
@@ -301,12 +301,12 @@ def cells(way: str, by_set: dict[str, list[Found]]) -> list[str]:
 
 
 def taken(by_set: dict[str, list[Found]]) -> list[str]:
-    """The ways that were taken on any set, in their order."""
+    """The rules that ran on any set, in their order."""
     return [way for way in WAYS if any(one.way == way for everything in by_set.values() for one in everything)]
 
 
 def print_table(results: ByFramework) -> None:
-    """One line for each framework and way."""
+    """Print one line for each framework and rule."""
     print("| framework | way | trained | kept | seconds | stopped | labels that differ | AUC lost | log loss lost |")
     print("|---|---|---|---|---|---|---|---|---|")
     for framework, by_set in results.items():
@@ -315,7 +315,7 @@ def print_table(results: ByFramework) -> None:
 
 
 def draw(results: ByFramework, path: Path) -> None:
-    """Labels that differ over the trees trained, a panel for each framework; small points are the sets."""
+    """Draw the labels that differ over the trees trained, a panel for each framework; small points are the sets."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(results), figsize=(4.2 * len(results), 4.4), sharey=True, layout="constrained")
@@ -345,7 +345,7 @@ def draw(results: ByFramework, path: Path) -> None:
 
 
 def run(store: Results, options: argparse.Namespace) -> None:
-    """Find what is not in the store."""
+    """Run the cases that are not stored."""
     for name, (X, y) in sets(options.tables):
         for framework in options.frameworks:
             if not store.of(set=name, framework=framework):
@@ -354,12 +354,12 @@ def run(store: Results, options: argparse.Namespace) -> None:
 
 
 def rounded(found: Found) -> list[Any]:
-    """With as many digits as anybody reads."""
+    """The result with rounded numbers."""
     return [round(value, 6) if isinstance(value, float) else value for value in found]
 
 
 def main() -> None:
-    """Find what is not in the store, and print all."""
+    """Run the cases that are not stored, and print all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)

@@ -1,9 +1,9 @@
-"""The pictures of the guide: docs/size.png, of a report's plot, and docs/report.png, the beginning of a page.
+"""The pictures of the guide: docs/size.png, the plot of a report, and docs/report.png, the top of its page.
 
     python benchmarks/pictures.py
 
-Both are of LightGBM forests that tell digits from 5 on from those below: the first of docs/guide/size.md, with 200
-trees, the second of docs/guide/report.md's kind, with 100. The page is drawn by Chromium, where there is one.
+Both show LightGBM forests that tell handwritten digits of 5 or more from smaller ones: the first with 200 trees as in
+docs/guide/size.md, the second with 100 as in docs/guide/report.md. Chromium draws the page, if it is installed.
 """
 
 from __future__ import annotations

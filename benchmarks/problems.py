@@ -1,4 +1,4 @@
-"""The problems that several benchmarks share: synthetic ones, and how tables are split."""
+"""Problems that several benchmarks share: synthetic ones, and splits of tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def clusters(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def few_of_many(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Thirty normal columns, of which three decide by a logistic law."""
+    """Thirty normal columns; three of them decide by a logistic law."""
     X = generator.normal(size=(n_rows, 30))
     chance = 1.0 / (1.0 + np.exp(-3.0 * (X[:, 0] + X[:, 1] - X[:, 2])))
     return X, (generator.random(n_rows) < chance).astype(np.int64)
@@ -69,7 +69,7 @@ def five_clouds(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def seven_regions(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Uniform in a cube of 10 dimensions, each cut four times in two; each region has one of seven classes."""
+    """Uniform in a cube of 10 dimensions that is halved four times; each region has one of seven classes."""
     fixed = np.random.default_rng(7)
     feature, cut, label = fixed.integers(0, 10, 15), fixed.uniform(0.25, 0.75, 15), fixed.permutation(16) % 7
     X = generator.random((n_rows, 10))
@@ -100,13 +100,13 @@ def signals(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray
 
 
 def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same columns, and whether that number is above 0."""
+    """The columns of `signals`, and whether its number is above 0."""
     X, signal = signals(rng, rows)
     return X, (signal > 0).astype(int)
 
 
 def interactions(n_rows: int, generator: np.random.Generator) -> Rows:
-    """The same, in the order of arguments of the problems."""
+    """`draw` with the order of arguments of the other problems."""
     return draw(generator, n_rows)
 
 

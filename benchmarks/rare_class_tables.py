@@ -1,11 +1,11 @@
-"""What certified stop tables ask and change where 0.2 to 1 % of the rows are of class 1, by three promises.
+"""Certified stop tables with 0.2 to 1 % of rows in class 1: trees asked and labels changed, by three promises.
 
     python benchmarks/rare_class_tables.py
 
-LightGBM forests of 300 trees predict class 1 for as large a share of the rows as has it. 20,000 rows, without labels,
-make a table for each promise: 1 % of all rows (micro), 1 % of each class (macro), and the smallest share of all rows
-that 20,000 rows can certify. Printed are, on 100,000 fresh rows, the trees asked, the share of the rows predicted to be
-of class 1 that the table misses, and misses and false alarms per 10,000 rows.
+LightGBM forests of 300 trees predict class 1 for as many rows as belong to it. 20,000 rows without labels make a table
+for each promise: 1 % of all rows (micro), 1 % of each class (macro), and the smallest share of all rows that 20,000
+rows can certify. Printed, on 100,000 fresh rows: the trees asked, the share of rows predicted as class 1 that the table
+misses, and misses and false alarms per 10,000 rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROWS, _FRESH, _TREES = 20_000, 100_000, 300
 
 
 def draw(rng: np.random.Generator, n_rows: int, behind: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of 12 features, four of which tell of class 1."""
+    """Rows of 12 features; class 1 depends on four of them."""
     X = rng.normal(size=(n_rows, 12))
     odds = 1.2 * X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * X[:, 3] - behind
     return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-odds))).astype(int)

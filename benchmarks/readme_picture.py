@@ -1,11 +1,11 @@
-"""The README's picture, docs/enough.png: how many trees of a forest are enough, and what the smaller forest saves.
+"""The README's picture, docs/enough.png: how many trees are enough, and what the smaller forest saves.
 
     python benchmarks/readme_picture.py
 
-The forest is that of the README's example: 500 trees of LightGBM on scikit-learn's handwritten digits ("5 or more?").
-The curve is the share of rows that get the label of an unlimited forest. Below stand trees, bytes of the model's file,
-and the time of the model's own ``predict_proba`` on 50,000 rows with one thread, before and after `rfsize.truncate`;
-the least of several runs. It prints what it draws.
+The forest is the one in the README's example: 500 trees of LightGBM on scikit-learn's handwritten digits ("5 or
+more?"). The curve shows the share of rows that get the label of an unlimited forest. Below it are trees, bytes of the
+model's file, and the time of the model's own ``predict_proba`` on 50,000 rows with one thread (the fastest of several
+runs), before and after `rfsize.truncate`. The script prints these numbers too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLUE, ORANGE, INK, GREY = "#1b6ca8", "#c8500a", "#1d2733", "#5b6875"
 
 
 def bytes_of(model: LGBMClassifier) -> int:
-    """Of the file that LightGBM writes."""
+    """Bytes of the file that LightGBM writes."""
     return len(model.booster_.model_to_string().encode())
 
 

@@ -1,12 +1,12 @@
-"""Do regression forests keep the tolerance that `RightSizedRegressor` was given? Two regressions, three frameworks.
+"""Do regression forests keep the tolerance of `RightSizedRegressor`? Two regressions, three frameworks.
 
     python benchmarks/right_sized_regressor.py
     python benchmarks/right_sized_regressor.py --splits 10
 
-Each forest is grown by its out-of-bag predictions until it is 80 % sure to be within 5 % of the standard deviation of
-y, the default. Printed are the trees, and how far its predictions of fresh rows are off those of a large forest of
-another seed: as root mean square and 95th percentile over rows, in units of the tolerance, means over the splits. What
-the large forest is off by itself is in them.
+Each forest grows by its out-of-bag predictions until it is 80 % sure to be within 5 % of the standard deviation of y,
+the default. Printed: the trees, and how far its predictions of fresh rows are from those of a large forest with another
+seed, as root mean square and as 95th percentile over rows, in units of the tolerance, means over the splits. They
+include the error of the large forest itself.
 """
 
 from __future__ import annotations

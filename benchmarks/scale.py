@@ -1,13 +1,13 @@
-"""What sizing and predicting cost as rows grow: in memory, in pieces, and on workers of Dask.
+"""The cost of sizing and predicting as rows grow: in memory, in pieces, and on Dask workers.
 
     python benchmarks/scale.py
     python benchmarks/scale.py --rows 100000 1000000 --workers 1 2
 
-One forest of LightGBM, rows of single precision. Each line is a process of its own, which has done the same with a few
-rows before, so that all is loaded and compiled. "Memory" is the most that it held meanwhile, beyond what it held before
-(with the rows, where they are in memory). Of Dask, the rows lie on the workers before, and memory is that of the worker
-that took the most; "sent" are the bytes that went between all processes of this machine, so it is to be run at rest.
-Predictions on Dask are added up where they are made.
+One LightGBM forest, rows in single precision. Each line is its own process, which did the same with a few rows before,
+so that everything is loaded and compiled. "Memory" is the peak above what the process held before (including the rows,
+if they are in memory). With Dask, the rows already lie on the workers, and memory is that of the worker that took the
+most. "Sent" counts the bytes between all processes of this machine, so run it on an idle machine. Predictions on Dask
+are added up where they are made.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rows_of(number: int) -> np.ndarray:
 
 
 def in_memory(n_rows: int) -> np.ndarray:
-    """So many rows, block by block."""
+    """``n_rows`` rows, made block by block."""
     X = np.empty((n_rows, FEATURES), dtype=np.float32)
     for number in range(n_rows // BLOCK):
         X[number * BLOCK : (number + 1) * BLOCK] = rows_of(number)
@@ -66,7 +66,7 @@ def in_memory(n_rows: int) -> np.ndarray:
 
 
 def as_parquet(n_rows: int, folder: Path) -> Path:
-    """The same in a folder of files of ten blocks."""
+    """The rows of `in_memory` in a folder of files of ten blocks."""
     if not folder.exists():
         folder.mkdir()
         for first in range(0, n_rows // BLOCK, 10):
@@ -77,7 +77,7 @@ def as_parquet(n_rows: int, folder: Path) -> Path:
 
 
 def held() -> tuple[int, int]:
-    """Bytes that a process holds, and the most that it ever held."""
+    """Bytes that this process holds, and the most that it ever held."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE"), getrusage(RUSAGE_SELF).ru_maxrss * 1024
 
@@ -127,7 +127,7 @@ def measured_on_dask(what: str, n_rows: int, folder: Path, workers: int) -> dict
 
 
 def sent_here() -> int:
-    """Bytes that processes of this machine ever sent each other."""
+    """Bytes that processes of this machine have sent each other so far."""
     lines = Path("/proc/net/dev").read_text().splitlines()
     return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
 

@@ -1,9 +1,9 @@
-"""Seconds to predict 100,000 rows with a scikit-learn forest of 500 trees, as it is and compiled.
+"""Seconds to predict 100,000 rows with a scikit-learn forest of 500 trees, with its own predict and compiled.
 
     python benchmarks/scikit_learn.py [--training-rows 20000]
 
 Both use all cores and predict the same rows in turn, several times; the median counts. The stop table is the threshold
-rule at α = 0.99 with the forest's own out-of-bag votes as prior; disagreement is with the majority of all trees.
+rule at α = 0.99, with the forest's own out-of-bag votes as prior. Disagreement is with the majority vote of all trees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORESTS = {
 
 
 def seconds_of(contenders: list[Callable[[np.ndarray], Any]], X: np.ndarray) -> np.ndarray:
-    """Median seconds of each, taken in turn."""
+    """Median seconds of each contender; they take turns."""
     taken = np.zeros((REPETITIONS, len(contenders)))
     for repetition in taken:
         for index, predict in enumerate(contenders):

@@ -1,16 +1,18 @@
-"""Shrunken forests beside the first trees of the same forests: trees that are certified, and what fewer of them lose.
+"""Shrunken forests compared with the first trees of the same forests: certified trees, and the loss of fewer trees.
 
     python benchmarks/shrink.py --forests 60
     python benchmarks/shrink.py --forests 0 Satellite.csv.gz spam.csv.gz
 
-Forests of 300 or 500 trees of 31 to 255 leaves, of 2 to 7 classes, by LightGBM, XGBoost and scikit-learn, trained on
-5,000 rows of made problems; and on tables with the features first and the class in their last column, named target.
-Each is certified for labels at α = 0.98 or 0.99 on 5,000 rows that it was not trained on (of a table, on a third of its
-rows): its first trees (``size(target="forest")``); shrunk, with the training rows to choose and refit on; and shrunk
-with half of the 5,000 rows for that. On 20,000 fresh rows (another third) stands whether the shrunken forest answers
-more than 1 − α otherwise ("above"), by so many that the choice of the fresh rows does not explain it ("surely", at
-95 %), and what a quarter of the trees loses of log loss, and of two classes of the AUC: the first ones, and those that
-``shrink`` returns.
+Forests have 300 or 500 trees, 31 to 255 leaves and 2 to 7 classes, by LightGBM, XGBoost and scikit-learn. They are
+trained on 5,000 rows of synthetic problems, and on tables with the features first and the class in their last column,
+named target. Each forest is certified for labels at α = 0.98 or 0.99, on 5,000 rows that it was not trained on (for a
+table, on a third of its rows), in three ways: its first trees (``size(target="forest")``); shrunk, with the training
+rows to choose and refit on; and shrunk, with half of the 5,000 rows to choose and refit on.
+
+On 20,000 fresh rows (another third) it is counted whether the shrunken forest changes more than 1 − α of the labels
+("above"), and so many more that chance in the fresh rows does not explain it ("surely", at 95 %). Printed too: how much
+log loss, and for two classes how much AUC, a quarter of the trees loses: the first trees, and those that ``shrink``
+returns.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def made_forest(number: int) -> Shrunk:
     n_classes, n_leaves = CLASSES[(number // 3) % 4], int(generator.choice(LEAVES))
     n_trees = int(generator.choice(TREES)) if n_classes == 2 or framework == "random forest" else 300 // n_classes
     X, y = made(2 * ROWS + FRESH, n_classes, generator, 20_000 + number)
-    y[:n_classes] = np.arange(n_classes)  # each class is known to each forest
+    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
     parts = tuple((X[rows], y[rows]) for rows in np.split(np.arange(len(y)), [ROWS, 2 * ROWS]))
     model = forest(framework, n_trees, n_leaves, number).fit(*parts[0])
     alpha = ALPHAS[(number // 12) % 2]

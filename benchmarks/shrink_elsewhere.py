@@ -1,19 +1,20 @@
-"""Shrunken forests beside the first trees and published leaf refinement, at 50, 20 and 10 % of the trees.
+"""Shrunken forests compared with first trees and with published leaf refinement, at 50, 20 and 10 % of the trees.
 
     python benchmarks/shrink_elsewhere.py --forests 6
     python benchmarks/shrink_elsewhere.py --forests 0 spam.csv.gz
     python benchmarks/shrink_elsewhere.py --forests 0 --splits 200
     python benchmarks/shrink_elsewhere.py --forests 0 --timing
 
-Forests of two classes, LightGBM's and XGBoost's in turn, on the made problems and tables of ``shrink.py``. Leaf
+Forests of two classes, by LightGBM and XGBoost in turn, on the synthetic problems and tables of ``shrink.py``. Leaf
 refinement (S. Buschjäger, K. Morik 2021, arXiv 2110.10075) takes the first trees and moves all their leaves by
-stochastic gradient on the log loss of the training rows' labels, 20 epochs of batches of 128 rows; of step sizes 0.1,
-1 and 10 and of all epochs it is given those that are best on the rows that certify. Each stands with what it loses of
-log loss and AUC on fresh rows against all trees (less than nothing where it gains), and the share of labels that
-differ from those of all trees.
+stochastic gradient descent on the log loss of the training labels: 20 epochs in batches of 128 rows. It gets the best
+of the step sizes 0.1, 1 and 10 and of all epochs, judged on the rows that certify. For each way, the table shows the
+loss of log loss and AUC on fresh rows against all trees (negative for a gain), and the share of labels that differ from
+those of all trees.
 
-``--splits`` shrinks so many forests, each on rows of its own, and counts those that answer more than 1 − α of 20,000
-fresh rows otherwise. ``--timing`` shrinks 500 trees of 255 leaves on 100,000 rows, and prints time and peak memory.
+``--splits`` shrinks this number of forests, each on its own rows, and counts those that change more than 1 − α of the
+labels on 20,000 fresh rows. ``--timing`` shrinks 500 trees of 255 leaves on 100,000 rows, and prints time and peak
+memory.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""Does a forest of the size by a metric lose as much as was asked for?
+"""Does a forest sized by a metric lose as much as its tolerance?
 
     python benchmarks/size_by_metric.py --splits 10
 
-In each split new rows of eight known problems train one forest, of which the first trees are sized: 100 by 5000 rows
-that it was not trained on, and 200 out of bag. The other trees, and fresh rows, tell what is true: the mean loss of
-disjoint forests of the chosen size against all of them, corrected for these being no infinite forest. Printed are, of
-the forests that tell their size, as means over the splits: the estimated c over the true one, how often its interval
-holds it, the size, the real loss of that size over the tolerance (of sizes that the other trees hold twice, else by
-c/T), and what forests move by from seed to seed over what 20 forests of the other trees do; and how many tell, say that
-they know an upper bound only ("most"), that so few trees cannot tell ("bent"), or that the log loss is infinite
-("refused").
-Tables, with the target in their last column named target, can be given as paths; a third of their rows train, a third
-size, and a third tell the truth.
+Each split draws new rows of eight known problems and trains one forest on each. Its first trees are sized: 100 trees by
+5000 rows that the forest was not trained on, and 200 trees out of bag. The truth comes from its other trees on fresh
+rows: the mean loss of disjoint forests of the chosen size against all of these trees, corrected because these are not
+infinitely many.
+
+Printed, as means over the splits, for forests that tell their size: the estimated c divided by the true one; how often
+its interval contains the true one; the size; the true loss at that size divided by the tolerance (by c/T if the size
+does not fit twice into the other trees); and the estimated scatter from seed to seed, divided by the scatter of 20
+forests of the other trees. Also printed: how many forests tell their size, know only an upper bound ("most"), have too
+few trees to tell ("bent"), or have an infinite log loss ("refused").
+
+Give tables as paths, with the target in their last column, named target: a third of the rows trains, a third sizes, and
+a third gives the truth.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ Rows = tuple[NDArray[Any], NDArray[Any]]
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
 ALL = slice(None)
-KINDS = ("told", "most", "bent", "refused")  # what a forest says
+KINDS = ("told", "most", "bent", "refused")  # outcomes of sizing
 SIZED = {"rows given": 100, "out of bag": 200}
 
 
@@ -108,7 +111,7 @@ def untrained(framework: str, n_trees: int, seed: int, *, regression: bool) -> A
 
 
 class Truth:
-    """What forests of other trees than those sized lose on fresh rows, against all of these."""
+    """The loss of forests of the other trees on fresh rows, against all other trees."""
 
     def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
         adapter = adapter_for(model, casts_votes=False)
@@ -122,7 +125,7 @@ class Truth:
         return LOSS[metric](self._y[rows], self._forest.predictor.predictions(mean))
 
     def of_a_tree(self, metric: str, n_rows: int) -> float:
-        """By what disjoint forests of a twentieth of the trees differ on so many rows, as of one tree.
+        """Scatter of disjoint forests of a twentieth of the trees on ``n_rows`` rows, scaled to one tree.
 
         A standard deviation; the root of the mean of its square over all parts of so many rows.
         """
@@ -133,12 +136,12 @@ class Truth:
         return float(np.sqrt(np.mean(variances) * n_trees))
 
     def above_all(self, metric: str, n_trees: int) -> float:
-        """Mean over disjoint forests of so many trees, over what all trees lose."""
+        """Mean loss of disjoint forests of ``n_trees`` trees, minus the loss of all trees."""
         forests = [slice(start, start + n_trees) for start in range(0, self.n_trees - n_trees + 1, n_trees)]
         return float(np.mean([self._loss(metric, one) for one in forests[:20]])) - self._loss(metric, ALL)
 
     def c(self, metric: str) -> float:
-        """From eighths of the trees."""
+        """The true c, from eighths of the trees."""
         n_trees = self.n_trees // 8
         return self.above_all(metric, n_trees) / (1.0 / n_trees - 1.0 / self.n_trees)
 
@@ -146,7 +149,7 @@ class Truth:
 def one_split(
     framework: str, problem: str, rows: tuple[Rows, Rows, Rows], tolerances: dict[str, float], split: int, others: int
 ) -> list[tuple[tuple[str, str, str, str], dict[str, Any]]]:
-    """What was found of each source of rows and metric."""
+    """The results for each source of rows and metric."""
     train, given, fresh = rows
     regression = "rmse" in tolerances
     whole = untrained(framework, max(SIZED.values()) + others, split, regression=regression).fit(*train)
@@ -203,7 +206,7 @@ def rows_of_tables(paths: list[Path]) -> dict[str, tuple[Callable[[int], tuple[R
 
 
 def drawn(problem: Callable[[int, np.random.Generator], Rows], split: int) -> tuple[Rows, Rows, Rows]:
-    """Rows to train on, to size by, and to tell the truth."""
+    """Rows to train on, to size by, and for the truth."""
     generator = np.random.default_rng(split)
     train, given, fresh = (problem(n_rows, generator) for n_rows in (TRAINING, GIVEN, FRESH))
     return train, given, fresh

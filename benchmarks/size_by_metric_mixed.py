@@ -1,14 +1,14 @@
-"""Is what a forest of the size by a metric loses within the tolerance, whatever the problem, framework and metric?
+"""Is the loss of a forest sized by a metric within the tolerance, for random problems, frameworks and metrics?
 
     python benchmarks/size_by_metric_mixed.py --forests 100
 
-Each forest is of another problem (balanced, or one row in ten, twenty or fifty of class 1), framework, number of
-training rows, of trees and of leaves, drawn by its number. It is sized by accuracy, Brier score, area under the ROC
-curve and log loss, each within a tolerance that is drawn too: by rows given, and out of bag. What is true is told by
-500 more trees of the same forest on 10,000 fresh rows: the mean loss of disjoint forests of the chosen size against
-all of these, corrected for these being no infinite forest. Printed is the real loss over the tolerance, of sizes within
-the trees at hand: mean, share above 1, the largest, and how many sizes are of fewer than five trees; and how many
-forests were said to be too small, unable to tell, or refused.
+The number of a forest determines its problem (balanced, or one row in ten, twenty or fifty of class 1), framework,
+training rows, trees and leaves. The forest is sized by accuracy, Brier score, AUC and log loss, each within a random
+tolerance, by given rows and out of bag. The truth comes from 500 more trees of the same forest on 10,000 fresh rows:
+the mean loss of disjoint forests of the chosen size against all of these trees, corrected because these are not
+infinitely many. Printed, for sizes within the trees at hand: the true loss divided by the tolerance (mean, share above
+1, the largest), and how many sizes are below five trees. Also printed: how many forests were called too small, could
+not tell, or were refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOLD = ("told", "too small", "cannot tell", "refused")
 
 
 def spirals(n_rows: int, generator: np.random.Generator) -> Rows:
-    """Two arms of a spiral in two of six columns, the other four of which are noise; three labels in a hundred turned.
+    """Two arms of a spiral in two of six columns, noise in the other four; three labels in a hundred are flipped.
 
     Its trees are far worse than their forest.
     """
@@ -49,11 +49,11 @@ def spirals(n_rows: int, generator: np.random.Generator) -> Rows:
 
 
 def made(share: float) -> Any:
-    """scikit-learn's classification of 15 columns, with so many rows of class 1."""
+    """scikit-learn's make_classification with 15 columns and this share of class 1."""
 
     def problem(n_rows: int, generator: np.random.Generator) -> Rows:
         of: dict[str, Any] = {"n_features": 15, "n_informative": 8, "weights": [1.0 - share], "class_sep": 0.8}
-        # Rows of one problem: those of all calls are drawn from one.
+        # All calls draw their rows from one data set, so that they share a problem.
         X, y = make_classification(60_000, flip_y=0.02, random_state=7, **of)
         some = generator.choice(len(y), n_rows, replace=False)
         return X[some], y[some]
@@ -101,21 +101,21 @@ def drawn(number: int) -> tuple[str, str, Any, dict[str, float], tuple[Rows, Row
 
 
 class LossOfOthers(Truth):
-    """What is lost against infinitely many trees."""
+    """The loss against infinitely many trees."""
 
     def __init__(self, *of: Any) -> None:
         super().__init__(*of)
         self._c: dict[str, float] = {}
 
     def real(self, metric: str, n_trees: int) -> float:
-        """The mean loss of forests of so many trees."""
+        """The mean loss of forests of ``n_trees`` trees."""
         if metric not in self._c:
             self._c[metric] = max(0.0, self.c(metric))
         return self.above_all(metric, n_trees) + self._c[metric] / self.n_trees
 
 
 def of_forest(number: int) -> list[dict[str, Any]]:
-    """What was found of each metric and source of rows."""
+    """The results for each metric and source of rows."""
     problem, framework, model, tolerances, (train, given, fresh), n_trees = drawn(number)
     whole = model.fit(*train)
     truth, small = LossOfOthers(whole, n_trees, *fresh), rfsize.truncate(whole, n_trees=n_trees)

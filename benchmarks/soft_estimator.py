@@ -1,15 +1,16 @@
-"""How near the estimates of T* for averaged scores come to the truth, from the out-of-bag scores of 50 to 1000 trees.
+"""How accurate the estimates of T* for averaged scores from the out-of-bag scores of 50 to 1000 trees are.
 
     python benchmarks/soft_estimator.py spam.csv.gz BreastCancer.csv.gz Ionosphere.csv.gz
     python benchmarks/soft_estimator.py --many --frameworks LightGBM --repetitions 3 -- Vehicle.csv.gz DNA.csv.gz
     python benchmarks/soft_estimator.py --normal --frameworks LightGBM XGBoost -- spam.csv.gz
 
-The problems, and what is printed, are those of benchmarks/estimator.py, with 8000 fresh rows; the truth is T* by the
-plug-in estimate from the scores of 2001 trees. With --rows, synthetic problems have more training rows than 300. With
---normal, what that rests on: the disagreement with the mean of all 2001 trees of as many as 5 to 201 trees drawn from
-them, over what the normal law says, on the fresh rows of each problem (3000 of a synthetic one), in 400 draws, each of
-which has the same trees for all rows. Of several classes the normal law is taken for each rival, and both the product
-and the sum over the rivals are compared.
+Problems and output are those of benchmarks/estimator.py, with 8000 fresh rows. The truth is T* by the plug-in estimate
+from the scores of 2001 trees. With --rows, synthetic problems have more than 300 training rows.
+
+With --normal, the assumption behind the estimates is tested. 5 to 201 trees are drawn from all 2001. Their disagreement
+with the mean of all trees is divided by the disagreement of the normal law, on the fresh rows of each problem (3000 of
+a synthetic one), in 400 draws; each draw takes the same trees for all rows. With several classes, the normal law is
+applied to each rival, and both the product and the sum over the rivals are compared.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ESTIMATORS = ("plugin", "auto")
 
 
 class Scored(NamedTuple):
-    """Scores of one forest: out of bag by number of trees, and of all its trees on rows it was not trained on."""
+    """Scores of one forest: out of bag by number of trees, and of all trees on rows it was not trained on."""
 
     out_of_bag: dict[int, Scores]
     fresh: Scores
@@ -46,7 +47,7 @@ class Scored(NamedTuple):
 
 
 def trained(framework: str, problem: Problem, seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A forest, the features that it was trained on, and those of fresh rows."""
+    """A forest, the features of its training rows, and the features of fresh rows."""
     (X, y), fresh = problem.draw(seed)
     return forest(framework, TREES, seed, max(COLUMNS, 2.0 / X.shape[1])).fit(X, y), X, fresh
 
@@ -74,7 +75,7 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
 
 
 def outcome(scores: Scores, cut: float, name: str, truth: list[int | float]) -> list[tuple[float, ...]]:
-    """By confidence the log of the ratio to T*, whether the interval covers T*, its width, and the way taken."""
+    """For each alpha: log of the ratio to T*, whether the interval contains T*, its width, and the method used."""
     found = soft.ESTIMATORS[name](scores, cut)
     outcomes = []
     for alpha, size in zip(ALPHAS, truth, strict=True):
@@ -121,7 +122,7 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
 
 
 def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> tuple[list[float], list[float]]:
-    """By size, real disagreement with all trees over that of the normal law; by the product and the sum over rivals."""
+    """True disagreement with all trees over that of the normal law, by size; for product and sum over the rivals."""
     model, _, fresh = trained(framework, problem, seed)
     adapter = adapter_for(model)
     score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset).astype(np.float32)

@@ -1,11 +1,11 @@
-"""Table 2 of the 2016 paper (HYPER), the optimal and the robust rule beside it, and the time to build tables.
+"""Table 2 of the 2016 paper (HYPER), with the optimal and the robust rule, and the time to build tables.
 
     python benchmarks/stop_tables.py BreastCancer.csv.gz Ionosphere.csv.gz spam.csv.gz
 
-Forests of 101 trees, as scikit-learn's RandomForestClassifier grows them, on synthetic problems after Breiman
-(1996) and on tables with the features first and the class in their last column, named target. Each split draws a
-training set (300 rows of a synthetic problem, two thirds of a table), grows a forest, takes HYPER's prior from
-its out-of-bag votes, and votes on the other rows. Means over the splits, ± their standard error.
+Forests of 101 trees of scikit-learn's RandomForestClassifier, on synthetic problems after Breiman (1996) and on tables
+with the features first and the class in their last column, named target. Each split draws a training set (300 rows of a
+synthetic problem, two thirds of a table), trains a forest, takes HYPER's prior from its out-of-bag votes, and votes on
+the other rows. Values are means over the splits, ± their standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def tree_labels(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
 
 
 def out_of_bag_votes(forest: RandomForestClassifier, X: np.ndarray, labels: np.ndarray) -> Votes:
-    """Votes of the trees that did not see each row."""
+    """The out-of-bag votes on each row."""
     counts = np.zeros((len(X), forest.n_classes_), dtype=np.int64)
     for inbag, predicted in zip(forest.estimators_samples_, labels.T, strict=True):
         rows = np.setdiff1d(np.arange(len(X)), inbag)

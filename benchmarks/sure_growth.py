@@ -1,21 +1,22 @@
-"""Does a lucky block of trees end the growth of a forest? Rules over its looks, on one forest's own trees.
+"""Can a lucky block of trees end the growth of a forest too early? Stopping rules, tried on one forest's own trees.
 
     python benchmarks/sure_growth.py
     python benchmarks/sure_growth.py --rows 20000
     python benchmarks/sure_growth.py --rows 20000 --problem clusters
     python benchmarks/sure_growth.py --seeds 3 --trees 1000 --alpha 0.98 --tables DNA.csv.gz Vehicle.csv.gz
 
-LightGBM forests of 31 leaves and half of the features for each tree share what they get wrong: their blocks of 100
-trees scatter far more than rows by themselves tell. Such a forest is grown to T*(0.97) of the majority vote by the rows
-out of bag, from a first look at 30 trees; with tables, forests with usual settings.
+LightGBM forests with 31 leaves and half of the features for each tree have correlated errors: blocks of 100 trees
+scatter far more than the rows alone suggest. Such a forest grows to T*(0.97) of the majority vote, by out-of-bag rows,
+from a first look at 30 trees. With tables, forests have the usual settings.
 
 Each rule looks at the first trees of one large forest, as `rfsize.grow` looks at a forest in training, and says how
-many of them it keeps: "alone" as many as T* is at most with a confidence of 0.8; "surer" at the second look with 0.9,
-at the third with 0.95 and so on; "twice" as many as the last two looks ask for; "alike", which `rfsize.grow` goes by,
-as "alone", but no fewer than agree with all trees at hand, by what changed since the last look. Printed are the trees
-grown and kept, and the share of labels on other rows that differ from those of the large forest, by which T* is told
-too (another seed's forest would differ by LightGBM's way of sampling features); beneath, the means, the median and the
-largest share that differs, and how many of the forests have T* trees.
+many of them to keep. "Alone": the upper end of T* at a confidence of 0.8. "Surer": the same at 0.9 from the second
+look, 0.95 from the third, and so on. "Twice": as many as the last two looks both require. "Alike", the rule of
+`rfsize.grow`: like "alone", but at least as many as agree with all trees so far, by the change since the last look.
+
+Printed: the trees grown and kept, and the share of labels on other rows that differ from those of the large forest. The
+large forest also gives T*, because with another seed LightGBM's way of sampling features would make a difference. Below
+are the means, the median and largest share that differs, and how many of the forests have T* trees.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Looks = list[rfsize.Report]
 
 
 def wanted(report: rfsize.Report, confidence: float) -> float:
-    """Trees that the forest is to have by this look; T* itself where it has fewer."""
+    """Trees that the forest must have by this look; T* itself if the forest has fewer."""
     return report.n_trees if report.n_trees > report.available else max(report.n_trees, report.upper(confidence))
 
 
@@ -87,7 +88,7 @@ def grown(look: Callable[[int], rfsize.Report], largest: int, rule: Callable[[Lo
 
 
 def by_rules(model: Any, training: Rows, fresh: np.ndarray, alpha: float) -> dict[str, list[float]]:
-    """Of each rule trees grown and kept, labels that differ, and whether it has T* trees; printed on a line."""
+    """For each rule: trees grown and kept, labels that differ, and whether there are T* trees; printed on a line."""
     outputs = rfsize.tree_outputs(model, fresh)
     votes, by_tree = outputs.votes, outputs.by_tree()
     truth, labels = rfsize.size(votes, alpha=alpha).n_trees, votes.counts.argmax(axis=1)

@@ -1,18 +1,20 @@
-"""Are predictions within the tolerance that a forest was cut to, as seen from 5000 other trees?
+"""Are predictions within the tolerance that a forest was cut for, compared with 5000 other trees?
 
     python benchmarks/tolerance.py spam.csv.gz Satellite.csv.gz
     python benchmarks/tolerance.py --regression friedman Satellite.csv.gz
+    python benchmarks/tolerance.py --frameworks "5-NN, bagged" "logistic regression, bagged" -- Ionosphere.csv.gz
 
-Each file is a table with the features first and the class in its last column, named target; for regression its
-first column is predicted from the other features. `friedman` is scikit-learn's make_friedman1, with 1500
-training rows and 3000 fresh ones. Numbers to predict are scaled to a standard deviation of 1. In each split two
-thirds of the rows train a forest; from the out-of-bag scores of its first 100 trees `size` tells how many keep
-the root mean square of the deviation within the tolerance, and how many its 95th percentile. The forest is cut
-to each, and compared with 5000 other trees, grown from another seed, on the held-out rows. Their own noise
-makes √(1 + T/5000) of the tolerance: "expected". T* from the scores of 1000 of them on the held-out rows is
-what the estimate from 100 trees is compared with last: the mean and the root mean square of the logarithm of
-their ratio, and how often the 95 % interval covers it (where the held-out rows are few, their own noise adds to
-the misses).
+Each file is a table with the features first and the class in its last column, named target; for regression, its first
+column is predicted from the other features. `friedman` is scikit-learn's make_friedman1, with 1500 training rows and
+3000 fresh ones. Regression targets are scaled to a standard deviation of 1. In each split, two thirds of the rows train
+a forest. From the out-of-bag scores of its first 100 trees, `size` says how many trees keep the root mean square of the
+deviation within the tolerance, and how many keep its 95th percentile. The forest is cut to each size, and compared with
+5000 other trees, trained with another seed, on the held-out rows. Because of their own noise, √(1 + T/5000) of the
+tolerance is expected.
+
+Finally, the estimate from 100 trees is compared with T* from the scores of 1000 of the other trees on the held-out
+rows: mean and root mean square of the logarithm of their ratio, and how often the 95 % interval contains it (with few
+held-out rows, their own noise adds to the misses).
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def predictions(model: Any, X: Any) -> NDArray[np.float64]:
 
 
 def one_split(name: str, framework: str, split: int, options: argparse.Namespace) -> tuple[float, ...]:
-    """Sizes, real deviations of forests of these sizes, and the size by the others with whether the interval has it."""
+    """Sizes, true deviations at these sizes, the size by the other trees, and whether the interval contains it."""
     X, X_held, y = parts(name, split, options.regression)
 
     def trained(n_trees: int, seed: int) -> Any:
@@ -79,7 +81,7 @@ def one_split(name: str, framework: str, split: int, options: argparse.Namespace
     limit = predictions(other, X_held)
     report = rfsize.size(trained(FIRST, split), X, oob=True, **wanted)
     sizes = report._answer._deviations.sizes(options.tolerance)
-    # LightGBM's trees do not depend on how many follow; XGBoost's are drawn by the same seed as well.
+    # The first trees of a longer training are the same, in LightGBM and in XGBoost.
     whole = trained(int(min(max(sizes), options.most)), split)
     off = []
     for size in sizes:

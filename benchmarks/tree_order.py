@@ -1,9 +1,10 @@
-"""How far the disagreement of one compiled forest scatters with the order in which its trees are asked.
+"""How much the disagreement of a compiled forest with a stop table depends on the order of its trees.
 
     python benchmarks/tree_order.py
 
-Forests of 101 trees; the threshold table at α = 0.99 with a prior from the votes on other rows. Printed: what the table
-expects, the disagreement in the trees' own order, and over random orders its mean and standard deviation.
+Forests of 101 trees, with the threshold table at α = 0.99 and a prior from the votes on other rows. Printed: the
+disagreement that the table expects, the one in the trees' own order, and its mean and standard deviation over random
+orders.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Do out-of-bag intervals hold where bags are drawn by class weight, or rows have hardly more votes than it takes?
+"""Do out-of-bag intervals contain the truth if bags are drawn by class weight, or rows have few votes?
 
     python benchmarks/uneven_bags.py --forests 20
 
-Three problems of two classes, whose rows are dealt anew into training and 4,000 fresh ones for each random forest of
-scikit-learn (from 1.9 on, which draws bags by class weight). Printed are by case how many forests are told a score or
-refused one, and of the 95 % intervals those that hold the metric of the same forest on the fresh rows, or of T*(0.97)
-the size by the votes on these. Forests that give a class no probability have no logarithmic loss.
+Three problems of two classes. For each random forest of scikit-learn (from 1.9 on, which draws bags by class weight),
+their rows are split anew into training rows and 4,000 fresh rows. Printed, by case: how many forests get a score and
+how many are refused; and the share of 95 % intervals that contain the metric of the same forest on the fresh rows, or,
+for T*(0.97), the size by the votes on the fresh rows. Forests that give a class no probability have no log loss.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def rings(n_rows: int, share: float) -> Rows:
 
 
 class Case(NamedTuple):
-    """Forests of one kind: rows of class 1, rows to train on, and how many times each of these stands there, nearly."""
+    """Forests of one kind: share of class 1, training rows, and about how many copies each of them has."""
 
     problem: Callable[[int, float], Rows]
     share: float
@@ -78,7 +78,7 @@ CASES = (
 
 
 def trained(case: Case, seed: int) -> tuple[Any, Any, Rows]:
-    """A forest, what its trees say out of bag, and fresh rows."""
+    """A forest, its out-of-bag outputs, and fresh rows."""
     rng, n_rows = np.random.default_rng(500 + seed), case.n_rows // case.copies
     X, y = case.problem(n_rows + FRESH, case.share)
     order = rng.permutation(len(y))
@@ -94,7 +94,7 @@ def trained(case: Case, seed: int) -> tuple[Any, Any, Rows]:
 
 
 def told(case: Case, seed: int) -> Iterator[tuple[str, bool | None]]:
-    """Of each metric and of T*, whether its interval holds; None where it is refused."""
+    """For each metric and for T*: whether the interval contains the truth; None if it is refused."""
     forest, counted, (X, y) = trained(case, seed)
     chance = forest.predict_proba(X)[:, 1]
     on_fresh = {"accuracy": accuracy_score(y, chance > 0.5), "auc": roc_auc_score(y, chance)}
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def in_words(found: list[bool | None]) -> str:
-    """How many of the intervals hold, and how many were refused."""
+    """How many of the intervals contain the truth, and how many were refused."""
     held = [holds for holds in found if holds is not None]
     refused = len(found) - len(held)
     parts = [f"{sum(held)} of {len(held)}"] if held else []

@@ -1,14 +1,14 @@
-"""How heavy the house is: lines of code, names, parameters, and the files that the main calls visit.
+"""The size of this code base: lines of code, names, parameters, and the files that the main calls pass through.
 
     python benchmarks/weight.py
     python benchmarks/weight.py --files
 
 Lines of code are those of Python without comments, docstrings, imports and empty lines, by package of ``rfsize`` and
 ``integrations``. Parameters are those of the functions in ``rfsize.__all__`` and of the methods of its classes, without
-``self``; how records are made, by rfsize alone, is left out. Files visited are those of rfsize in which a function is
-called while one of the four main calls runs, on a LightGBM forest that is trained already; ``moves`` counts how often a
-call goes from one of them to another. What runs while a module is imported is left out. ``--files`` names the files in
-the order of their first visit.
+``self``; constructors of result classes, which only rfsize calls, are left out. Files visited are files of rfsize in
+which a function is called while one of the four main calls runs, on a trained LightGBM forest; ``moves`` counts how
+often a call goes from one file to another. Code that runs on import is left out. ``--files`` names the files in the
+order of their first visit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def print_lines() -> None:
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Functions of the interface by their names, and methods of its classes; errors are made by rfsize alone."""
+    """Functions of the interface by name, and methods of its classes; without errors, which only rfsize makes."""
     for name in rfsize.__all__:
         thing = getattr(rfsize, name)
         if inspect.isclass(thing) and issubclass(thing, Exception):
@@ -89,7 +89,7 @@ def n_parameters(function: Callable[..., Any]) -> int:
 
 
 def print_interface() -> None:
-    """How many names there are, and the functions of the most parameters."""
+    """Print the number of names, and the functions with the most parameters."""
     print(f"\nNames in rfsize.__all__: {len(rfsize.__all__)}\n")
     print("| function | parameters |")
     print("|---|---:|")
@@ -99,11 +99,11 @@ def print_interface() -> None:
 
 
 def visited(call: Callable[[], object]) -> tuple[list[str], int]:
-    """Modules of rfsize in whose files a call goes through functions, by their first visit, and moves between them."""
+    """Modules of rfsize that a call passes through, in order of the first visit, and the moves between them."""
     places: list[str] = []
 
     def on_event(frame: FrameType, event: str, _: object) -> None:
-        # What a dataclass writes for itself stands in no file.
+        # Methods that a dataclass generates are in no file.
         is_written = event == "call" and frame.f_code.co_filename.endswith(".py")
         if is_written and is_own(module_of(frame)) and not is_importing(frame):
             places.append(module_of(frame))

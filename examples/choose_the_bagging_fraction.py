@@ -19,9 +19,9 @@ train = xgb.DMatrix(X_train, y_train)
 params = {"objective": "binary:logistic", "colsample_bynode": 0.2, "subsample": 0.632, "seed": 0}
 
 # %%
-# A forest is trained at each of twelve fractions, and at 0.632, which the parameters name. The search by elimination
-# drops the hopeless ones early and trains at most a third of the trees. The fraction of the parameters stays unless
-# another is better by more than noise.
+# rfsize trains a forest at each of twelve fractions, and at 0.632, the fraction in the parameters. The search by
+# elimination drops hopeless fractions early and trains at most a third of the trees. The fraction in the parameters
+# stays unless another one is better by more than noise.
 
 search = rfsize.select_bagging_fraction(
     params,
@@ -32,7 +32,7 @@ search = rfsize.select_bagging_fraction(
 print(search)
 
 # %%
-# A forest of the chosen fraction grows to T*(0.98) trees.
+# Train a forest with the chosen fraction, to T*(0.98) trees: 98 % of its labels equal those of an unlimited forest.
 
 booster, report = rfsize.grow(search.params, train, alpha=0.98)
 wrong = ((booster.predict(xgb.DMatrix(X_test)) > 0.5) != y_test).mean()

@@ -2,7 +2,7 @@
 A forest in C
 =============
 
-A device without Python gets the forest, its stop table and the code that reads a row as one file of C.
+For a device without Python, write the forest, its stop table and the code that predicts a row to one C file.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/forest_in_c.svg'
@@ -30,22 +30,22 @@ forest = XGBClassifier(
 forest.fit(X_train, y_train)
 
 # %%
-# A table certified on rows that the forest was not trained on says when a row need ask no more trees.
+# A stop table says when a row needs no more trees. It is certified on rows that the forest was not trained on.
 
-os.chdir(tempfile.mkdtemp())  # for the file to be written
+os.chdir(tempfile.mkdtemp())  # the file is written here
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.99)
 fast = rfsize.compile(forest, table)
 fast.to_c("tumour.c", name="tumour")
 source = Path("tumour.c").read_text()
 
 # %%
-# The file says at its top what is in it.
+# The top of the file describes its contents.
 
 print(source.partition("*/")[0])
 print(f"{len(source) / 1e3:.0f} kB of C")
 
 # %%
-# The functions ask as many trees as the compiled forest does.
+# The C functions ask as many trees as the compiled forest does.
 
 labels, asked = fast.predict(X_val, return_trees=True)
 print(f"{asked.mean():.1f} of 101 trees asked per row")

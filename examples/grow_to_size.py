@@ -2,7 +2,8 @@
 Grow a forest to its size
 =========================
 
-XGBoost trains all parallel trees in one round and cannot stop inside it; :func:`rfsize.grow` does it block by block.
+XGBoost trains all trees of a random forest in one round and cannot stop inside it. :func:`rfsize.grow` trains them
+block by block, and stops when they are enough.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/grow_to_size.svg'
@@ -17,8 +18,7 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# A random forest of XGBoost is one round of many parallel trees. ``grow`` finds how many; ``num_parallel_tree`` only
-# says how many to begin with.
+# ``grow`` finds the number of parallel trees; ``num_parallel_tree`` only says how many to begin with.
 
 forest = XGBClassifier(
     n_estimators=1,
@@ -33,13 +33,13 @@ print(report)
 print(f"{grown.num_parallel_tree} trees, accuracy {grown.score(X_test, y_test):.1%}")
 
 # %%
-# Later you want a higher alpha. The finished forest gets more trees, with other bags than its own.
+# Later you want a higher alpha. The finished forest gets more trees, trained on new samples of the rows.
 
 more, _ = rfsize.grow(grown, X_train, y_train, alpha=0.99)
 print(f"{more.num_parallel_tree} trees for alpha=0.99")
 
 # %%
-# The first hundred trees already show the size for other values of alpha.
+# The first hundred trees already show how many trees other values of alpha take.
 
 for alpha in (0.95, 0.98, 0.99, 0.995):
     print(f"T*({alpha}) = {report.size_at(alpha)} trees")

@@ -2,8 +2,9 @@
 Rank columns out of bag
 =======================
 
-Which columns does a forest need, how sure is that, and would a forest of another seed say the same? Permutation
-importances of each training row by the trees that did not see it, for LightGBM and XGBoost as for scikit-learn.
+Which columns does a forest need, how sure is that, and would a forest with another seed rank them in the same way?
+Permutation importances without held-out rows: each training row is predicted by the trees that were not trained on it.
+It works for LightGBM, XGBoost and scikit-learn.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/importances_out_of_bag.svg'
@@ -18,21 +19,21 @@ forest = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsa
 model = LGBMClassifier(n_estimators=200, random_state=0, **forest).fit(X, y)
 
 # %%
-# **What is lost where a column is permuted**, with intervals over rows and seeds.
+# **How much the metric loses when a column is permuted**, with intervals over rows and seeds.
 
 importances = rfsize.oob_importance(model, X, y)
 print(importances)
 importances.plot()
 
 # %%
-# **Would another seed give the same first ten?** Nothing is trained again to answer that.
+# **Would another seed give the same ten best columns?** rfsize answers without training again.
 
 report = importances.size(top=10, alpha=0.9)
 print(report)
 report.plot()
 
 # %%
-# **Columns that tell the same** stand in for each other. Permute them together to see what they are worth.
+# **Correlated columns** replace each other, so each alone looks unimportant. Permute them together to see their worth.
 
 sizes = [name for name in X.columns if name.split()[1] in ("radius", "perimeter", "area")]
 texture = [name for name in X.columns if name.split()[1] == "texture"]

@@ -2,7 +2,7 @@
 Predict faster
 ==============
 
-Each row asks only as many trees as it takes to settle its label, and no framework is needed to serve the forest.
+Stop voting on a row when its label is settled, and serve the forest without XGBoost or LightGBM.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/predict_faster.svg'
@@ -30,29 +30,29 @@ forest = XGBClassifier(
 forest.fit(X_train, y_train)
 
 # %%
-# A compiled forest predicts what the model itself does.
+# A compiled forest gives the same predictions as the model.
 
 fast = rfsize.compile(forest)
 assert (fast.predict(X_test) == forest.predict(X_test)).all()
 assert (fast.predict_proba(X_test) == forest.predict_proba(X_test)).all()
 
 # %%
-# A stop table says when a row need not ask the other trees. Rows that the forest was not trained on certify it; their
-# labels are not needed.
+# A stop table says when a row needs no more trees. Rows that the forest was not trained on certify it; you need no
+# labels for these rows.
 
 table = rfsize.StopTable.calibrate(forest, X_val, alpha=0.98)
 print(table)
 table.plot()
 
 # %%
-# The compiled forest stops by the table.
+# Compile the forest with the table.
 
 labels, asked = rfsize.compile(forest, table).predict(X_test, return_trees=True)
 print(f"{asked.mean():.1f} of 501 trees asked per row")
 print(f"{(labels != forest.predict(X_test)).mean():.2%} of the labels differ, accuracy {(labels == y_test).mean():.1%}")
 
 # %%
-# It is one file, which a service reads with neither XGBoost nor LightGBM installed.
+# Save it to one file. A service loads the file without XGBoost or LightGBM.
 
 fast = rfsize.compile(forest, table)
 path = Path(tempfile.mkdtemp()) / "forest.npz"

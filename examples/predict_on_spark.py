@@ -2,7 +2,7 @@
 Predictions on Spark
 ====================
 
-Spark sends the forest to its workers once, and predicts where the rows are.
+Spark sends the forest to each worker once, and predicts where the rows are.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/predict_on_spark.svg'
@@ -21,20 +21,20 @@ X_train, X_rest, y_train, _ = train_test_split(X.set_axis(names, axis=1), y, tes
 model = RandomForestClassifier(300, random_state=0).fit(X_train, y_train)
 
 # %%
-# A certified stop table makes each row ask fewer trees, on Spark as elsewhere.
+# A certified stop table lets most rows ask fewer trees, on Spark too.
 
 X_certify, X_new = train_test_split(X_rest, test_size=0.3, random_state=0)
 table = rfsize.StopTable.calibrate(model, X_certify, alpha=0.95)
 fast = rfsize.compile(model, table)
 
 # %%
-# On a cluster, use the session that is there.
+# On a cluster, use its session.
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 rows = spark.createDataFrame(X_new)
 
 # %%
-# The function makes a column from columns.
+# The function takes columns and returns a column of predictions.
 
 label = rfsize.spark.predict_udf(fast)
 rows.withColumn("label", label(*names)).select(*names[:3], "label").show(5)

@@ -2,7 +2,7 @@
 A right-sized forest in a pipeline
 ==================================
 
-:class:`rfsize.RightSizedClassifier` is a scikit-learn estimator: its ``fit`` grows the forest to size.
+:class:`rfsize.RightSizedClassifier` is a scikit-learn estimator: its ``fit`` trains trees until they are enough.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/right_size_in_a_pipeline.svg'
@@ -19,8 +19,8 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# ``RightSizedClassifier`` wraps the forest that you would train. Use it as any estimator: here in a pipeline, in a
-# search over the depth of its trees. The number of trees is no parameter of the search: each forest gets what it needs.
+# ``RightSizedClassifier`` wraps the forest that you would train. Use it like any estimator: here in a pipeline, in a
+# search over the depth of the trees. You need not search for the number of trees: each forest gets as many as it needs.
 
 forest = XGBClassifier(
     n_estimators=1,
@@ -41,7 +41,7 @@ print(f"accuracy {search.score(X_test, y_test):.1%}")
 print(best.report_)
 
 # %%
-# With a stop table it predicts by majority vote, and each row asks only as many trees as it takes to settle its label.
+# With a stop table it predicts by majority vote, and voting on a row stops when its label is settled.
 
 fast = search.best_estimator_.set_params(rightsizedclassifier__stop_table="optimal")
 fast.fit(X_train, y_train)
@@ -50,6 +50,6 @@ print(f"{asked.mean():.1f} of {fast[-1].n_trees_} trees per row")
 print(f"accuracy {(labels == y_test).mean():.1%}")
 
 # %%
-# Which rows ask few and which ask many: voting ends where the count of votes leaves the corridor.
+# When does voting on a row stop? When its count of votes leaves the corridor in this picture.
 
 fast[-1].table_.plot()

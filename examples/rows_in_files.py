@@ -2,7 +2,7 @@
 Rows in files
 =============
 
-More rows than memory holds: size, predict and train on a folder of Parquet files, a piece at a time.
+Your rows do not fit into memory: size, predict and train on a folder of Parquet files, a piece at a time.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_in_files.svg'
@@ -23,7 +23,7 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_rest, y, _ = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# Rows that the forest will not be trained on, in three files.
+# Three files hold rows that the forest is not trained on.
 
 folder = Path(tempfile.mkdtemp())
 names = [f"pixel{place}" for place in range(X.shape[1])]
@@ -31,8 +31,8 @@ for number, part in enumerate(np.array_split(X_rest, 3)):
     pyarrow.parquet.write_table(pa.table(dict(zip(names, part.T, strict=True))), folder / f"{number}.parquet")
 
 # %%
-# XGBoost trains on rows that an iterator gives in batches, and keeps them in files. The same iterator gives the rows
-# that the forest is scored on, out of bag.
+# XGBoost reads the training rows from an iterator in batches, and stores them in files. Give the same iterator to
+# rfsize to score the forest out of bag.
 
 
 class Batches(xgb.DataIter):
@@ -59,7 +59,7 @@ score = rfsize.oob_score(model, rows, y, metric="auc")
 print(score)
 
 # %%
-# Every function that takes rows takes the folder.
+# Every function that takes rows also takes the folder.
 
 report = rfsize.size(model, folder)
 print(report)

@@ -2,7 +2,7 @@
 Rows on Dask's workers
 ======================
 
-Size a forest and predict where the rows are: here on one machine, on a cluster in the same way.
+Size a forest and predict where the rows are: here on one machine, and in the same way on a cluster.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/rows_on_dask.svg'
@@ -27,7 +27,7 @@ client = Client(processes=False, dashboard_address=None)
 X = da.from_array(X_rest, chunks=(100, -1))
 
 # %%
-# The rows stay where they are, and the trees' votes come back: the same, to the last bit, as for rows in memory.
+# The rows stay on the workers, and the trees' votes come back. They equal those for rows in memory to the last bit.
 
 report = rfsize.size(model, X)
 print(report)

@@ -18,7 +18,8 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
 # %%
-# A random forest of ten classes grows by ``warm_start`` until it is large enough, and predicts faster compiled.
+# **A random forest** of ten classes: train it until it is large enough (``grow`` uses ``warm_start``), and compile it
+# to predict faster.
 
 forest = RandomForestClassifier(random_state=0)
 grown, report = rfsize.grow(forest, X_train, y_train, alpha=0.98)
@@ -30,16 +31,18 @@ print(f"{fast.n_trees} trees, compiled: accuracy {right:.1%}")
 report.plot()
 
 # %%
-# Bagging over other learners works the same.
+# **Bagging** of other learners works in the same way: rfsize asks each member for the probabilities of the rows that it
+# was not trained on.
 
 X_wine, kind = load_wine(return_X_y=True)
 bagging = BaggingClassifier(KNeighborsClassifier(), n_estimators=50, random_state=0)
 bagging.fit(X_wine, kind)
 print(rfsize.size(bagging, X_wine, oob=True, alpha=0.95))
+print(rfsize.oob_score(bagging, X_wine, kind))
 
 # %%
-# Boosted trees depend on one another and have no T*. But a row need not ask the trees whose weight cannot change its
-# label any more. The labels are exactly AdaBoost's.
+# **AdaBoost**: boosted trees depend on one another, so no number of them is enough in rfsize's sense. But a row can
+# stop asking trees when the remaining weight cannot change its label. The labels are exactly AdaBoost's.
 
 boosted = AdaBoostClassifier(n_estimators=100, random_state=0)
 boosted.fit(X_train, y_train >= 5)

@@ -2,8 +2,9 @@
 Score a forest out of bag
 =========================
 
-What scikit-learn's forests have, for LightGBM and XGBoost too: predictions of each training row by the trees that did
-not see it, and how good the forest is on fresh rows. And five questions to a forest, in one pass down its trees.
+How good is a forest on fresh rows? Predict each training row by the trees that were not trained on it, as
+scikit-learn's ``oob_score`` does, for LightGBM and XGBoost too. And ask a forest five questions in one pass through its
+trees.
 """
 
 from lightgbm import LGBMClassifier
@@ -27,7 +28,7 @@ print(score)
 score.plot()
 
 # %%
-# **Five questions, one pass.** Give the outputs of the trees in place of model and rows.
+# **Five questions, one pass.** Ask the trees once, and give their outputs in place of model and rows.
 
 outputs = rfsize.tree_outputs(model, X, y, oob=True)
 report = rfsize.size(outputs, alpha=0.95)
@@ -38,7 +39,7 @@ label = outputs.predict()
 small = rfsize.truncate(outputs, alpha=0.95)
 
 # %%
-# **Another setting**, on the same rows: is it worse, or is that noise? The rows are paired.
+# **Another setting**, on the same rows: is it worse, or is the difference noise? The comparison pairs the rows.
 
 flat = clone(model).set_params(num_leaves=4).fit(X, y)
 found = rfsize.compare(outputs, rfsize.tree_outputs(flat, X, y, oob=True), metric="log_loss")

@@ -2,7 +2,7 @@
 Send a report
 =============
 
-What you found on one page of HTML, for a colleague who has a browser and nothing else.
+Put your results on one HTML page for a colleague who has only a browser.
 """
 
 # sphinx_gallery_thumbnail_path = 'report.png'
@@ -34,11 +34,11 @@ table = rfsize.StopTable.calibrate(model, X_val, alpha=0.98)
 report.to_html(folder / "report.html", score, table)
 
 # %%
-# It is one file that loads nothing else.
+# The page is one file that loads nothing else.
 
 print(f"{(folder / 'report.html').stat().st_size / 1000:.0f} kB")
 
 # %%
-# A notebook shows each result in the same way.
+# A notebook shows every result in the same way.
 
 report  # noqa: B018

@@ -37,7 +37,7 @@ for alpha in (0.95, 0.98, 0.99, 0.995):
     print(f"T*({alpha}) = {report.size_at(alpha)}")
 
 # %%
-# The picture shows the same: for any number of trees, the share of labels that still change.
+# The picture shows, for any number of trees, the share of labels that still change.
 
 ax = report.plot()
 

@@ -2,7 +2,7 @@
 Size what predict returns
 =========================
 
-From 100 trees: how many are enough for labels, for probabilities, for a metric, and for a regression.
+100 trees tell how many trees are enough for labels, for probabilities, for a metric, and for a regression.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/size_what_predict_returns.svg'
@@ -27,14 +27,14 @@ y = digit >= 5
 model = LGBMClassifier(**FOREST).fit(X, y)
 
 # %%
-# **Labels**, those of ``predict``, which averages the scores of the trees.
+# **Labels** of ``predict``, which averages the scores of the trees.
 
 report = rfsize.size(model, X, y, oob=True, alpha=0.98)
 print(report)
 report.plot()
 
 # %%
-# **Probabilities** within 0.02 of those of an unlimited forest, as root mean square and on 95 % of the rows.
+# **Probabilities** within 0.02 of those of an unlimited forest: as root mean square, and also on 95 % of the rows.
 
 deviation = rfsize.size(model, X, oob=True, metric="probabilities", tolerance=0.02)
 print(deviation)
@@ -46,7 +46,7 @@ deviation.plot()
 print(report.loss_at(report.n_kept, "log_loss"))
 
 # %%
-# **A regression**, whose targets go from 25 to 346.
+# **A regression**, with targets from 25 to 346.
 
 X, y = load_diabetes(return_X_y=True)
 model = LGBMRegressor(**FOREST).fit(X, y)

@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits
 import rfsize
 
 # %%
-# The task: is a handwritten digit 5 or more? You add the callback and change nothing else; it needs no data. 5000 trees
-# are the most that you would wait for.
+# The task: is a handwritten digit 5 or more? Add the callback and change nothing else; the callback needs no data. 5000
+# trees are the most that you would wait for.
 
 X, digit = load_digits(return_X_y=True)
 train = lgb.Dataset(X, label=digit >= 5)
@@ -32,11 +32,11 @@ booster = lgb.train(params, train, num_boost_round=5000, callbacks=[callback])
 print(f"lgb.train returned a forest of {booster.num_trees()} trees")
 
 # %%
-# The report says on what share of the rows the forest agrees with an unlimited forest, and how sure that is.
+# The report says on what share of the rows the forest gives the label of an unlimited forest, and how sure that is.
 
 print(callback.report_)
 
 # %%
-# The share of rows to which a forest of each size gives the label of an unlimited forest.
+# The picture shows this share for forests of any size.
 
 callback.report_.plot()

@@ -2,7 +2,7 @@
 Cut a finished forest down
 ==========================
 
-Keep as many of 1000 trees as give the same labels, certified by rows that the forest was not trained on.
+How many of 1000 trees give the same labels as all of them? Rows that the forest was not trained on certify the answer.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/truncate_a_finished_forest.svg'
@@ -27,8 +27,8 @@ model = XGBClassifier(
 model.fit(X_train, y_train)
 
 # %%
-# Held-out rows certify how few of the trees give the same labels as all of them; the labels of the rows are not needed.
-# You get a new model of the same type, and yours is not touched.
+# Held-out rows certify how few trees give the same labels as all of them; you need no labels for these rows. You get a
+# new model of the same type, and your model does not change.
 
 report = rfsize.size(model, X_val, alpha=0.98, target="forest")
 print(report)
@@ -37,13 +37,13 @@ same = np.mean(small.predict(X_val) == model.predict(X_val))
 print(f"{small.num_parallel_tree} of 1000 trees, {same:.1%} of the labels are the same")
 
 # %%
-# The more trees are kept, the fewer rows get another label.
+# The more trees you keep, the fewer rows get another label.
 
 report.plot()
 
 # %%
-# Without fresh rows, out-of-bag votes of the training rows show how many trees a forest of this kind needs to give the
-# labels of an unlimited forest. That is T*, an estimate on average over forests.
+# If you have no fresh rows, take the training rows out of bag. They show how many trees a forest of this kind needs, on
+# average, to give the labels of an unlimited forest. This number is T*; it is an estimate, not a certificate.
 
 small_too = rfsize.truncate(model, X_train, alpha=0.98, oob=True)
 print(f"T*(0.98): {small_too.num_parallel_tree} of 1000 trees")

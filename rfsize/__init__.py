@@ -1,4 +1,4 @@
-"""rfsize: how many trees a LightGBM, XGBoost or scikit-learn random forest needs, read from the trees' votes."""
+"""rfsize: how many trees a random forest of LightGBM, XGBoost or scikit-learn needs, read from the trees' votes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _IMPORTED_WHEN_USED = {
     "RightSizedRegressor": "rfsize.sklearn",
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
-# Packages that `import rfsize` is enough for, and that take time to import.
+# Subpackages that take time to import: loaded at the first use, after `import rfsize` alone.
 _PACKAGES = {"baselines", "datasets", "testing"}
 
 

@@ -1,8 +1,9 @@
-"""Made problems of the literature on ensembles, drawn from a seed: for tests, examples and the papers' experiments.
+"""Synthetic classification problems from papers on ensembles, for tests, examples and the papers' experiments.
 
-Each function draws ``n_rows`` rows, independently of one another, and gives them as ``(X, y)``: features of shape
-(n_rows, n_features), and the class of each row, 0, 1, …, of shape (n_rows,). ``seed`` is a number, or a
-`numpy.random.Generator` that goes on from call to call. Training and test rows need two seeds, or one generator.
+Each function draws ``n_rows`` independent rows and returns ``(X, y)``. ``X`` holds the features, shape (n_rows,
+n_features). ``y`` holds the class of each row, 0, 1, …, shape (n_rows,). ``seed`` is a number, or a
+`numpy.random.Generator` that continues from call to call. To draw training and test rows, use two seeds or one
+generator.
 
 References
 ----------
@@ -26,12 +27,13 @@ __all__ = ["circle", "led24", "ringnorm", "spiral", "threenorm", "twonorm", "wav
 Seed = int | np.random.Generator
 
 _NORMS = 20  # features of twonorm, threenorm and ringnorm
-_CENTRE = 2.0 / np.sqrt(20.0)  # of their clouds, in each feature
+_CENTRE = 2.0 / np.sqrt(20.0)  # mean of a normal cloud in each feature, up to the sign
 
-# The segments that are lit by 0 to 9: top, upper left and right, middle, lower left and right, bottom.
+# Lit segments of the digits 0 to 9: top, upper left, upper right, middle, lower left, lower right, bottom.
 _DISPLAY = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111111 1111011"
 _LIT = np.array([[segment == "1" for segment in digit] for digit in _DISPLAY.split()])
-_FAULTY, _OF_NO_USE = 0.1, 17
+_FAULTY = 0.1  # probability that a segment is wrong
+_OF_NO_USE = 17  # columns of random noise
 
 
 def _drawn(n_rows: int, seed: Seed) -> tuple[int, np.random.Generator]:
@@ -39,26 +41,26 @@ def _drawn(n_rows: int, seed: Seed) -> tuple[int, np.random.Generator]:
 
 
 def twonorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Two normal clouds in 20 dimensions, of means ±2/√20 in each.
+    """Two normal clouds in 20 dimensions, with means of ±2/√20 in each dimension.
 
     Parameters
     ----------
     n_rows : int
-        Rows to draw, at least 1.
+        Number of rows, at least 1.
     seed : int or numpy.random.Generator
-        What they are drawn from.
+        Seed or generator of the random draws.
 
     Returns
     -------
     X : ndarray of float, shape (n_rows, 20)
-        Features. The cloud of class 0 has the mean +2/√20, that of class 1 −2/√20, both the unit covariance.
+        Features. Class 0 has the mean +2/√20 in each feature, class 1 has −2/√20. Both have unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is the sign of the sum of the features, wrong on Φ(−2) = 2.28 % of rows.
 
     Raises
     ------
     ValueError
-        If ``n_rows`` is no whole number above 0.
+        If ``n_rows`` is not a whole number above 0.
 
     References
     ----------
@@ -77,7 +79,7 @@ def twonorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
 
 def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Three normal clouds in 20 dimensions: two of one class, and one of the other between them.
+    """Three normal clouds in 20 dimensions: two of class 0, and one of class 1 between them.
 
     Parameters
     ----------
@@ -87,8 +89,8 @@ def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     Returns
     -------
     X : ndarray of float, shape (n_rows, 20)
-        Features. Class 0 is drawn from two clouds, half from each, of means +a and −a in each feature, a = 2/√20;
-        class 1 from one of mean (a, −a, a, −a, …); all of unit covariance.
+        Features. Class 0 has two equally likely clouds, with the means +a and −a in each feature, a = 2/√20. Class 1
+        has one cloud, with the mean (a, −a, a, −a, …). All clouds have unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is wrong on 10.6 % of the rows.
 
@@ -111,15 +113,15 @@ def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
 
 def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> tuple[Floats, Int64s]:
-    """A wide normal cloud in 20 dimensions, and a narrow one within it, a little off its centre.
+    """A wide normal cloud in 20 dimensions, and a narrow cloud inside it, a little off the centre.
 
     Parameters
     ----------
     n_rows, seed
         As in `twonorm`.
     centre : float, default 2.0
-        How far the narrow cloud lies from the wide one: its mean is ``centre``/√20 in each feature. 2 is Breiman's;
-        R's mlbench takes 1, which is a harder problem.
+        Distance between the centres of the two clouds. The narrow cloud has the mean ``centre``/√20 in each feature.
+        Breiman uses 2. R's mlbench uses 1, which is a harder problem.
 
     Returns
     -------
@@ -131,7 +133,7 @@ def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> tuple[Floats, I
     Raises
     ------
     ValueError
-        If ``n_rows`` is no whole number above 0, or ``centre`` not above 0.
+        If ``n_rows`` is not a whole number above 0, or ``centre`` is not above 0.
 
     References
     ----------
@@ -152,7 +154,7 @@ def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> tuple[Floats, I
 
 
 def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Random mixtures of two of three triangular waves at 21 places, with unit noise.
+    """Mixtures of two out of three triangular waves, measured at 21 places with unit noise.
 
     Parameters
     ----------
@@ -162,10 +164,10 @@ def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     Returns
     -------
     X : ndarray of float, shape (n_rows, 21)
-        Features: u times one wave plus 1 − u times another, u uniform for each row. The waves are triangles of height
-        6 around the places 11, 15 and 7.
+        Features: u times one wave plus 1 − u times another, plus noise. u is uniform, drawn for each row. The waves are
+        triangles of height 6 around the places 11, 15 and 7.
     y : ndarray of int64, shape (n_rows,)
-        Which pair of waves: three classes, equally likely. The best rule is wrong on 13.4 % of the rows.
+        Which two waves are mixed: three classes, equally likely. The best rule is wrong on 13.4 % of the rows.
 
     References
     ----------
@@ -188,7 +190,7 @@ def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
 
 def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Rows of a square; class 1 lies inside the circle that covers half of it.
+    """Points in a square; class 1 lies inside a circle that covers half of the square.
 
     Parameters
     ----------
@@ -200,7 +202,7 @@ def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     X : ndarray of float, shape (n_rows, 2)
         Features, uniform between −1 and 1.
     y : ndarray of int64, shape (n_rows,)
-        1 inside the circle of radius √(2/π) around 0; the classes are equally likely, and do not overlap.
+        1 inside the circle of radius √(2/π) around 0. The classes are equally likely and do not overlap.
 
     References
     ----------
@@ -219,7 +221,7 @@ def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
 
 
 def xor(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Rows of a square; class 1 lies in two opposite quarters of it.
+    """Points in a square; class 1 lies in two opposite quarters of the square.
 
     Parameters
     ----------
@@ -231,8 +233,8 @@ def xor(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     X : ndarray of float, shape (n_rows, 2)
         Features, uniform between −1 and 1.
     y : ndarray of int64, shape (n_rows,)
-        1 where the signs of the two features differ; the classes are equally likely, and do not overlap. Neither
-        feature alone says anything of them.
+        1 if the signs of the two features differ. The classes are equally likely and do not overlap. A single feature
+        says nothing about the class.
 
     References
     ----------
@@ -258,26 +260,26 @@ def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) 
     n_rows, seed
         As in `twonorm`.
     cycles : float, default 1.0
-        Turns of each spiral.
+        Number of turns of each spiral.
     noise : float, default 0.0
-        Standard deviation of the normal noise that rows are off their spiral by, at right angles to it.
+        Standard deviation of the normal noise that moves each row off its spiral, at right angles to the spiral.
 
     Returns
     -------
     X : ndarray of float, shape (n_rows, 2)
-        Features. Class 0 lies around (2w + 1)/3 · (cos 2πw, sin 2πw), w uniform between 0 and ``cycles``; class 1 lies
-        around the same, turned by half a turn.
+        Features. Class 0 lies around (2w + 1)/3 · (cos 2πw, sin 2πw), w uniform between 0 and ``cycles``. Class 1 lies
+        around the same spiral, rotated by half a turn.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely.
 
     Raises
     ------
     ValueError
-        If ``n_rows`` is no whole number above 0, ``cycles`` not above 0, or ``noise`` below 0.
+        If ``n_rows`` is not a whole number above 0, ``cycles`` is not above 0, or ``noise`` is below 0.
 
     References
     ----------
-    Leisch, Dimitriadou, mlbench, where w are equally spaced.
+    Leisch, Dimitriadou, mlbench. There w is equally spaced.
 
     Examples
     --------
@@ -307,7 +309,7 @@ def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) 
 
 
 def led24(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Digits on a display of seven segments, each of which is wrong once in ten times, among 17 columns of no use.
+    """Digits on a display of seven segments, each wrong with a probability of 10 %, and 17 columns of noise.
 
     Parameters
     ----------
@@ -317,7 +319,7 @@ def led24(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
     Returns
     -------
     X : ndarray of float, shape (n_rows, 24)
-        Features, 0 or 1: the seven segments, then 17 that are 0 or 1 whatever the digit.
+        Features, 0 or 1: the seven segments, then 17 columns that do not depend on the digit.
     y : ndarray of int64, shape (n_rows,)
         The digit: ten classes, equally likely. The best rule is wrong on 26 % of the rows.
 

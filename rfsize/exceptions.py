@@ -1,23 +1,23 @@
-"""Every error and warning that rfsize raises of its own accord.
+"""All errors and warnings that rfsize defines.
 
-All errors are `RfsizeError`, which is a ``ValueError``; all warnings are `RfsizeWarning`, which is a ``UserWarning``.
-So one ``except`` or one filter is enough, and the subclasses tell them apart.
+Every error is an `RfsizeError`, which is a ``ValueError``. Every warning is an `RfsizeWarning`, which is a
+``UserWarning``. So one ``except`` or one filter catches all, and the subclasses distinguish them.
 """
 
 
 class RfsizeError(ValueError):
-    """The root of all errors of rfsize's own. A wrong argument is a plain ``ValueError``."""
+    """The base class of rfsize's own errors. A wrong argument raises a plain ``ValueError``."""
 
 
 class RfsizeWarning(UserWarning):
-    """The root of all warnings of rfsize's own."""
+    """The base class of rfsize's own warnings."""
 
 
 class NotAForestError(RfsizeError):
     """The model is not a forest of independently trained trees, so the theory of T*(α) does not hold.
 
-    Give a random forest, extremely randomised trees or bagging. Boosted trees are none: each is trained on the errors
-    of those before it.
+    Give a random forest, extremely randomised trees or bagging. Boosted trees do not qualify: each is trained on the
+    errors of the trees before it.
 
     Examples
     --------
@@ -34,23 +34,23 @@ class NotAForestError(RfsizeError):
 
 
 class InbagError(RfsizeError):
-    """The in-bag rows could not be rebuilt and proven, so no out-of-bag vote can be trusted.
+    """rfsize could not find out which rows each tree was trained on, so out-of-bag votes cannot be trusted.
 
-    Give all training rows in the order of training, and what else the message asks for; or size the forest on rows that
-    it was not trained on.
+    Give all training rows in the order of training, and whatever else the message asks for. Or size the forest on rows
+    that it was not trained on.
     """
 
 
 class FewVotesError(RfsizeError):
-    """Too few trees may vote on training rows, or on those of one kind, for out-of-bag votes to tell what is asked.
+    """Too few trees may vote on the training rows, or on some kind of rows, for an out-of-bag result.
 
-    Train more trees or with a smaller bagging fraction, or give rows that the forest was not trained on. Where bags
-    were drawn by weight, ``class_weight="balanced_subsample"`` draws them evenly.
+    Train more trees, use a smaller bagging fraction, or give rows that the forest was not trained on. If the rows of
+    each tree were drawn by weight, ``class_weight="balanced_subsample"`` draws them evenly.
 
     Attributes
     ----------
     enough : int or None
-        Trees that would tell; None where that is not known, or more trees do not help.
+        Number of trees that would be enough; None if it is not known, or if more trees do not help.
     """
 
     def __init__(self, message: str, *, enough: int | None = None) -> None:
@@ -59,7 +59,7 @@ class FewVotesError(RfsizeError):
 
 
 class ForestFileError(RfsizeError):
-    """A file does not hold a compiled forest, or a damaged one.
+    """A file holds no compiled forest, or a damaged one.
 
     Compile the model again, and save it.
     """
@@ -72,7 +72,7 @@ class NotConvergedWarning(RfsizeWarning):
 
     Examples
     --------
-    As an error, so that no forest that is too small goes unnoticed:
+    Turn the warning into an error, so that you notice every forest that is too small:
 
     >>> import warnings
     >>> import rfsize
@@ -89,16 +89,18 @@ class NotConvergedWarning(RfsizeWarning):
 
 
 class NotCertifiedWarning(RfsizeWarning):
-    """The rows certify no fewer trees than the forest has.
+    """The rows do not certify that fewer trees than the forest has are enough.
 
     Give more rows that the forest was not trained on, or ask for a lower alpha.
     """
 
 
 class TrainingRowsWarning(RfsizeWarning):
-    """Rows that are given as fresh ones are those that the forest was trained on, as the proof of its bags says.
+    """You gave training rows as if they were new to the forest.
 
-    Trees agree on rows that they have seen: give ``oob=True``, or rows that the forest was not trained on.
+    Trees agree more often on rows that they were trained on, so too few trees would seem enough. Give ``oob=True``, or
+    rows that the forest was not trained on. rfsize recognises training rows by the bags (the rows that each tree was
+    trained on), which it draws again and proves.
 
     Examples
     --------
@@ -117,49 +119,49 @@ class TrainingRowsWarning(RfsizeWarning):
 
 
 class CopiesWarning(RfsizeWarning):
-    """Training rows have copies, and T* depends on whether trees that saw a copy of a row may vote on it.
+    """Training rows have copies, and T* depends on whether a tree may vote on a copy of a row that it was trained on.
 
-    Say which it is: ``groups="copies"`` where rows were repeated or oversampled before the training, ``groups="rows"``
-    where they come again by nature, as rows of few values and popular ones do.
+    Give ``groups="copies"`` if rows were repeated or oversampled before training. Give ``groups="rows"`` if different
+    cases just have equal values, as happens with few columns or common values.
     """
 
 
 class UndefinedMetricError(RfsizeError):
-    """A metric has no value on the rows and predictions at hand, though both are as they should be.
+    """A metric has no value on these rows and predictions, although both are valid.
 
-    The logarithmic loss is infinite where a row's class gets no probability, and rankings need rows of both classes:
-    take another metric, more rows, or trees whose leaves hold more of them.
+    Log loss is infinite if the class of a row gets a probability of 0. Rankings such as AUC need rows of both classes.
+    Use another metric, more rows, or trees with more rows in each leaf.
     """
 
 
 class InfiniteLossWarning(RfsizeWarning):
-    """The logarithmic loss is finite on the rows at hand, and may be infinite on others.
+    """Log loss is finite on these rows, but may be infinite on others.
 
-    Some leaves of the trees hold rows of one class only, and give the others no probability. Take the Brier score, or
-    train trees whose leaves hold more rows.
+    Some leaves hold rows of one class only, and give the other classes a probability of 0. Use the Brier score, or
+    train trees with more rows in each leaf.
     """
 
 
 class NoVotesWarning(RfsizeWarning):
-    """Some training rows have no out-of-bag prediction, because every tree saw them, or hardly any votes.
+    """Some training rows have no out-of-bag votes, because every tree was trained on them, or hardly any votes.
 
-    Train more trees, or use a smaller bagging fraction. If all these rows are of one class, a score of the predictions
-    ignores that class.
+    Train more trees, or use a smaller bagging fraction. If all these rows belong to one class, a score of the
+    predictions ignores that class.
     """
 
 
 class LabelsOnlyWarning(RfsizeWarning):
     """The forest has enough trees for its labels, but too few for a rare class, its ranking or its probabilities.
 
-    Size it for what you use: your metric, its probabilities, or labels with ``average="macro"``. The message names the
-    call.
+    Size the forest for what you use: your metric, its probabilities, or labels with ``average="macro"``. The message
+    names the call.
     """
 
 
 class RareClassWarning(RfsizeWarning):
-    """A stop table changes the labels of many rows of one class, though of few rows in all.
+    """A stop table changes the labels of many rows of one class, although it changes few labels in all.
 
-    Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class by itself, or for a higher alpha.
+    Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class separately, or for a higher alpha.
     """
 
 
@@ -171,25 +173,26 @@ class SharedBagsWarning(RfsizeWarning):
 
 
 class SeedDependenceWarning(RfsizeWarning):
-    """Because of how LightGBM samples features, forests of other seeds predict differently, whatever their size.
+    """LightGBM samples features in a way that makes forests with other seeds predict differently at any size.
 
     Train with the larger feature fraction that the message names.
     """
 
 
 class UnknownColumnsWarning(RfsizeWarning):
-    """Rows have columns that the forest was not trained on. They are ignored; training columns are found by name.
+    """Rows have columns that the forest was not trained on.
 
-    Leave them out yourself, or check that you use the forest that you mean.
+    rfsize ignores these columns, and finds the training columns by name. Leave the extra columns out yourself, or check
+    that this is the forest that you mean.
     """
 
 
 class ShrunkenScoresWarning(RfsizeWarning):
-    """An XGBoost forest was trained with another learning rate than 1, which squeezes what it predicts.
+    """An XGBoost forest was trained with a learning rate other than 1, which distorts its predictions.
 
     Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With 0.3, each tree counts only 0.3 times
-    what it learned. Probabilities and numbers then stay near ``base_score``, the prediction before the first tree, and
-    their sizes come out too small. Labels stay the same only if ``base_score`` favours no class.
+    what it learned. Probabilities and numbers then stay near ``base_score``, the prediction before the first tree. The
+    sizes that rfsize finds for them are too small. Labels stay the same only if ``base_score`` favours no class.
 
     Examples
     --------
@@ -208,7 +211,7 @@ class ShrunkenScoresWarning(RfsizeWarning):
 
 
 class TableError(RfsizeError):
-    """A stored stop table is damaged, or does not keep what it promises.
+    """A stored stop table is damaged, or does not keep its promise.
 
     Build the table again, and save it.
     """

@@ -1,4 +1,4 @@
-"""A check of what teaches rfsize a framework, for whoever writes an `Integration`."""
+"""Check a new integration: call `check_integration` if you write an `Integration` for another framework."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from rfsize.inference.api import compile
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.typing import Floats
 
-# Single precision, in which XGBoost predicts, and what the sum of a few dozen trees makes of it.
-_SINGLE, _DOUBLE = 1e-6, 1e-12
-_TOLERANCE = 1e-5
-# Trees whose votes are checked one by one, each at the price of a smaller forest.
-_MOST_TREES = 25
+_SINGLE, _DOUBLE = 1e-6, 1e-12  # rounding noise of predictions in single precision (XGBoost) and in double precision
+_TOLERANCE = 1e-5  # rounding noise of a sum over a few dozen trees in single precision
+_MOST_TREES = 25  # only the votes of the first trees are checked: each needs the predictions of a smaller forest
 _REFUSALS = (NotAForestError, InbagError, ValueError)
 
 
@@ -38,42 +36,42 @@ def check_integration(
 ) -> dict[str, str]:
     """Check an integration against the framework's own predictions.
 
-    - The entry point finds it for the model.
-    - The votes are the argmax of what each tree alone predicts: t trees predict t/(t − 1) of what t − 1 trees do and
-      1/t of the tree between, so that the framework's own predictions of smaller forests tell each tree's.
-    - A truncated forest predicts the mean of its trees, and the caller's model stays as it was.
-    - A compiled forest gives the framework's probabilities, rfsize's votes, and from ``predict`` what the model's own
-      ``predict`` gives.
-    - The bags are proven on the training rows, refused on the same rows in another order, and out-of-bag votes are
-      those of the trees outside them.
-    - An estimator's forest takes more trees, and keeps those that it has.
-    - Wrong models and rows are refused.
+    - Entry point: rfsize finds the integration for the model.
+    - Votes: each tree votes for the class with its highest score. The score of tree t follows from the framework's own
+      predictions: it is t times the mean score of the first t trees, minus t − 1 times that of the first t − 1 trees.
+    - Truncation: a truncated forest predicts the mean of its trees, and your model does not change.
+    - Compiled: a compiled forest gives the framework's probabilities and rfsize's votes, and its ``predict`` returns
+      what the model's ``predict`` returns.
+    - Bags (the training rows of each tree): rfsize proves them on the training rows and refuses the same rows in
+      another order. The out-of-bag votes of a row come from the trees that were not trained on the row.
+    - More trees: an estimator's forest takes more trees, and keeps the trees that it has.
+    - Refusals: wrong models and wrong rows raise an error.
 
-    What the integration refuses to do is not checked, and said.
+    If the integration refuses one of these, the result says so and why, and that check is left out.
 
     Parameters
     ----------
     integration : Integration
-        As its entry point names it.
+        The object that its entry point names.
     model : booster or estimator
-        A small trained forest, of some 10 to 100 trees, with bags if the framework draws any.
+        A small trained forest of 10 to 100 trees, trained with a bagging fraction if the framework has one.
     X : array_like, DataFrame or SciPy sparse matrix, shape (n_rows, n_features)
-        The rows that it was trained on.
+        The training rows.
     y : array_like, shape (n_rows,)
-        Its labels, or the numbers of a regression.
+        Labels of the training rows, or numbers for a regression.
     sample_weight, seed, subsample
-        As in `rfsize.inbag`, where this model needs them.
+        As in `rfsize.inbag`, if this model needs them.
 
     Returns
     -------
     dict of str
         For each of "entry point", "votes", "truncation", "compiled", "bags", "more trees" and "refusals": "right", or
-        "refused: " and why.
+        "refused: " and the reason.
 
     Raises
     ------
     AssertionError
-        If something is wrong; the message says what was found, and what was expected.
+        If a check fails. The message says what was found and what was expected.
 
     Examples
     --------
@@ -124,7 +122,7 @@ def _check(fits: Any, otherwise: str) -> None:
 
 
 def _predicted(integration: Integration, adapter: Adapter, model: Any, X: Any) -> Floats:
-    """The framework's predictions, shape (n_rows, n_classes), or (n_rows, 1) of a regression."""
+    """The framework's predictions, shape (n_rows, n_classes), or (n_rows, 1) for a regression."""
     found = np.asarray(integration.predictions(model, X), dtype=np.float64)
     if found.ndim == 1 and len(adapter.classes) == 2:
         found = np.stack([1.0 - found, found], axis=1)
@@ -182,9 +180,9 @@ def _check_answers(adapter: Adapter, X: Any) -> None:
 
 
 def _mean_score(integration: Integration, adapter: Adapter, n_trees: int, X: Any) -> tuple[Floats, Floats]:
-    """Mean score of the first trees by class, up to a constant for each row, and the rounding noise that it may have.
+    """Mean scores of the first trees by class, up to a constant for each row, and their rounding noise.
 
-    It is read from what the framework predicts from them, by the inverse of the link.
+    They are computed from the framework's predictions by the inverse of the link.
     """
     model = adapter.truncated(n_trees)
     predicted = integration.predictions(model, X)
@@ -202,7 +200,7 @@ def _mean_score(integration: Integration, adapter: Adapter, n_trees: int, X: Any
 
 
 def _finite(score: Floats) -> Floats:
-    """Scores of certainty as large numbers, whose noise is infinite."""
+    """Replace infinite scores, which belong to probabilities of 0 and 1, by large numbers."""
     return np.asarray(np.clip(score, -1e6, 1e6))
 
 
@@ -273,7 +271,7 @@ def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
     try:
         in_another_order = ForestOnRows.of(adapter, shuffled, y, oob=True, groups="rows", **bags)
         assert in_another_order.bags is not None
-        in_another_order.bags.labels = None  # which would tell as well
+        in_another_order.bags.labels = None  # the labels would show the other order too; the bags must do so alone
         in_another_order.inbag()
     except InbagError:
         return
@@ -293,7 +291,10 @@ def _check_more_trees(
         f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
     )
     before, after = (one.answers(X).raw for one in (adapter, grown))
-    _check(np.array_equal(before, after[:, : adapter.n_trees]), "a forest that took more trees lost those it had")
+    _check(
+        np.allclose(before, after[:, : adapter.n_trees], rtol=_TOLERANCE, atol=_TOLERANCE),
+        "a forest that took more trees lost those it had",
+    )
 
 
 def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:

@@ -1,5 +1,5 @@
-"""The experiments of the four papers that rfsize rests on, run again and set beside what the papers printed.
+"""The experiments of the four papers that rfsize is based on, run again and compared with the printed results.
 
-The CSV files beside this one hold what the papers printed: figures only, errors and disagreements in per cent, "sd" the
-standard deviation over the repetitions. An empty field was not printed, or cannot be told from the text that we have.
+The CSV files in this folder hold the printed figures: errors and disagreements in per cent; "sd" is the standard
+deviation over the repetitions. An empty field was not printed, or our copy of the text does not show it.
 """

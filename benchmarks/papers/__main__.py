@@ -4,10 +4,11 @@
     python -m benchmarks.papers --papers 2013 --openml --papers-repetitions
     python -m benchmarks.papers --pages-only
 
-Every run is a line of JSON in ``benchmarks/papers/results``; what is there is not run again, so that a call that was
-broken off goes on where it was, and one with more repetitions adds to them. The pages, ``docs/results``, are written
-from what there is. FOLDER holds CSV files, features first, the class in the last column, named target; tables that
-are neither there nor drawn nor scikit-learn's own are fetched from OpenML with ``--openml``, and left out without.
+Every run is a line of JSON in ``benchmarks/papers/results``. Runs in this folder are not repeated, so an interrupted
+call continues where it stopped, and a call with more repetitions adds to them. The pages, ``docs/results``, are written
+from the existing runs. FOLDER holds CSV files, features first, the class in the last column, named target. Tables that
+are not in FOLDER, not drawn and not part of scikit-learn are fetched from OpenML with ``--openml``, and left out
+without it.
 """
 
 from __future__ import annotations

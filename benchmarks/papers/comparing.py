@@ -1,4 +1,4 @@
-"""Our figures beside a paper's: differences in standard errors, and tables of Markdown."""
+"""Our figures compared with a paper's: differences in standard errors, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 HERE = Path(__file__).parent
-REPETITIONS = 100  # that each figure of the papers of 2010, 2013 and 2016 is the mean of
-FAR = 2.0  # standard errors, from which on a difference is explained
+REPETITIONS = 100  # each figure in the papers of 2010, 2013 and 2016 is a mean over these
+FAR = 2.0  # standard errors; larger differences get an explanation
 
 
 def printed(name: str) -> list[dict[str, str]]:
@@ -39,7 +39,7 @@ class Compared(NamedTuple):
 
     @property
     def standard_errors(self) -> float | None:
-        """The difference of the means in standard errors; both have the paper's scatter, that of 100 repetitions."""
+        """The difference of the means in standard errors; both means get the paper's scatter over 100 repetitions."""
         if self.paper is None or self.paper.sd == 0.0:
             return None
         scatter = self.paper.sd * np.sqrt(1.0 / len(self.ours) + 1.0 / REPETITIONS)
@@ -61,7 +61,7 @@ def median_compared(ours: np.ndarray, median: float, q1: float, q3: float) -> fl
 
 
 def signed(standard_errors: float | None) -> str:
-    """With its sign; bold where it is far."""
+    """The number with its sign; bold if the difference is large."""
     if standard_errors is None:
         return ""
     text = f"{standard_errors:+.1f}".replace("-", "−")
@@ -81,7 +81,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Of the line of least squares through log x and log y; not a number where there are not two points."""
+    """Slope of the least-squares line through log x and log y; NaN with fewer than two points."""
     if len(x) < 2:
         return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,4 +1,4 @@
-"""Forests of unpruned trees by three frameworks, and what each of their trees says of rows."""
+"""Forests of unpruned trees by three frameworks, and the votes of each tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.forests import prepared
 from benchmarks.papers.problems import Rows
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
-BOOTSTRAP = 0.632  # of the rows are in a bootstrap sample; what LightGBM and XGBoost draw, without replacement
+BOOTSTRAP = 0.632  # share of the rows in a bootstrap sample; LightGBM and XGBoost draw it without replacement
 TREES_PER_FOREST = 1000
 
 
@@ -30,7 +30,7 @@ class Trees(NamedTuple):
 
 
 def grown(framework: str, ensemble: str, training: Rows, test: Rows, n_trees: int, seed: int) -> Trees:
-    """The votes of so many trees, of forests of a thousand that differ in their seed."""
+    """The votes of ``n_trees`` trees, from forests of a thousand trees with different seeds."""
     seeds = [1000 * seed + block for block in range(math.ceil(n_trees / TREES_PER_FOREST))]
     size = min(n_trees, TREES_PER_FOREST)
     blocks = [votes(forest(framework, ensemble, training, size, each), training, test) for each in seeds]
@@ -38,10 +38,10 @@ def grown(framework: str, ensemble: str, training: Rows, test: Rows, n_trees: in
 
 
 def votes(model: Any, training: Rows, test: Rows) -> Trees:
-    """What one forest's trees say."""
+    """The votes of one forest's trees."""
     X, y = training
     with warnings.catch_warnings():
-        # Rows that are equal by nature are what the papers' experiments have, too.
+        # The papers' experiments contain equal rows too.
         warnings.simplefilter("ignore", rfsize.exceptions.CopiesWarning)
         inbag = rfsize.inbag(model, X, y).T
     said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
@@ -67,7 +67,7 @@ def framework_forest(
     by_split: int | None = None,
     by_tree: int | None = None,
 ) -> Any:
-    """LightGBM's or XGBoost's, of a bagging fraction and so many features drawn at each split or for each tree."""
+    """A LightGBM or XGBoost forest with a bagging fraction, and features drawn at each split or for each tree."""
     if framework == "LightGBM":
         sampling = {
             "bagging_fraction": fraction,
@@ -89,7 +89,7 @@ def framework_forest(
 
 
 def lightgbm_share(drawn: int | None, training: Rows) -> float:
-    """The share of the features that is the least of so many which LightGBM draws evenly.
+    """The smallest share of the features, of at least ``drawn`` features, that LightGBM draws evenly.
 
     Where it draws few, and all trees of an iteration an even number together, it meets some more often than others,
     all through a forest: `rfsize.exceptions.SeedDependenceWarning`.
@@ -114,7 +114,7 @@ def bagged(
     features: int | None = None,
     by_split: int | None = None,
 ) -> Trees:
-    """Unpruned CART trees of scikit-learn's, each from a bag of so many rows and, if told, a few of the features."""
+    """Unpruned CART trees of scikit-learn, each trained on a bag of rows and, if given, a few features."""
     X, y = (np.asarray(training[0], dtype=np.float32), training[1])
     X_test = np.asarray(X_test, dtype=np.float32)
     generator = np.random.default_rng(seed)
@@ -131,5 +131,5 @@ def bagged(
 
 
 def majority(tree_votes: np.ndarray, n_classes: int) -> np.ndarray:
-    """The class of the most votes, the lowest index of equals."""
+    """The class with the most votes; of equal ones, the lowest index."""
     return np.stack([(tree_votes == k).sum(axis=1) for k in range(n_classes)]).argmax(axis=0)

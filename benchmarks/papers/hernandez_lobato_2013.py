@@ -1,6 +1,6 @@
 """Hernández-Lobato, Martínez-Muñoz, Suárez 2013: how large should ensembles of classifiers be?
 
-Each run grows 10,000 trees for the infinite ensemble, whose first trees are the ensembles that are judged.
+Each run grows 10,000 trees as the infinite ensemble. Its first trees are the ensembles that are judged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ALPHAS = (0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.993, 0.995)  # of figure 6
 SIZES = (1, 3, 7, 15, 31, 63, 101, 201, 401, 801, 1601, 3201, 5001)  # of figure 4
 TAIL = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # of figure 2
 BINS = 20  # of figure 1
-AROUND_HALF = 0.05  # vote fractions so near to one half tell their density there
-OF_BANFIELD = 2000  # trees that the rule may look at
+AROUND_HALF = 0.05  # vote fractions within this distance of one half give the density there
+OF_BANFIELD = 2000  # most trees that Banfield's rule gets
 
 PROBLEMS = (
     *("twonorm", "ringnorm", "circle", "breast", "ionosphere", "spam", "spiral"),
@@ -72,7 +72,7 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
 
 
 class Judged:
-    """The first trees beside all of them, on the test rows."""
+    """The first trees compared with all trees, on the test rows."""
 
     def __init__(self, trees: Trees, y: np.ndarray) -> None:
         self.votes, self.y = trees.test, y
@@ -89,7 +89,7 @@ class Judged:
 
 
 def out_of_bag(votes: np.ndarray, unseen: np.ndarray) -> np.ndarray:
-    """Fraction of the votes for class 1, of the trees that did not see each row; rows without any are left out."""
+    """Out-of-bag vote fractions for class 1; rows without votes are left out."""
     asked = unseen.sum(axis=1)
     return (votes * unseen).sum(axis=1, dtype=np.int64)[asked > 0] / asked[asked > 0]
 
@@ -100,7 +100,7 @@ def size_of(alpha: float, fractions: np.ndarray) -> int:
 
 
 def grown_size(fractions: Callable[[int], np.ndarray]) -> int:
-    """T* as the paper grows it: from 100 trees on, to T* or to twice as many, until T* is not above them."""
+    """T* as the paper grows it: from 100 trees to T*, but at most twice as many, until there are T* trees."""
     size = START
     while (wanted := size_of(ALPHA, fractions(size))) > size:
         size = min(wanted, 2 * size)

@@ -1,4 +1,4 @@
-"""The page of the paper of 2013: its tables 2 to 4 and figures 1, 2, 4 and 6, beside ours."""
+"""The page of the 2013 paper: its tables 2 to 4 and figures 1, 2, 4 and 6, compared with ours."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
 
 
 def table_2(records: Records) -> tuple[str, list[float | None]]:
-    """Disagreement with the infinite ensemble by the rule that told the size."""
+    """Disagreement with the infinite ensemble, by the rule that chose the size."""
     lines, differences = [], []
     figures = {
         (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(
@@ -231,7 +231,7 @@ def by_framework(records: Records) -> str:
 
 
 def told(runs: Records) -> list[str]:
-    """What our runs with one framework say of the `FINDINGS`."""
+    """The results of our runs with one framework, for each of `FINDINGS`."""
     groups = groups_of(runs, "problem", "ensemble")
     return [
         f"{percent([run['rules']['oob'][DISAGREEMENT] for run in runs])} % on average",

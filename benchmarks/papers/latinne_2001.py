@@ -1,7 +1,7 @@
 """Latinne, Debeir, Decaestecker 2001: limiting the number of trees in random forests by McNemar's test.
 
-Five kinds of ensembles of 200 trees on three folds: one to learn, one to tell the size, one to test. The trees are
-unpruned CART where the paper has C4.5, pruned but in Bagrf.
+Five kinds of ensembles of 200 trees on three folds: one to train, one to find the size, one to test. Our trees are
+unpruned CART; the paper's are C4.5, pruned except in Bagrf.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def cases(frameworks: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> dict[str, Any]:
-    """Accuracy of all trees, and the sizes that McNemar's test tells on validation and on test rows."""
+    """Accuracy of all trees, and the sizes by McNemar's test on validation rows and on test rows."""
     problem = case["problem"]
     rows = drawn("ringnorm", 0, (RINGNORM_ROWS,))[0] if problem == "ringnorm" else table(problem)
     learn, validation, test = thirds(rows, repetition)
@@ -70,7 +70,7 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
 
 
 def thirds(rows: Rows, repetition: int) -> list[Rows]:
-    """Rows to learn from, to tell the size, and to test; their roles change with the repetition."""
+    """Rows to train on, to find the size, and to test; the roles rotate with the repetition."""
     X, y = rows
     folds = StratifiedKFold(3, shuffle=True, random_state=repetition // len(ROLES)).split(X, y)
     parts = [(X[part], y[part]) for _, part in folds]
@@ -99,11 +99,11 @@ def tree_votes(
 
 
 def share_beaten(found: McNemarSize) -> list[float]:
-    """Of the sizes 10, 20, … the share of the larger ones that beat each."""
+    """For each of the sizes 10, 20, …: the share of the larger sizes that beat it."""
     return [float(found.beaten[size - 1, size:].mean()) if size < TREES else 0.0 for size in GRID]
 
 
 def fewer_beat_more(found: McNemarSize) -> int:
-    """Pairs of sizes of which the smaller is significantly better."""
+    """Number of pairs of sizes in which the smaller size is significantly better."""
     worse = (found.p_values < found.level) & (found.accuracy[:, None] > found.accuracy[None, :])
     return int(np.triu(worse, 1).sum())

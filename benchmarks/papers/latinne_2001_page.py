@@ -1,4 +1,4 @@
-"""The page of the paper of 2001: its table 2 and the border of figure 1, beside ours."""
+"""The page of the 2001 paper: its table 2 and the border of figure 1, compared with ours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write(records: Records, folder: Path) -> list[Finding]:
 
 
 def span(values: list[float], digits: int) -> str:
-    """The mean, and what it lies between where there are several."""
+    """The mean, with the range if there are several values."""
     mean, low, high = (f"{value:.{digits}f}" for value in (np.mean(values), min(values), max(values)))
     return mean if len(values) == 1 else f"{mean} ({low}–{high})"
 
@@ -70,7 +70,7 @@ def table_2(records: Records) -> str:
 
 
 def share_worse(run: Record) -> float:
-    """Of the pairs of sizes, the share of which the smaller is significantly better."""
+    """Share of the pairs of sizes in which the smaller size is significantly better."""
     return float(run["fewer_beat_more"] / (TREES * (TREES - 1) / 2))
 
 
@@ -108,7 +108,7 @@ def by_framework(records: Records) -> str:
 
 
 def told(runs: Records) -> list[str]:
-    """What our runs with one framework say of the `FINDINGS`."""
+    """The results of our runs with one framework, for each of `FINDINGS`."""
     ensembles = [run for run in runs if run["method"] != "one tree"]
     sizes = np.array([run["size"] for run in ensembles])
     losses = [run["accuracy"] - run["accuracy_of_size"] for run in ensembles]

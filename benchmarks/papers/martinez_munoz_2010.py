@@ -16,7 +16,7 @@ from benchmarks.papers.problems import Rows, drawn, tenth
 
 TREES = 200
 WITH, WITHOUT = "with replacement", "without replacement"
-# m/n of the tables, then of the grid that out-of-bag votes choose from; without replacement r/(1 + r) of the rows.
+# m/n in the tables, then in the grid that out-of-bag votes choose from; without replacement, r/(1 + r) of the rows.
 RATIOS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
 GRID = tuple(round(0.1 * step, 1) for step in range(1, 13))
 STANDARD = 1.0

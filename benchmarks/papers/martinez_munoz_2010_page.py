@@ -1,4 +1,4 @@
-"""The page of the paper of 2010: its tables 2 to 4 and figures 1 and 4, beside ours."""
+"""The page of the 2010 paper: its tables 2 to 4 and figures 1 and 4, compared with ours."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | No
 
 
 def table_4(records: Records) -> tuple[str, list[float | None]]:
-    """Test error of the standard and of the chosen ratio, and that ratio."""
+    """Test error of the standard ratio and of the chosen ratio, and the chosen ratio."""
     figures = {
         (row["dataset"], row["sampling"], row["sample_size_rule"] == "oob-selected"): row
         for row in printed("martinez_munoz_2010_table4")
@@ -117,12 +117,12 @@ def table_4(records: Records) -> tuple[str, list[float | None]]:
 
 
 def share_of(ratio: float, sampling: str) -> float:
-    """Draws over rows: the ratio with replacement, or what is worth it without."""
+    """Draws over rows: the ratio with replacement, or the equivalent fraction without."""
     return ratio if sampling == WITH else ratio / (1.0 + ratio)
 
 
 def percent_seen(records: Records) -> str:
-    """Of the rows, in bags drawn with replacement of as many draws as there are rows."""
+    """Percentage of the rows in a bag that is drawn with replacement, with one draw per row."""
     return percent([run["seen"][str(STANDARD)] for run in chosen(records, sampling=WITH)], 1)
 
 
@@ -132,7 +132,7 @@ def curve(runs: Records, name: str) -> np.ndarray:
 
 
 def apart(records: Records) -> str:
-    """Mean distance of the test errors of both ways to draw."""
+    """Mean difference between the test errors with and without replacement."""
     distances = [
         np.abs(curve(chosen(runs, sampling=WITH), "test") - curve(chosen(runs, sampling=WITHOUT), "test"))
         for problem in known(records, "problem")
@@ -179,7 +179,7 @@ def by_framework(records: Records) -> str:
 
 
 def told(runs: Records) -> list[str]:
-    """What our runs with one framework, drawn without replacement, say of the `FINDINGS`."""
+    """The results of our runs with one framework, without replacement, for each of `FINDINGS`."""
     groups = groups_of(runs, "problem")
     gains = [100.0 * np.mean([run["standard"] - run["selected"] for run in group]) for group in groups]
     gain = np.mean(gains)

@@ -1,4 +1,4 @@
-"""What the pages of all papers are made of."""
+"""Parts that the pages of all papers share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS_ON_A_PAGE = 12
 
 
 class Finding(NamedTuple):
-    """What a paper found, and what we found of it with each framework."""
+    """A finding of a paper, and our result with each framework."""
 
     paper: str
     ours: dict[str, str]
@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 def found_by(
     records: Records, papers: Sequence[str], told: Callable[[Records], Sequence[str]], **key: Any
 ) -> list[Finding]:
-    """What a paper found, and what is ``told`` of each by the records of a framework that have these values."""
+    """A paper's findings with ours: ``told`` of each framework's records that have these values."""
     texts = {framework: told(chosen(records, framework=framework, **key)) for framework in known(records, "framework")}
     return [
         Finding(paper, {framework: text[place] for framework, text in texts.items()})
@@ -58,7 +58,7 @@ def known(records: Records, name: str) -> list[Any]:
 
 
 def repetitions(records: Records) -> str:
-    """How many runs the rows of tables are of."""
+    """The number of runs behind each row of the tables, in words."""
     of_problem: dict[str, set[int]] = {}
     for each in records:
         of_problem.setdefault(each["problem"], set()).add(each["repetition"])
@@ -75,7 +75,7 @@ def draw(figure: Figure, folder: Path, name: str) -> str:
 
 
 def write_page(folder: Path, name: str, **parts: str) -> None:
-    """A page: the text beside this file, with its parts filled in, and long tables in files beside it."""
+    """Write a page: the template next to this file with its parts filled in; long tables go to their own files."""
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     filled = {part: _beside(folder, f"{name}_{part}", text) for part, text in parts.items()}
     text = Template((HERE / f"{name}.md").read_text("utf-8")).substitute(filled)
@@ -83,7 +83,7 @@ def write_page(folder: Path, name: str, **parts: str) -> None:
 
 
 def _beside(folder: Path, name: str, text: str) -> str:
-    """A link to the table, where it has more rows than a reader takes in."""
+    """The table, or a link to it if it is too long for the page."""
     rows = text.count("\n") - 1 if text.startswith("| problem") else 0
     if rows <= ROWS_ON_A_PAGE:
         return text

@@ -1,4 +1,4 @@
-"""The papers' problems: drawn, read from a folder of tables, carried by scikit-learn, or fetched from OpenML."""
+"""The problems of the papers: drawn, read from a folder of tables, part of scikit-learn, or fetched from OpenML."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class NoDataError(LookupError):
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table is found, and how many rows it must have: those of the papers."""
+    """Where a table is found, and how many rows it must have, as in the papers."""
 
     rows: int
     file: str | None = None
     openml: int | None = None
     load: Callable[..., Any] | None = None
     label: Callable[[pd.DataFrame], pd.Series] | None = None
-    """What is told by the whole table, where that is not its own target."""
+    """Makes the class from the whole table, if the class is not the table's target."""
 
 
 TABLES = {
@@ -127,7 +127,7 @@ def coded(frame: pd.DataFrame, target: pd.Series) -> Rows:
 
 
 def drawn(name: str, repetition: int, sizes: tuple[int, ...]) -> list[Rows]:
-    """So many rows each, of a repetition."""
+    """Rows of a repetition, in parts of these ``sizes``."""
     generator = np.random.default_rng([zlib.crc32(name.encode()), repetition])
     return [DRAWN[name](size, generator) for size in sizes]
 
@@ -142,7 +142,7 @@ def tenth(rows: Rows, repetition: int) -> list[Rows]:
     """One of ten times ten folds to test, the other nine to train on."""
     X, y = rows
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of classes with fewer rows than folds
+        warnings.simplefilter("ignore", UserWarning)  # about classes with fewer rows than folds
         folds = list(StratifiedKFold(10, shuffle=True, random_state=repetition // 10).split(X, y))
     train, test = folds[repetition % 10]
     return [(X[train], y[train]), (X[test], y[test])]

@@ -1,7 +1,7 @@
 """Soto, Suárez, Martínez-Muñoz 2016: an urn model for majority voting.
 
-Random forests of 101 trees; tables of stops from a uniform prior (SIBA) and from out-of-bag votes (HYPER), beside the
-rule that asks the fewest trees under the same prior, and its certified table.
+Random forests of 101 trees, with stop tables from a uniform prior (SIBA) and from out-of-bag votes (HYPER), compared
+with the rule that asks the fewest trees under the same prior, and with its certified table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rfsize import StopTable
 
 TREES, ALPHA = 101, 0.99
 ALPHAS = (0.999, 0.995, 0.99, 0.95)  # of figure 1
-TO_CERTIFY = 2000  # rows, where they can be drawn
+TO_CERTIFY = 2000  # rows, if the problem can be drawn
 DRAWN = {"twonorm": "twonorm", "threenorm": "threenorm", "ringnorm": "ringnorm", "waveform": "waveform"}
 PROBLEMS = (
     *(*DRAWN, "breast", "ionosphere", "spam", "wine"),
@@ -78,13 +78,13 @@ def run(case: dict[str, Any], repetition: int, table: Callable[[str], Rows]) -> 
 
 
 def out_of_bag(trees: Trees, n_classes: int) -> rfsize.Votes:
-    """The votes on each training row of the trees that did not see it."""
+    """The out-of-bag votes on each training row."""
     counts = [((trees.train == k) & ~trees.inbag).sum(axis=1) for k in range(n_classes)]
     return rfsize.Votes(np.stack(counts, axis=1), n_trees=TREES)
 
 
 def by_alpha(alpha: float, prior: rfsize.Votes, trees: Trees, all_labels: np.ndarray, n_classes: int) -> list[float]:
-    """Disagreement of HYPER, of SIBA, and of as many trees for every row as HYPER asks on average."""
+    """Disagreement of HYPER, of SIBA, and of a fixed number of trees, the mean that HYPER asks."""
     differ = []
     for stops in (
         StopTable.build(TREES, alpha=alpha, prior=prior),

@@ -1,4 +1,4 @@
-"""The page of the paper of 2016: its tables 1 and 2 and figure 1, beside ours."""
+"""The page of the 2016 paper: its tables 1 and 2 and figure 1, compared with ours."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def table_1(records: Records) -> tuple[str, list[float | None]]:
 
 
 def table_2(records: Records) -> tuple[str, list[float | None]]:
-    """Trees asked by rule; the paper's Monte Carlo estimate beside HYPER's exact expectation."""
+    """Trees asked by rule, with the paper's Monte Carlo estimate and HYPER's exact expectation."""
     figures = {
         (row["dataset"].lower(), row["method"]): Printed.of(row["trees_queried_mean"], row["trees_queried_sd"])
         for row in printed("soto_2016_table2")
@@ -127,7 +127,7 @@ def cells_of_rules(runs: Records) -> list[str]:
 
 
 def errors_of_drawn(records: Records) -> str:
-    """Errors of all trees, beside the paper's, of drawn problems."""
+    """Errors of all trees on drawn problems, compared with the paper's."""
     figures = {row["dataset"].lower(): row for row in printed("soto_2016_table1") if row["method"] == "RF"}
     drawn = [run for run in records if "certified" in run["rules"]]
     return ", ".join(
@@ -182,7 +182,7 @@ def by_framework(records: Records) -> str:
 
 
 def told(runs: Records) -> list[str]:
-    """What our runs with one framework say of the `FINDINGS`."""
+    """The results of our runs with one framework, for each of `FINDINGS`."""
     groups, at = groups_of(runs, "problem"), ALPHAS.index(0.99)
     fixed = sum(
         np.mean([run["alphas"][at][2] for run in group]) > np.mean([run["alphas"][at][0] for run in group])

@@ -1,4 +1,4 @@
-"""Results of runs, one line of JSON each, so that a run that was broken off goes on where it was."""
+"""Results of runs, one line of JSON each, so that an interrupted run continues where it stopped."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Record = dict[str, Any]
 
 
 class Results:
-    """The records of a file, and what is added to it."""
+    """The records of a file, to which records can be added."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records: list[Record] = []
         if path.exists():
-            # What a run that was killed left of its last line is no record.
+            # A killed run may leave an incomplete last line.
             whole = path.read_text("utf-8").rpartition("\n")[0]
             path.write_text(whole + "\n" if whole else "", "utf-8")
             self.records = [json.loads(line) for line in whole.splitlines()]

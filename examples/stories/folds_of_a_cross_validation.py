@@ -2,8 +2,8 @@
 The folds of a cross-validation
 ===============================
 
-You have trained five forests, each without one fold, and will submit the mean of their predictions. How good are they,
-how many trees do they need, and is the new setting really better than the old one?
+You trained five forests, each without one fold, and will submit the mean of their predictions. How good are they, how
+many trees do they need, and is the new setting really better than the old one?
 """
 
 import lightgbm as lgb
@@ -32,15 +32,15 @@ folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
 boosters = lgb.cv(params, lgb.Dataset(X, y), 300, folds=folds, return_cvbooster=True)["cvbooster"]
 
 # %%
-# **All five in one report.** ``cv=`` says which rows each booster was trained on. Its bags are proven on these rows, so
-# that folds in another order would be refused. No held-out row is used: each row is judged by the trees that did not
-# see it.
+# **All five in one report.** ``cv=`` says which rows each booster was trained on. rfsize proves on these rows which of
+# them each tree saw, and would refuse folds in another order. It uses no held-out rows: each row is predicted by the
+# trees that were not trained on it.
 
 found = rfsize.oob_score(boosters, X, y, metric="auc", cv=folds)
 print(found)
 
 # %%
-# Held-out rows say the same, and each fold has few of them. The intervals are of the out-of-bag rows.
+# The held-out rows agree, but each fold has few of them. The intervals come from the out-of-bag rows.
 
 held_out = [
     roc_auc_score(y[test], booster.predict(X[test]))
@@ -58,8 +58,8 @@ ax.set_ylabel("AUC")
 ax.legend()
 
 # %%
-# **Is another setting better?** Compare the two on the same rows: the difference has an interval, with as many trees as
-# there are and with infinitely many.
+# **Is another setting better?** Compare the two on the same rows. You get the difference with its interval, for the
+# trees at hand and for infinitely many trees.
 
 small_leaves = {**params, "num_leaves": 15}
 train = folds[0][0]
@@ -68,7 +68,7 @@ outputs = [rfsize.tree_outputs(one, X[train], y[train], oob=True) for one in (bo
 print(rfsize.compare(*outputs, metric="auc"))
 
 # %%
-# **What matters?** Importances out of bag have intervals too, so that noise can be told from what is small.
+# **Which columns matter?** Out-of-bag importances have intervals too, so you can tell a small effect from noise.
 
 importances = rfsize.oob_importance(outputs[0])
 for column in importances.columns[:10]:
@@ -77,9 +77,9 @@ for column in importances.columns[:10]:
 print(importances.size(top=8, alpha=0.9))
 
 # %%
-# **Submit the mean.** The five forests are compiled to one file, which predicts the mean of their predictions without
-# LightGBM. With half of the trees each, their mean ranks fresh rows as well, because the mean of five varies less than
-# one forest.
+# **Submit the mean.** Compile the five forests to one file, which predicts the mean of their predictions without
+# LightGBM. With half of the trees in each forest, the mean ranks fresh rows equally well: the mean of five forests
+# varies less than one forest.
 
 halves = [rfsize.truncate(booster, n_trees=150) for booster in boosters.boosters]
 for name, models in (("1500 trees", boosters.boosters), ("750 trees", halves)):

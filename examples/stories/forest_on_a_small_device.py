@@ -2,7 +2,7 @@
 A forest on a small device
 ==========================
 
-A sensor is to tell worn bearings from sound ones, with 13 kB of flash for the forest, a battery and a deadline.
+A sensor must tell worn bearings from sound ones, with 13 kB of flash for the forest, a battery and a deadline.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/forest_on_a_small_device.svg'
@@ -20,8 +20,8 @@ from xgboost import XGBClassifier
 import rfsize
 
 # %%
-# Windows of 256 samples of vibration: the pump turns, everything hums, and a worn bearing knocks, sometimes so faintly
-# that nobody could hear it. The device reduces each window to eleven numbers.
+# The sensor measures vibration in windows of 256 samples. The pump turns, everything hums, and a worn bearing knocks,
+# sometimes too faintly to hear. The device reduces each window to eleven numbers.
 
 
 def windows(n_rows, seed):
@@ -42,8 +42,8 @@ X, y = windows(3000, seed=0)
 X_later, y_later = windows(8000, seed=2)
 
 # %%
-# On a desk trees are cheap. A forest of 400 shows how many are needed: its out-of-bag votes size it without further
-# measurements. Trees are kept small, since each split and each leaf takes 4 bytes.
+# On your desk trees are cheap. Train 400 of them: their out-of-bag votes show how many are enough, without further
+# measurements. Keep the trees small, since each split and each leaf takes 4 bytes.
 
 forest = XGBClassifier(
     n_estimators=1,
@@ -61,8 +61,8 @@ print(report)
 report.plot()
 
 # %%
-# People guess: 10 trees because they surely fit, 100 because that is the default. Here each size is compiled and tried
-# on windows that were recorded later: how many get another label than from 400 trees, and how many a wrong one.
+# People guess: 10 trees because they surely fit, 100 because that is the default. Here each size is compiled and tested
+# on windows recorded later. How many windows get another label than from 400 trees, and how many a wrong label?
 
 folder, compiler = Path(tempfile.mkdtemp()), shutil.which("cc")
 
@@ -91,11 +91,12 @@ for n_trees in sorted({11, 21, 41, report.n_trees, 101}):
     print(f"{n_trees:5}{n_bytes:9,}{shares[0]:18.2%}{shares[1]:8.2%}{shares[2]:8.2%}")
 
 # %%
-# 41 trees fit, and their price is known. The bytes are for this machine's processor; most are constants, which take as
-# many on the device. The error hardly depends on the number of trees: more of them make the answers steady, not better.
+# 41 trees fit, and you know how many labels change. The bytes are for this machine's processor; most of them are
+# constants, which take the same space on the device. The error hardly depends on the number of trees: more trees make
+# the answers steadier, not better.
 #
-# The battery is next. With a stop table a window asks further trees only until its answer is settled. The table is
-# certified on windows that the forest was not trained on; they need no labels.
+# The battery is next. With a stop table, a window asks trees only until its label is settled. The table is certified on
+# windows that the forest was not trained on; these windows need no labels.
 
 small = rfsize.truncate(forest, n_trees=41)
 table = rfsize.StopTable.calibrate(small, windows(3000, seed=1)[0], alpha=0.99)
@@ -106,8 +107,8 @@ answers, asked = fast.predict(X_later, return_trees=True)
 print(f"{np.mean(answers != small.predict(X_later)):.2%} of the later windows differ")
 
 # %%
-# The table saves energy, which depends on the mean. It does not help with the deadline: some windows ask all trees, and
-# you must plan for their time. Only a smaller forest shortens it.
+# The table saves energy, which depends on the mean number of trees. It does not help with the deadline: some windows
+# ask all trees, and you must plan for their time. Only a smaller forest shortens this time.
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.hist(asked, bins=np.arange(0.5, 42), color="C0", weights=np.full(len(asked), 1 / len(asked)))
@@ -116,7 +117,7 @@ ax.set(yscale="log", xlabel="trees asked (dashed: mean)", ylabel="share of the w
 print(f"{asked.mean():.1f} trees on average, {asked.max()} at most: {5 * asked.max()} comparisons in trees of depth 5")
 
 # %%
-# At last the C itself is put to the test, on all later windows.
+# Finally, test the C code itself on all later windows.
 
 if compiler is not None:
     subprocess.run(

@@ -2,8 +2,8 @@
 A rare class, judged by its ranking
 ===================================
 
-Two rows in a hundred are of the class that is looked for. People check the rows that rank highest, so that a forest is
-judged by the area under the ROC curve (AUC) and the average precision.
+Two rows in a hundred belong to the class that you look for. People check the rows that rank highest, so the forest is
+judged by the area under the ROC curve (AUC) and by the average precision.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/rare_class_by_auc.svg'
@@ -53,14 +53,14 @@ def judge(name, model):
 
 
 # %%
-# **The usual question**: how many trees settle the labels?
+# **The usual question**: how many trees are enough for the labels?
 
 counted = rfsize.tree_outputs(forest, X, y, oob=True)
 labels = rfsize.size(counted)
 print(labels)
 
 # %%
-# A handful, because nearly all labels are 0 from the first tree on. rfsize warns when a forest is cut that far.
+# A handful, because nearly all labels are 0 from the first tree on. If you cut the forest that far, rfsize warns.
 
 with warnings.catch_warnings(record=True) as heard:
     warnings.simplefilter("always")
@@ -68,33 +68,33 @@ with warnings.catch_warnings(record=True) as heard:
 print(textwrap.fill(f"{heard[0].category.__name__}: {heard[0].message}", 100))
 
 # %%
-# The warning is right. On fresh rows nearly all labels are the same, and the ranking is ruined.
+# The warning is right. On fresh rows nearly all labels stay the same, but the ranking is ruined.
 
 judge(f"{labels.n_trees} trees, for labels", hasty)
 auc_of_all = judge("all 300 trees", forest)
 
 # %%
-# **The right question**: how many trees does the ranking need? Name the metric, and how much of it you would not miss.
+# **The right question**: how many trees does the ranking need? Name the metric, and how much of it you can spare.
 
 report = rfsize.size(counted, metric="auc", tolerance=0.005)
 print(report)
 report.plot()
 
 # %%
-# The average precision asks for more: it depends on the few rows that rank highest.
+# The average precision needs more trees, because it depends on the few rows that rank highest.
 
 precision = rfsize.size(counted, metric="average_precision", tolerance=0.005)
 print(f"{precision.goal.title}: {precision.n_trees} trees")
 
 # %%
-# **How good is the forest?** The training rows show it, each by the trees that did not see it. The interval is wide
-# because few rows are of class 1.
+# **How good is the forest?** The training rows show it: each is predicted by the trees that were not trained on it. The
+# interval is wide because few rows are of class 1.
 
 print(rfsize.oob_score(counted, metric="auc"))
 
 # %%
-# **What would more trees bring?** What forests of several sizes lose of the AUC against an unlimited forest, with the
-# 95 % interval of each. The crosses are by how much all 300 trees are better on the fresh rows.
+# **What would more trees bring?** The dots show how much AUC forests of three sizes lose against an unlimited forest,
+# with 95 % intervals. The crosses show how much better all 300 trees are on the fresh rows.
 
 sizes = [50, 100, 200]
 cut = [rfsize.truncate(forest, n_trees=size) for size in sizes]
@@ -113,10 +113,10 @@ ax.set_ylabel("AUC lost for want of trees")
 ax.figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 # %%
-# More trees bring less and less, and the intervals hold what the fresh rows say.
+# More trees bring less and less, and the intervals contain the differences on the fresh rows.
 #
-# **Cut to what the ranking needs.** The tolerance is a mean over forests; how much this one loses is seen on the fresh
-# rows.
+# **Cut to what the ranking needs.** The tolerance holds on average over forests. The fresh rows show how much this
+# forest loses.
 
 judge(f"{labels.n_trees} trees, for labels", hasty)
 for size in (report.n_trees, precision.n_trees):

@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder
 import rfsize
 
 # %%
-# The customers are made up. Some left out their income, which has no effect here; nor has the region.
+# The customers are made up. Some left out their income. Neither income nor region has an effect here.
 
 rng = np.random.default_rng(0)
 n = 6000
@@ -49,7 +49,8 @@ X, X_test, y, y_test = train_test_split(customers, leaves, test_size=4000, rando
 print(X.head(3))
 
 # %%
-# Numbers are filled in and categories become columns of their own; the forest is given a table with names.
+# The pipeline fills in missing numbers and makes one column of each category. The forest gets a table with column
+# names.
 
 prepare = make_column_transformer(
     (SimpleImputer(strategy="median"), make_column_selector(dtype_include="number")),
@@ -58,9 +59,9 @@ prepare = make_column_transformer(
 ).set_output(transform="pandas")
 
 # %%
-# **What people do** is to search for the number of trees as well. It has no best value: more trees are on average never
-# worse, only slower, and what the search picks is chance. ``RightSizedClassifier`` instead grows each forest until more
-# trees would better its log loss by 0.001 at most.
+# **What people do** is to search for the number of trees as well. But it has no best value: on average, more trees are
+# never worse, only slower. The search picks a number by chance. ``RightSizedClassifier`` instead trains each forest
+# until more trees would improve its log loss by 0.001 at most.
 
 forest = LGBMClassifier(
     boosting_type="rf",
@@ -91,8 +92,8 @@ search = GridSearchCV(
 search.fit(X, y)
 
 # %%
-# Each candidate took as many trees as it needed. Where trees see fewer rows and columns they differ more, and it takes
-# more of them.
+# Each candidate took as many trees as it needed. If trees are trained on fewer rows and columns, they differ more, and
+# more of them are needed.
 
 found = pd.DataFrame(search.cv_results_["params"]).rename(columns=lambda name: name.split("__")[-1])
 found["trees"] = search.cv_results_["mean_test_trees"].round().astype(int)
@@ -100,14 +101,14 @@ found["log loss"] = -search.cv_results_["mean_test_log_loss"].round(4)
 print(found.to_string(index=False))
 
 # %%
-# **The best one** was trained again on all rows.
+# **The best candidate** was trained again on all rows.
 
 best = search.best_estimator_[-1]
 print(best.report_)
 best.report_.plot()
 
 # %%
-# On customers that nobody trained on: would a thousand trees of the same kind have been better?
+# On fresh customers, would a thousand trees of the same kind have been better?
 
 many = clone(best.estimator_).set_params(n_estimators=1000).fit(prepare.fit_transform(X), y)
 for name, probability in (
@@ -117,7 +118,7 @@ for name, probability in (
     print(f"{name:<12} log loss {log_loss(y_test, probability):.4f}")
 
 # %%
-# Hardly, and by no more than was allowed for.
+# Hardly, and by no more than the tolerance.
 #
 # **Which columns matter?** Their names came through the pipeline.
 
@@ -126,8 +127,7 @@ ax.barh(best.feature_names_in_, best.feature_importances_)
 ax.set_xlabel("gain of the splits")
 
 # %%
-# **A page for those who decide** is one file for any browser. A notebook shows the same of
-# ``best.report_``.
+# **A page for those who decide** is one file for any browser. A notebook shows the same page for ``best.report_``.
 
 X_prepared = search.best_estimator_[:-1].transform(X)
 score = rfsize.oob_score(best.estimator_, X_prepared, y, metric="log_loss")

@@ -2,8 +2,8 @@
 Serve a certified forest
 ========================
 
-An XGBoost forest is to answer single rows over HTTP, sixteen callers at a time: from training to a service that knows
-how often it is wrong about the forest.
+An XGBoost forest must answer single rows over HTTP, for sixteen callers at a time. From training to a service with a
+certificate of how often its label differs from that of the whole forest.
 """
 
 import json
@@ -43,8 +43,8 @@ forest = XGBClassifier(
 forest.fit(X_train, y_train)
 
 # %%
-# **What people do** is to pickle all 500 trees, and ask each of them about each row. How many does the service need? It
-# answers with labels, and one in a hundred may differ from an unlimited forest's.
+# **What people do** is to pickle all 500 trees and to ask all of them about each row. How many trees does the service
+# need, if one label in a hundred may differ from that of an unlimited forest?
 
 counted = rfsize.tree_outputs(forest, X_train, y_train, oob=True)
 report = rfsize.size(counted, alpha=0.99)
@@ -52,23 +52,23 @@ print(report)
 small = rfsize.truncate(counted)
 
 # %%
-# **When may a row stop?** Most rows are clear after a few trees. Rows that the forest was not trained on show how
-# far apart the scores must be, and certify that at most one label in a hundred differs from that of all trees.
+# **When can a row stop?** Most rows are clear after a few trees. Rows that the forest was not trained on show how far
+# apart the scores must be. They certify that at most one label in a hundred differs from that of all trees.
 
 table = rfsize.StopTable.calibrate(small, X_val, alpha=0.99)
 print(table.certificate)
 print(f"{table.expected_trees():.1f} of {report.n_trees} trees a row")
 
 # %%
-# Forest and table go into one file. It is no pickle: it holds no code, and the service that reads it takes no XGBoost.
+# Save forest and table to one file. It is not a pickle and holds no code, and the service loads it without XGBoost.
 
 path = Path(tempfile.mkdtemp()) / "forest.npz"
 rfsize.compile(small, table).save(path)
 print(f"{path.stat().st_size / 1e3:.0f} kB")
 
 # %%
-# **The service.** Pydantic checks what comes in. The function is ``async`` because it does not wait: for so short a
-# prediction, another thread would take longer to begin.
+# **The service.** Pydantic checks the input. The function is ``async``, so it runs in the server's own thread: starting
+# another thread would take longer than the prediction.
 
 
 class Row(BaseModel):
@@ -86,8 +86,8 @@ def service(predict):
 
 
 # %%
-# It runs in a thread, at a port that is free. The socket listens before the server does, so that nobody need wait for
-# it to start, and names its protocol: only then does asyncio send short answers at once.
+# The server runs in a thread, on a free port. The socket listens before the server starts, so callers need not wait for
+# it. The socket names its protocol: only then does asyncio send short answers immediately.
 
 
 @contextmanager
@@ -123,9 +123,9 @@ with running(service(loaded.predict)) as port:
     print(post(caller, [1.0, 2.0])["detail"][0]["msg"])
 
 # %%
-# **Sixteen callers** send 40 rows each, one at a time. The same service is asked with XGBoost's own ``predict`` of all
-# trees, and once more with nothing to predict: what is left then is HTTP, JSON and the callers themselves, which share
-# a process with it.
+# **Sixteen callers** send 40 rows each, one at a time. The same service then runs with XGBoost's own ``predict`` of all
+# trees, and once more without any prediction. That last time is the cost of HTTP, JSON and the callers, which share a
+# process with the service.
 
 CALLERS = 16
 rows = X_fresh[:640]
@@ -133,7 +133,7 @@ rows = X_fresh[:640]
 
 def call(port, share):
     caller = HTTPConnection("127.0.0.1", port, timeout=30)
-    post(caller, share[0].tolist())  # connects, which is not timed
+    post(caller, share[0].tolist())  # connects; not timed
     found = []
     for row in share:
         began = time.perf_counter()
@@ -161,7 +161,7 @@ ax.set_ylabel("share of the requests")
 ax.figure.legend(loc="outside lower center", ncols=3, frameon=False)
 
 # %%
-# What the prediction itself takes, one row after another. Beside HTTP it is worth as much as the forest is slow.
+# How long the prediction itself takes, one row after another. The slower the forest, the more this matters beside HTTP.
 
 for name, model in (("all trees", forest), ("T* trees", small), ("certified", loaded)):
     began = time.perf_counter()
@@ -170,8 +170,8 @@ for name, model in (("all trees", forest), ("T* trees", small), ("certified", lo
     print(f"{name:<10} {(time.perf_counter() - began) / len(rows) * 1e6:6.0f} µs")
 
 # %%
-# **Were the answers right?** Those over HTTP are those of the file. The certificate is about the trees that were kept;
-# to leave the others out was to cost one label in a hundred as well.
+# **Were the answers right?** The answers over HTTP equal those of the file. The certificate compares with the trees
+# that were kept. Leaving out the other trees may have changed one more label in a hundred, on average.
 
 assert (served == loaded.predict(rows)).all()
 labels = loaded.predict(X_fresh)

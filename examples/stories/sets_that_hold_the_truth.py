@@ -3,8 +3,8 @@ Sets and intervals that hold the truth
 ======================================
 
 A forest says "0.3". How often is it wrong? Conformal prediction answers with a set of classes, or an interval, that
-holds the truth on 90 % of fresh rows. It takes rows that the model has not seen. Out-of-bag predictions are of such
-rows, so that you train on all rows, and hold none out.
+contains the truth on 90 % of fresh rows. It needs predictions of rows that the trees were not trained on. Out-of-bag
+predictions are such predictions, so you can train on all rows and hold none out.
 """
 
 import matplotlib.pyplot as plt
@@ -50,13 +50,13 @@ X, y = draw(1000, seed=0)
 X_fresh, y_fresh = draw(10_000, seed=1)
 
 # %%
-# **Five lines of NumPy.** How far is the true class of each training row from certain, as the trees see it that did not
-# see the row? The 90 % quantile of these numbers is the limit: a class is in the set where it is no farther from
-# certain.
+# **Five lines of NumPy.** For each training row, take 1 minus the out-of-bag probability of its true class. The 90 %
+# quantile of these numbers is the limit. On a fresh row, a class is in the set if 1 minus its probability is within the
+# limit.
 
 
 def limit(apart, sure=0.9):
-    rank = int(np.ceil((len(apart) + 1) * sure))  # the one more is the fresh row
+    rank = int(np.ceil((len(apart) + 1) * sure))  # + 1 for the fresh row
     return np.sort(apart)[rank - 1] if rank <= len(apart) else np.inf
 
 
@@ -80,8 +80,8 @@ for name, model in models.items():
         print(f"{name:<9} {which:<23} all {shares[0]:.1%}   {of_classes}   {sets.sum(axis=1).mean():.2f} classes a set")
 
 # %%
-# **One limit keeps its promise on all rows, and breaks it on the rare class.** With a limit for each class it holds for
-# both, and the price is larger sets.
+# **One limit keeps its promise on all rows, but breaks it on the rare class.** With one limit for each class, the
+# promise holds for both classes, but the sets become larger.
 
 ax = plt.subplots(layout="constrained")[1]
 at = np.arange(3)
@@ -94,8 +94,8 @@ ax.set_ylabel("share of fresh rows whose set holds the truth")
 ax.figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 # %%
-# **Numbers.** The interval is the prediction, and to either side the 90 % quantile of how far off the out-of-bag
-# predictions are. The promise is for all rows together: where the noise is larger, it holds less often.
+# **Numbers.** The interval is the prediction plus or minus the 90 % quantile of the absolute out-of-bag errors. The
+# promise is about all rows together: rows with more noise are covered less often.
 
 
 def draw_numbers(n_rows, seed):
@@ -117,6 +117,7 @@ for name, model in (("LightGBM", LGBMRegressor(**lightgbm)), ("XGBoost", XGBRegr
 
 # %%
 # **With crepes and MAPIE.** `crepes <https://crepes.readthedocs.io>`_ takes the same numbers, and groups of rows too:
-# ``ConformalClassifier().fit(apart, bins=y)``, ``ConformalRegressor().fit(target - out_of_bag, bins=...)``. A bin for
-# much and another for little noise would mend the last line. `MAPIE <https://mapie.readthedocs.io>`_ asks an estimator;
-# ``benchmarks/conformal.py`` gives it one that has predicted all rows. Both hold the truth as often as the lines above.
+# ``ConformalClassifier().fit(apart, bins=y)``, ``ConformalRegressor().fit(target - out_of_bag, bins=...)``. One bin for
+# rows with much noise and one for rows with little would repair the last line. `MAPIE <https://mapie.readthedocs.io>`_
+# takes an estimator; ``benchmarks/conformal.py`` gives it one that returns stored predictions. Both contain the truth
+# as often as the code above.

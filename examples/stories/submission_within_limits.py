@@ -2,8 +2,8 @@
 A submission within limits
 ==========================
 
-A competition is judged by log loss on hidden rows. The model's file may take half a megabyte, and it must be a file
-that LightGBM loads.
+A competition judges your model by its log loss on hidden rows. The model must be a file that LightGBM loads, of at most
+half a megabyte.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/submission_within_limits.svg'
@@ -20,7 +20,7 @@ import rfsize
 from rfsize.datasets import waveform
 
 X, y = waveform(1500, seed=0)
-X_hidden, y_hidden = waveform(3000, seed=1)  # a competitor has no y_hidden: it only judges
+X_hidden, y_hidden = waveform(3000, seed=1)  # you have no y_hidden: it only judges
 folder = Path(tempfile.mkdtemp())
 
 
@@ -51,16 +51,16 @@ forest.booster_.save_model(folder / "all.txt")
 judge("all trees", forest, "all.txt")
 
 # %%
-# The file is ten times too large. The simplest remedy keeps as many of the first trees as fit.
+# The file is ten times too large. The simplest remedy is to keep as many of the first trees as fit.
 
 cut = rfsize.truncate(forest, max_bytes=500_000)
 cut.booster_.save_model(folder / "cut.txt")
 judge("first trees", cut, "cut.txt")
 
 # %%
-# **Shrink instead.** The first trees are a random choice. ``shrink`` chooses the trees whose mean is nearest to that
-# of all of them, and then refits the scores in their leaves. It needs rows, and no labels: it chooses and refits on the
-# training rows, and the rows to predict, which every competitor has, certify the result.
+# **Shrink instead.** The first trees are a random choice. ``shrink`` chooses the trees whose mean is nearest to the
+# mean of all trees, then refits the scores in their leaves. It needs rows, but no labels. It chooses and refits on the
+# training rows; the rows to predict, which every competitor has, certify the result.
 
 small, report = rfsize.shrink(forest, X_hidden, rows=X, max_bytes=500_000)
 small.booster_.save_model(folder / "small.txt")
@@ -68,17 +68,18 @@ judge("shrunk", small, "small.txt")
 print(report)
 
 # %%
-# The file has the same size, and the smaller forest loses about half as much log loss. The report says on how many of
-# the rows it gives the label of the whole forest.
+# The file has the same size, and the smaller forest loses about half as much log loss. The report says how many rows
+# get the label of the whole forest.
 #
-# **What would other limits cost?** The picture shows it: how many rows keep their label, beside the bytes of the file
-# and the time of a row.
+# **What would other limits cost?** The picture shows how many rows keep their label, over the bytes of the file and the
+# prediction time of a row.
 
 report.plot()
 
 # %%
-# **Submit.** LightGBM loads the file. Its trees belong together now, so rfsize no longer sizes or cuts this forest; but
-# it still compiles it. The compiled file is smaller, and predicts the same many times faster, without LightGBM.
+# **Submit.** LightGBM loads the file. The refitted trees depend on one another, so rfsize no longer sizes or cuts this
+# forest, but it still compiles it. The compiled file is smaller, and predicts the same many times faster, without
+# LightGBM.
 
 loaded = Booster(model_file=folder / "small.txt")
 assert np.allclose(loaded.predict(X_hidden), small.predict_proba(X_hidden))
@@ -89,14 +90,14 @@ assert np.allclose(fast.predict_proba(X_hidden), small.predict_proba(X_hidden), 
 judge("shrunk, compiled", rfsize.load(folder / "small.npz", n_jobs=1), "small.npz")
 
 # %%
-# **If the limit is on labels**, name the share of rows that must keep theirs, and let ``shrink`` find the size.
+# **If the limit is on labels**, name the share of rows that must keep their label, and let ``shrink`` find the size.
 
 by_labels, report = rfsize.shrink(forest, X_hidden, rows=X, alpha=0.97)
 print(report)
 
 # %%
-# **Next time, stop in time.** A callback ends the training once it is 80 % sure that the trees are enough for the log
-# loss. A loss of 0.001 we would not miss. Fewer trees are trained; ``shrink`` then brings them within the limit.
+# **Next time, stop in time.** A callback ends the training when it is 80 % sure that more trees would improve the log
+# loss by at most 0.001. You train fewer trees; ``shrink`` then brings them within the limit.
 
 callback = rfsize.SizeCallback(metric="log_loss", tolerance=0.001)
 trained = LGBMClassifier(**forest.get_params()).set_params(n_estimators=5000)

@@ -2,7 +2,7 @@
 Why sizes differ
 ================
 
-The same 100 trees are plenty for one problem and far too few for another; the rows next to a tie say why.
+100 trees are plenty for one problem and far too few for another. The reason is the number of rows next to a tie.
 """
 
 # sphinx_gallery_thumbnail_path = '_static/thumbnails/stories/why_sizes_differ.svg'
@@ -17,8 +17,9 @@ import rfsize
 from rfsize import datasets, theory
 
 # %%
-# Three made problems of the papers, and handwritten digits: from 5 on, or below? Each trains a random forest on 300
-# rows, and has others to look at. People mostly guess the number of trees, and guess the same for all.
+# There are four problems: three synthetic ones from the papers, and handwritten digits (5 or more, or below?). For
+# each, a random forest is trained on 300 rows; further rows serve as fresh ones. People mostly guess the number of
+# trees, and guess the same number for every problem.
 
 
 def drawn(make):
@@ -39,8 +40,8 @@ for name, (X, X_fresh, y, _) in problems.items():
     reports[name] = rfsize.size(forests[name], X_fresh, voting="hard", alpha=0.99)
 
 # %%
-# T*(0.99) is the number of trees from which on 99 % of the rows have the label that an unlimited forest would give
-# them. It does not depend on the error.
+# T*(0.99) is the smallest number of trees that gives 99 % of the rows the label of an unlimited forest. It does not
+# depend on the error.
 
 print(f"{'':10}{'error':>8}{'T*(0.99)':>10}   95 % interval")
 for name, (_, X_fresh, _, y_fresh) in problems.items():
@@ -48,9 +49,9 @@ for name, (_, X_fresh, _, y_fresh) in problems.items():
     print(f"{name:10}{error:8.1%}{report.n_trees:10,}   {report.interval[0]:,} to {report.interval[1]:,}")
 
 # %%
-# It depends on the votes. Of all trees that might be trained, a certain share votes for class 1 on a row. A few trees
-# show on which side of one half a share of 0.9 is; a thousand do not show it for 0.501. So what matters is how many
-# rows have a share next to one half: f(½), the height of the histogram in its middle.
+# It depends on the votes. On each row, a certain share of all possible trees votes for class 1: the row's vote
+# fraction. If the fraction is 0.9, a few trees show on which side of one half it is. If it is 0.501, a thousand trees
+# do not. So the number of rows near one half matters: f(½), the height of the histogram in its middle.
 
 near = {}
 figure, panels = plt.subplots(1, 4, figsize=(10, 3), sharey=True, layout="constrained")
@@ -63,17 +64,19 @@ for ax, (name, (_, X_fresh, _, _)) in zip(panels, problems.items(), strict=True)
 _ = panels[0].set_ylabel("density of the rows")
 
 # %%
-# T trees leave to chance the rows in a band around ½ which narrows as 1/√T. Half of the disagreement takes four times
-# the trees, on every problem; the problems differ by the factor f(½), and T*(α) by its square. Hernández-Lobato,
-# Martínez-Muñoz and Suárez found that in 2013 ("How large should ensembles of classifiers be?", equations 14 and 16).
+# With T trees, chance decides the rows in a band around ½. The band narrows like 1/√T, so halving the disagreement
+# takes four times the trees, on every problem. The disagreement is proportional to f(½), and T*(α) to its square.
+# Hernández-Lobato, Martínez-Muñoz and Suárez found this in 2013 ("How large should ensembles of classifiers be?",
+# equations 14 and 16).
 
 for name, report in reports.items():
     by_law = theory.asymptotic_size(0.99, near[name])
     print(f"{name:10} T*(0.99) by all votes {report.n_trees:5,}, by f(½) alone {by_law:5,.0f}")
 
 # %%
-# Does it come true? Trees that none of these votes are from are put together to forests of up to 99, and compared with
-# the whole forests on the fresh rows. Lines are what the reports expect, dashed the law, dots what was seen.
+# Is this true? New trees, whose votes were not used so far, are combined to forests of up to 99 trees and compared with
+# the whole forests on the fresh rows. Lines show what the reports expect, dashed lines the law, and dots the
+# observations.
 
 sizes = np.unique(2 * np.geomspace(1, 4000, 50).astype(int) + 1)
 others = {}
@@ -95,8 +98,8 @@ ax.set(xlabel="trees", ylabel="rows with another label")
 ax.grid(alpha=0.2)
 
 # %%
-# In two dimensions the rows next to a tie can be seen. Class 1 of circle is within the dashed line; the darker a place,
-# the more trees it takes there to be 99 % sure of the label.
+# In two dimensions you can see the rows next to a tie. Class 1 of the circle problem is inside the dashed line. The
+# darker a place, the more trees it takes there to be 99 % sure of the label.
 
 side = np.linspace(-1, 1, 200)
 plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
@@ -110,8 +113,8 @@ figure.colorbar(places, ticks=range(5)).set_ticklabels(["1", "10", "100", "1,000
 print(f"{np.mean(trees > 100):.1%} of the square takes more than 100 trees")
 
 # %%
-# Nobody need draw such histograms, or have fresh rows: a forest's own out-of-bag votes give its T*. You then have
-# labels that do not depend on the seed. Accuracy gains little: next to a tie any label is right about half of the time.
+# You need no such histograms and no fresh rows: a forest's own out-of-bag votes give its T*. With T* trees, your labels
+# hardly depend on the seed. Accuracy gains little: next to a tie, any label is right about half of the time.
 
 for name, (X, X_fresh, _, y_fresh) in problems.items():
     first = rfsize.truncate(others[name], n_trees=99)

@@ -1,4 +1,4 @@
-"""Accuracy of the majority votes of the first trees of a forest."""
+"""Accuracy of the majority vote of the first trees of a forest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rfsize.utils.validation import MAX_CLASSES, class_indices
 def checked_votes(
     tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-    """Votes, class index of each row, and the number of classes; ``ValueError`` where they do not fit."""
+    """Votes, class index of each row, and number of classes; ``ValueError`` if they do not fit."""
     votes = np.asarray(tree_votes)
     if votes.ndim != 2 or votes.size == 0 or votes.dtype.kind not in "iub":
         raise ValueError(
@@ -47,7 +47,7 @@ def right_by_size(
     sizes: NDArray[np.int64],
     bags: NDArray[np.bool_] | None,
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Whether the majority of each size is right, and whether it has a vote, per row; block by block of the rows."""
+    """For each row and size: whether the majority vote is right, and whether any tree voted. Yields blocks of rows."""
     for start, stop in blocks(*votes.shape, what="Counting the votes of all sizes"):
         block, index = votes[start:stop], truth[start:stop]
         right = np.zeros((len(block), len(sizes)), dtype=np.bool_)

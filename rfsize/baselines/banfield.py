@@ -1,4 +1,4 @@
-"""The smoothed out-of-bag accuracy of Banfield et al. 2007, as a baseline for the number of trees."""
+"""The rule of Banfield et al. 2007 for the number of trees, by smoothed out-of-bag accuracy: a baseline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rfsize.utils.words import in_percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Means of accuracies that are equal as fractions may differ in their last bits; that is no improvement.
+# Equal mean accuracies may differ in their last bits, which is no improvement.
 _ROUNDING = 1e-12
 
 
@@ -30,11 +30,11 @@ class BanfieldSize(Result):
     Attributes
     ----------
     n_trees : int
-        Size of the highest accuracy in the last batch that brought an improvement.
+        The size with the highest accuracy in the last batch that brought an improvement.
     converged : bool
-        Whether a batch brought no improvement before the trees ran out.
+        Whether some batch brought no improvement. If not, the trees ran out first.
     reason : str
-        Why this size, in a sentence.
+        Why this size was chosen, in one sentence.
     accuracy, smoothed : ndarray of float, shape (T,)
         Accuracy of the first 1, 2, … T trees, and its mean over the last ``window`` sizes.
     batch : int
@@ -63,7 +63,7 @@ class BanfieldSize(Result):
     grown: int
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the accuracy, raw and smoothed, with the size chosen and where the rule stopped.
+        """Draw the accuracy, raw and smoothed, with the chosen size and the size at which the rule stopped.
 
         Parameters
         ----------
@@ -112,30 +112,30 @@ def banfield_size(
     batch: int = 20,
     classes: ArrayLike | None = None,
 ) -> BanfieldSize:
-    """The number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
+    """Find the number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
 
-    The accuracy of the first n trees is smoothed by its mean over the sizes n − ``window`` + 1, …, n (as many as
-    there are, for the first). After each ``batch`` of trees, the highest smoothed accuracy within it is compared
-    with that of the batch before; where it is no higher, the rule stops, and the answer is the size of the
-    highest accuracy, not smoothed, in that batch before (the smallest of equals).
+    The rule smooths the accuracy of the first n trees: it takes the mean over the sizes n − ``window`` + 1, …, n, or
+    over fewer sizes at the start. After each ``batch`` of trees, it compares the highest smoothed accuracy in this
+    batch with that in the batch before. If it is not higher, the rule stops. The answer is the size with the highest
+    accuracy, not smoothed, in the batch before; if several sizes tie, the smallest.
 
-    As restated here, the accuracy after n trees is that of their majority vote on all rows that at least one of
-    them may vote on; ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
+    Here the accuracy after n trees is the accuracy of their majority vote, on all rows that at least one of the n
+    trees may vote on. Ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
     rows that the newest tree may vote on.)
 
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, as `TreeOutputs.by_tree` returns them.
+        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it. Trees are in order of training.
     y : array_like, shape (n_rows,)
-        Class index of each row, or its label where ``classes`` are given.
+        Class index of each row, or its label if you give ``classes``.
     inbag : array_like of bool, shape (T, n_rows), optional
-        The rows that each tree was trained on, as `rfsize.inbag` returns them: only the other trees vote on a row.
-        Without it all trees do, and the rows must be ones that no tree was trained on.
-    window : int
-        Sizes to smooth over.
-    batch : int
-        Trees per batch; a last batch that is not full is not looked at.
+        The rows that each tree was trained on, as `rfsize.inbag` returns them. Then a tree votes only on the other
+        rows. Without ``inbag``, all trees vote on all rows, so the rows must be new to every tree.
+    window : int, default 5
+        Number of sizes to smooth over.
+    batch : int, default 20
+        Trees per batch. A last batch that is not full is ignored.
     classes : array_like, shape (n_classes,), optional
         Labels of the class indices.
 
@@ -147,8 +147,8 @@ def banfield_size(
     Raises
     ------
     ValueError
-        If the votes are no class indices, ``y`` or ``inbag`` do not fit them, the first tree may vote on no row, or
-        there are fewer trees than a batch.
+        If the votes are not class indices, if ``y`` or ``inbag`` do not fit the votes, if the first tree may vote on no
+        row, or if there are fewer trees than in one batch.
 
     References
     ----------
@@ -156,7 +156,7 @@ def banfield_size(
 
     Examples
     --------
-    Trees that are each right on 70 % of the rows, independently of one another:
+    200 independent trees, each right on 70 % of the rows:
 
     >>> import numpy as np
     >>> import rfsize

@@ -1,4 +1,4 @@
-"""The rule of Latinne et al. 2001, McNemar's test of all pairs of sizes, as a baseline for the number of trees."""
+"""The rule of Latinne et al. 2001 for the number of trees, by McNemar's test of all pairs of sizes: a baseline."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rfsize.utils.words import how_many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# From this many discordant rows on, χ² stands in for the exact binomial.
+# With this many discordant rows or more, the χ² approximation replaces the exact binomial test.
 _ENOUGH_DISCORDANT = 20
 
-# More sizes than this, and the matrices of all pairs take hundreds of megabytes.
+# With more sizes than this, the matrices of all pairs would take hundreds of megabytes.
 _MOST_SIZES = 3000
 
 
@@ -34,21 +34,21 @@ class McNemarSize(Result):
     Attributes
     ----------
     n_trees : int
-        m*, the smallest size that no larger one beats.
+        m*, the smallest size that no larger size beats.
     converged : bool
-        Whether enough larger sizes were compared: at least one, or ``patience`` of them.
+        Whether enough larger sizes were compared: at least one, or ``patience`` sizes.
     reason : str
-        Why this size, in a sentence.
+        Why this size was chosen, in one sentence.
     sizes : ndarray of int64, shape (n_sizes,)
-        Ensemble sizes compared, in trees.
+        The sizes that were compared, in trees.
     accuracy : ndarray of float, shape (n_sizes,)
-        Share of the rows on which the majority vote is right, for each of ``sizes``.
+        Share of the rows on which the majority vote is right, for each size.
     p_values : ndarray of float, shape (n_sizes, n_sizes)
-        p-values of McNemar's two-sided test between each two sizes; symmetric, 1 on the diagonal.
+        p-values of McNemar's two-sided test for each pair of sizes. The matrix is symmetric, with 1 on the diagonal.
     level : float
         Level of significance.
     n_rows : int
-        Rows on which the sizes were compared.
+        Number of rows on which the sizes were compared.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class McNemarSize(Result):
         return np.triu(_significantly_better(self.p_values, self.accuracy, self.level), 1)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the matrix of all pairs: dark where the two sizes differ significantly, bright where they do not.
+        """Draw all pairs of sizes: dark if the two sizes differ significantly, bright if they do not.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class McNemarSize(Result):
         chosen = ax.axvline(self.n_trees, color="C1", linestyle="--", label=f"m* = {how_many(self.n_trees, 'tree')}")
         dark = Patch(facecolor="0.0", edgecolor=ink(ax), label=f"differ significantly, p < {self.level!r}")
         bright = Patch(facecolor="1.0", edgecolor=ink(ax), label="do not differ")
-        ax.grid(visible=False)  # which a style may draw over it
+        ax.grid(visible=False)  # a style may draw its grid over the matrix
         ax.set_xlabel("trees, m")
         ax.set_ylabel("trees, n")
         ax.set_title(f"McNemar's test of all pairs of sizes, {self.n_rows:,} rows")
@@ -131,30 +131,30 @@ def mcnemar_size(
     patience: int | None = None,
     classes: ArrayLike | None = None,
 ) -> McNemarSize:
-    """The smallest number of trees that no larger number beats, by McNemar's test.
+    """Find the smallest number of trees that no larger number beats, by McNemar's test.
 
-    The forests of the first ``step``, ``2 step``, … trees are compared two by two. With b rows that only m trees get
-    right and c that only n trees do, the statistic is (abs(b − c) − 1)² / (b + c), of the χ² distribution with one
-    degree of freedom, where b + c ≥ 20 (0 where b = c); below that, p is exact, twice the binomial tail P(B(b + c, ½) ≤
-    min(b, c)), at most 1. The larger size n *beats* m where p < ``level`` and c > b. The level holds for each pair;
-    nothing corrects for the number of pairs. A few rows cannot tell close sizes apart, so m* grows with the number of
-    rows.
+    The rule compares the forests of the first ``step``, ``2 step``, … trees pair by pair. Take two sizes m < n. Let b
+    be the number of rows that only the m trees get right, and c the number that only the n trees get right. If
+    b + c ≥ 20, the statistic is (abs(b − c) − 1)² / (b + c), or 0 if b = c, and follows the χ² distribution with one
+    degree of freedom. If b + c is smaller, p is exact: twice the binomial tail P(B(b + c, ½) ≤ min(b, c)), at most 1.
+    The size n *beats* m if p < ``level`` and c > b. The level holds for each pair; nothing corrects for the number of
+    pairs. A few rows cannot distinguish close sizes, so the answer m* grows with the number of rows.
 
     Parameters
     ----------
     tree_votes : array_like of int or bool, shape (n_rows, T)
-        Class index that each tree votes for, trees in order, as `TreeOutputs.by_tree` returns them, on rows that they
-        were not trained on. The majority of the first m trees is their answer; ties go to the lowest index.
+        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it, on rows that no tree was trained on.
+        Trees are in order of training. The first m trees decide by majority vote; ties go to the lowest class index.
     y : array_like, shape (n_rows,)
-        Class index of each row, or its label where ``classes`` are given.
-    step : int
+        Class index of each row, or its label if you give ``classes``.
+    step : int, default 1
         Trees between two sizes.
-    level : float
+    level : float, default 0.05
         Level of significance of each test.
     patience : int, optional
-        The incremental variant, as restated here, for ``step=10``: the forest grows by ``step`` trees and is compared
-        with all smaller ones; growth stops once the smallest size not yet beaten has stood up to so many larger
-        ones. By default all pairs of sizes of the trees at hand are compared.
+        Use the incremental variant as rfsize understands it; ``step=10`` goes with it. The forest grows by ``step``
+        trees at a time, and is compared with all smaller sizes. It stops growing when the smallest unbeaten size has
+        been compared with ``patience`` larger sizes. By default, all pairs of sizes are compared.
     classes : array_like, shape (n_classes,), optional
         Labels of the class indices.
 
@@ -166,8 +166,8 @@ def mcnemar_size(
     Raises
     ------
     ValueError
-        If the votes are no class indices, ``y`` does not fit them, or fewer than two sizes, or more than 3000,
-        could be compared.
+        If the votes are not class indices, if ``y`` does not fit the votes, or if there are fewer than two sizes to
+        compare or more than 3000.
 
     References
     ----------
@@ -175,7 +175,7 @@ def mcnemar_size(
 
     Examples
     --------
-    Trees that are each right on 70 % of the rows, independently of one another:
+    200 independent trees, each right on 70 % of the rows:
 
     >>> import numpy as np
     >>> import rfsize
@@ -224,7 +224,7 @@ def _sizes(n_trees: int, step: int) -> NDArray[np.int64]:
 
 
 def _p_values(only_m: NDArray[np.float64], only_n: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Two-sided p of McNemar's test from the rows that only one of the two gets right."""
+    """Two-sided p-values of McNemar's test, from the numbers of rows that only one of the two sizes gets right."""
     cells = np.arange(_ENOUGH_DISCORDANT)
     exact = np.minimum(2.0 * bdtr(np.minimum(cells[:, None], cells), cells[:, None] + cells, 0.5), 1.0)
     discordant = only_m + only_n
@@ -238,12 +238,12 @@ def _p_values(only_m: NDArray[np.float64], only_n: NDArray[np.float64]) -> NDArr
 def _significantly_better(
     p_values: NDArray[np.float64], accuracy: NDArray[np.float64], level: float
 ) -> NDArray[np.bool_]:
-    """Whether the size of the column is significantly better than that of the row."""
+    """Whether the size in the column is significantly better than the size in the row."""
     return (p_values < level) & (accuracy > accuracy[:, None])
 
 
 def _first_unbeaten(beaten: NDArray[np.bool_], patience: int | None) -> tuple[int, int]:
-    """Place of the smallest size that none beats, and how many sizes it took to tell."""
+    """Index of the smallest size that no size beats, and how many sizes were compared to find it."""
     n_sizes = len(beaten)
     first_loss = np.where(beaten.any(axis=1), beaten.argmax(axis=1), n_sizes)
     for newest in range(n_sizes if patience is not None else 0):

@@ -1,1 +1,1 @@
-"""What is certified of a forest on rows that it was not trained on, by an exact binomial bound."""
+"""Certify, on rows that a forest was not trained on, how often fewer trees change its answers."""

@@ -1,4 +1,4 @@
-"""What was seen on rows, by class, and what that certifies, by the bounds of Clopper and Pearson."""
+"""Certificates: answers that differ on rows, counted by class, and the Clopper–Pearson bounds that they imply."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FAR = 10.0  # standard deviations
 
 
 def tested(differing: NDArray[Any], rows: NDArray[Any], average: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Disagreements and rows of all that is bounded by itself."""
+    """Disagreements and rows to bound: of all classes together ("micro"), or of each class with rows ("macro")."""
     if average == "micro":
         return differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
     return differing[rows > 0], rows[rows > 0]
 
 
 def bounds(differing: NDArray[Any], rows: NDArray[Any], confidence: float) -> Floats:
-    """Clopper–Pearson upper bounds of the shares that differ, each at this confidence."""
+    """Clopper–Pearson upper bounds of the shares of rows that differ, each at ``confidence``."""
     from scipy.stats import beta
 
     with np.errstate(invalid="ignore"):
@@ -38,10 +38,10 @@ def bounds(differing: NDArray[Any], rows: NDArray[Any], confidence: float) -> Fl
 
 @lru_cache(maxsize=256)
 def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
-    """The most disagreements among so many rows whose bound is 1 − α at most; −1 where not even none has it."""
+    """The most disagreements among ``rows`` rows that still certify α; −1 if even 0 disagreements do not."""
     from scipy.stats import beta
 
-    # At a confidence below a half bounds are below what was seen, but never by so much.
+    # A bound at a confidence below one half is below the share that was seen, but never by _FAR standard deviations.
     expected = rows * (1.0 - alpha)
     few = np.arange(min(rows, int(expected + _FAR * (1.0 + math.sqrt(expected))) + 1))
     return int(np.count_nonzero(beta.ppf(confidence, few + 1, rows - few) <= 1.0 - alpha)) - 1
@@ -50,13 +50,13 @@ def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
 def fewest_rows(alpha: float, confidence: float) -> int:
     """The fewest rows that can certify α: αⁿ ≤ 1 − confidence."""
     rows = math.ceil(math.log(1.0 - confidence) / math.log(alpha))
-    while most_disagreements(rows, alpha, confidence) < 0:  # where rounding decides
+    while most_disagreements(rows, alpha, confidence) < 0:  # rounding may make the formula too small
         rows += 1
     return rows
 
 
 def finest_alpha(rows: int, confidence: float) -> float:
-    """The largest α that so many rows can certify, with one digit of 1 − α."""
+    """The largest α that ``rows`` rows can certify, with 1 − α rounded up to one digit."""
     smallest = -math.expm1(math.log(1.0 - confidence) / rows)
     step = 10.0 ** math.floor(math.log10(smallest))
     digits = round(-math.log10(step))
@@ -65,18 +65,18 @@ def finest_alpha(rows: int, confidence: float) -> float:
 
 
 class ClassOutcome(NamedTuple):
-    """What happens to the rows that all trees give one class.
+    """The outcome for the rows of one class, where the class is the one that all trees give.
 
     Attributes
     ----------
     label
-        The class, by its index where the table does not know the name.
+        Label of the class, or its index if the label is not known.
     share : float
-        Of all rows; NaN where that is not known.
+        Share of all rows that are of this class; NaN if not known.
     disagreement : float
-        Share of the class's rows that get another label; NaN where it has none.
+        Share of the class's rows that get another label; NaN if the class has no rows.
     trees : float
-        Mean number of trees asked; NaN where the class has no rows.
+        Mean number of trees asked; NaN if the class has no rows.
     """
 
     label: Any
@@ -87,16 +87,18 @@ class ClassOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """What a table, or the first trees, did on rows, by the class that all trees give them; one entry without classes.
+    """Counts of how a stop table, or fewer trees, answered rows, by the class that all trees give the rows.
+
+    A regression has a single entry.
 
     Attributes
     ----------
     rows : tuple of int
-        Rows of each class.
+        Number of rows of each class.
     disagreements : tuple of int
-        Those of them that are answered otherwise.
+        How many of these rows get another answer than from all trees.
     trees : tuple of int
-        Trees asked for all of them together.
+        Number of trees asked, summed over the rows of the class.
     """
 
     rows: tuple[int, ...]
@@ -105,7 +107,7 @@ class ClassCounts:
 
     @classmethod
     def of(cls, group: NDArray[Any], differs: NDArray[Any], asked: NDArray[Any], n_classes: int) -> ClassCounts:
-        """Counted from rows: their classes, whether each is answered otherwise, and the trees asked."""
+        """Count rows, given the class of each row, whether its answer differs, and the trees that it asked."""
         sums = [np.bincount(group, weights, n_classes) for weights in (None, differs, asked)]
         return cls.of_sums(*sums)
 
@@ -116,7 +118,7 @@ class ClassCounts:
 
     @property
     def disagreement(self) -> float:
-        """Share of all rows that are answered otherwise."""
+        """Share of all rows that get another answer than from all trees."""
         return sum(self.disagreements) / sum(self.rows)
 
     @property
@@ -135,28 +137,30 @@ class ClassCounts:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The three as plain lists."""
+        """The three counts as plain lists."""
         return {name: list(getattr(self, name)) for name in COUNTS}
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a stop table, or the first trees of a forest, are certified to answer on rows like those looked at.
+    """A bound on how often a stop table, or fewer trees, answer a row differently from all trees.
 
-    It holds for one forest, its trees in their order, and rows drawn as these were, which must not have been trained
-    on. With probability ``confidence`` over the choice of these rows, the share of all such rows that are answered
-    unlike all trees answer them is at most 1 − α.
+    The certificate comes from a sample of rows that the forest was not trained on. It holds for this forest, with its
+    trees in this order, and for rows drawn in the same way as the sample. Let α be the share of rows that you asked to
+    agree. With probability ``confidence`` over the choice of the sample, the share of such rows that get another answer
+    than from all trees is at most 1 − α.
 
     Attributes
     ----------
     counts : ClassCounts
-        What was seen on these rows.
+        Counts on the sample.
     confidence : float
+        Probability that the bound holds.
     average : {"micro", "macro"}
-        Whether the bound is of the share of all rows, or of the share of each class that the forest predicts on them.
+        "micro" bounds the share of all rows. "macro" bounds the share of the rows of each predicted class.
     forest : str or None
-        SHA-256 of the leaves of the forest that it holds for, with which alone a table can be compiled; None where it
-        is not known.
+        SHA-256 of the leaves of the forest that the certificate holds for; None if not known. A stop table with this
+        certificate compiles only with this forest.
     """
 
     counts: ClassCounts
@@ -166,22 +170,22 @@ class Certificate:
 
     @property
     def rows(self) -> int:
-        """Rows that it was certified on."""
+        """Number of rows in the sample."""
         return sum(self.counts.rows)
 
     @property
     def disagreements(self) -> int:
-        """Those of them that are answered unlike all trees answer them."""
+        """How many rows of the sample get another answer than from all trees."""
         return sum(self.counts.disagreements)
 
     @property
     def bound(self) -> float:
-        """Upper end of the exact (Clopper–Pearson) interval of the disagreement; with "macro" the worst class's."""
+        """Exact (Clopper–Pearson) upper bound of the disagreement; with "macro" that of the worst class."""
         differing, rows = np.array(self.counts.disagreements), np.array(self.counts.rows)
         return float(bounds(*tested(differing, rows, self.average), self.confidence).max())
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values; the bound follows from them."""
+        """Plain values that ``json`` can write. The bound follows from them."""
         more = {"confidence": self.confidence, "average": self.average, "forest": self.forest}
         return {**self.counts.to_dict(), **more}
 

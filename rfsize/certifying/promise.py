@@ -1,4 +1,4 @@
-"""What a table or a cut promises, and which of many rules the rows certify to keep it."""
+"""What a stop table or a truncated forest promises, and which of many rules the rows certify to keep it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,22 @@ from rfsize.utils.words import how_many
 
 @dataclass(frozen=True)
 class Promise:
-    """What a table or the first trees are to keep, and how it is found out whether they do.
+    """What must stay the same if fewer trees answer a row, and how rows certify it.
 
     Attributes
     ----------
-    alpha, confidence : float
+    alpha : float
+        Share of the rows whose answer must stay the same.
+    confidence : float
+        Probability that the promise holds.
     average : {"micro", "macro"}
+        Whether ``alpha`` is a share of all rows, or of the rows of each class.
     forest : str or None
         `Adapter.digest` of the forest.
     metric : {"labels", "probabilities", "scores"}
+        What must stay the same.
     tolerance : float
-        How far off probabilities or scores may be.
+        How far probabilities or scores may move.
     """
 
     alpha: float
@@ -46,7 +51,7 @@ class Promise:
     tolerance: float = 0.0
 
     def check_rows(self, rows: Int64s, labels: Sequence[Any]) -> None:
-        """Raise ``ValueError`` with how many it would take where too few rows of a class certify anything."""
+        """Raise ``ValueError`` if there are too few rows to certify anything, and say how many it takes."""
         needed, total = fewest_rows(self.alpha, self.confidence), int(rows.sum())
         of = f"alpha={self.alpha!r} with confidence {self.confidence!r}"
         if total < needed:
@@ -66,24 +71,27 @@ class Promise:
             )
 
     def boldest(self, differing: NDArray[Any], rows: Int64s) -> int:
-        """The boldest rule that is certified, by fixed-sequence testing (Angelopoulos et al. 2021, "Learn then test").
+        """Find the boldest certified rule by fixed-sequence testing (Angelopoulos et al. 2021, "Learn then test").
 
-        Rules are tested from the most cautious on, each at the full confidence, and the first that fails ends it: the
-        chance that any rule is passed which really disagrees on more than 1 − α is at most that of the first such rule.
-        With "macro" a rule passes if each class's rows pass by themselves at that confidence. A rule that is bad has a
-        class that is, and that class passes with a chance of at most 1 − confidence (an intersection–union test), so
-        that no correction for the number of classes is needed.
+        Rules are tested in order, from the most cautious to the boldest, each at the full confidence. Testing stops at
+        the first rule that fails. Call a rule bad if it really disagrees on more than 1 − α. Some bad rule passes only
+        if the first bad rule passes, so the probability of an error is at most 1 − confidence.
+
+        With "macro" a rule passes if the rows of each class pass at the full confidence. A bad rule has a bad class,
+        and this class passes with a probability of at most 1 − confidence (an intersection–union test). So the number
+        of classes needs no correction.
 
         Parameters
         ----------
         differing : ndarray of int, shape (n_classes, n_rules)
-            Rows that each rule, from cautious to bold, answers otherwise.
+            How many rows of each class each rule answers differently. Rules are in order, from cautious to bold.
         rows : ndarray of int64, shape (n_classes,)
+            Number of rows of each class.
 
         Returns
         -------
         int
-            Its number; −1 where none is.
+            Index of the rule; −1 if no rule is certified.
         """
         differing, rows = tested(differing, rows, self.average)
         most = np.array([most_disagreements(int(n), self.alpha, self.confidence) for n in rows])
@@ -91,12 +99,12 @@ class Promise:
         return int(passed.size if passed.all() else np.argmin(passed)) - 1
 
     def certificate(self, counts: ClassCounts) -> Certificate:
-        """Of what the rule did that was chosen."""
+        """The certificate of the chosen rule, from its counts."""
         return Certificate(counts, self.confidence, self.average, self.forest)
 
 
 def checked_confidence(confidence: float) -> float:
-    """The confidence of a certificate; ``ValueError`` where it is none, or below a half."""
+    """The confidence of a certificate; ``ValueError`` if it is not a probability, or below one half."""
     if share("confidence", confidence) < 0.5:
         raise ValueError(
             f"confidence must be at least 0.5, found {confidence!r}: a certificate that is wrong more often than right "
@@ -106,7 +114,7 @@ def checked_confidence(confidence: float) -> float:
 
 
 def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
-    """How far predictions may be off, 0 for labels; ``ValueError`` where that does not go with the metric."""
+    """How far predictions may move, 0 for labels; ``ValueError`` if the tolerance does not fit the metric."""
     choice("metric", metric, ("labels", "probabilities", "scores"))
     if metric == "labels":
         if tolerance is not None:
@@ -125,7 +133,7 @@ def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> floa
 
 
 def check_classes(n_classes: int, metric: str, average: str) -> None:
-    """Raise ``ValueError`` where classes are asked for, and the forest has none."""
+    """Raise ``ValueError`` if an option needs classes, and the forest has none."""
     if metric == "probabilities" and not n_classes:
         raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
     if average == "macro" and not n_classes:

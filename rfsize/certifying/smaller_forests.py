@@ -1,4 +1,4 @@
-"""Smaller forests beside the whole one: how many rows they answer otherwise, and the smallest that rows certify."""
+"""Compare smaller forests with the whole forest: how many answers differ, and which smallest size rows certify."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from rfsize.voting.links import Link, Predictor
 
 @dataclass(frozen=True)
 class Likeness:
-    """What of a row's mean scores must be as by all trees.
+    """Says whether fewer trees answer a row in the same way as all trees.
 
     Attributes
     ----------
     predictor : Predictor
-        What the forest predicts from mean scores.
+        Turns mean scores into predictions.
     metric : {"labels", "probabilities", "scores"}
+        What must be the same.
     tolerance : float
-        How far off probabilities or scores may be.
+        How far apart probabilities or scores may be.
     """
 
     predictor: Predictor
@@ -39,24 +40,27 @@ class Likeness:
 
     @classmethod
     def of(cls, rows: ForestOnRows, promise: Promise) -> Likeness:
-        """What is promised of a forest."""
+        """The likeness that ``promise`` asks of a forest."""
         return cls(rows.predictor, promise.metric, promise.tolerance)
 
     def classes(self, mean: Floats) -> Int64s:
-        """Class index that mean scores of shape (…, n_scores) predict; 0 of a regression."""
+        """Class index that mean scores of shape (…, n_scores) predict; 0 for a regression."""
         if not len(self.predictor.classes):
             return np.zeros(mean.shape[:-1], dtype=np.int64)
         return self.predictor.labels(self.predictor.predictions(mean))
 
     def differ(self, mean: Floats, whole: Floats) -> Bools:
-        """Rows whose mean scores, shape (…, n_scores), answer unlike those of all trees, shape (…)."""
+        """Rows where ``mean`` gives another answer than ``whole``, the mean scores of all trees.
+
+        Both have the shape (…, n_scores), and the mask has the shape (…).
+        """
         if self.metric == "labels":
             return self.classes(mean) != self.classes(whole)
         apart = np.abs(self._numbers(mean) - self._numbers(whole)).max(axis=-1)
         return np.asarray(apart > self.tolerance)
 
     def _numbers(self, mean: Floats) -> Floats:
-        """What is compared: probabilities, or scores, of a regressor as it predicts them."""
+        """The numbers to compare: probabilities, or scores. The scores of a regressor are its predictions."""
         if self.metric == "probabilities":
             return self.predictor.predictions(mean)
         link = Link("identity") if len(self.predictor.classes) else self.predictor.link
@@ -65,14 +69,14 @@ class Likeness:
 
 @dataclass(frozen=True, eq=False)
 class SizesTried(ABC):
-    """Rows that smaller forests answer unlike the whole forest.
+    """How many rows smaller forests answer differently from the whole forest.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (n_classes,)
-        Rows by the class that all trees give them; one entry of regression.
+        Number of rows of each class, where the class is the one that all trees give. A regression has one entry.
     differing : ndarray of int64, shape (n_classes, n)
-        Those of them that each smaller forest answers otherwise.
+        How many of these rows each smaller forest answers differently.
     """
 
     rows: Int64s
@@ -81,68 +85,70 @@ class SizesTried(ABC):
     @property
     @abstractmethod
     def available(self) -> int:
-        """Trees of the whole forest."""
+        """Number of trees in the whole forest."""
 
     @property
     @abstractmethod
     def sizes(self) -> Int64s:
-        """Sizes that are tested one after another, from many trees to few."""
+        """Sizes to test one after another, from many trees to few."""
 
     @abstractmethod
     def at(self, n_trees: int) -> Int64s:
-        """Rows of each class that so many trees answer otherwise; none of all trees, or of more."""
+        """Rows of each class that ``n_trees`` trees answer differently; 0 for all trees or more."""
 
     def share(self, n_trees: int, average: str) -> float:
-        """Share of the rows that so many trees answer otherwise; with "macro" of the class where it is largest."""
+        """Share of the rows that ``n_trees`` trees answer differently; with "macro" the largest share of a class."""
         differing, rows = tested(self.at(n_trees), self.rows, average)
         return float((differing / rows).max())
 
     def fewest(self, promise: Promise) -> int:
-        """The fewest trees that the rows certify; all trees where they certify no fewer."""
+        """The fewest trees that the rows certify, which may be all trees."""
         differing = [self.at(int(size)) for size in self.sizes]
         last = promise.boldest(np.stack(differing, axis=1), self.rows) if differing else -1
         return self.available if last < 0 else int(self.sizes[last])
 
     def certificate(self, n_trees: int, promise: Promise) -> Certificate:
-        """What the rows certify of so many trees."""
+        """The certificate of ``n_trees`` trees."""
         return promise.certificate(ClassCounts.of_sums(self.rows, self.at(n_trees), n_trees * self.rows))
 
     def times(self, factor: float) -> Self:
-        """What so many times the rows may show."""
+        """The counts that ``factor`` times as many rows would show, if the shares stay the same."""
         rows, differing = (np.rint(factor * of).astype(np.int64) for of in (self.rows, self.differing))
         return replace(self, rows=rows, differing=differing)
 
 
-# From one size that is tried to the next, what few trees are expected to lose grows by this factor. Larger steps skip
-# sizes that would pass, smaller ones meet more sizes that fail by chance.
+# The expected loss grows by this factor from one size that is tried to the next. Larger steps would skip sizes that
+# pass. Smaller steps would try more sizes, of which one may fail by chance.
 _STEP = 1.05
 
 
 @dataclass(frozen=True, eq=False)
 class FirstTrees(SizesTried):
-    """Rows that the first 1, …, T trees answer unlike all T trees.
+    """How many rows the first 1, …, T trees answer differently from all T trees.
 
     Attributes
     ----------
     differing : ndarray of int64, shape (n_classes, T)
-        Of each class, rows that so many first trees answer otherwise.
+        Number of rows of each class that the first 1, …, T trees answer differently.
     """
 
     @classmethod
     def nothing(cls, n_classes: int, n_trees: int) -> FirstTrees:
-        """Of no rows."""
+        """Counts without rows."""
         return cls(np.zeros(n_classes, dtype=np.int64), np.zeros((n_classes, n_trees), dtype=np.int64))
 
     @classmethod
     def of(cls, trees: TreesOnRows, promise: Promise, voting: str) -> FirstTrees:
-        """Of a forest, asked about all rows.
+        """Ask the trees about all rows, and count.
 
         Parameters
         ----------
         trees : TreesOnRows
+            The trees, with the rows to ask about.
         promise : Promise
+            What must stay the same.
         voting : {"hard", "soft"}
-            What labels go by.
+            Whether labels come from a majority vote or from averaged scores.
         """
         adapter = trees.adapter
         n_classes = max(1, adapter.classes.size)
@@ -156,7 +162,7 @@ class FirstTrees(SizesTried):
 
     @classmethod
     def counted(cls, differs: NDArray[np.bool_], group: Int64s, n_classes: int) -> FirstTrees:
-        """Of rows that are known to differ, shape (n_rows, T), and the class that all trees give each."""
+        """Count from a mask of answers that differ, shape (n_rows, T), and the class that all trees give each row."""
         found = cls.nothing(n_classes, differs.shape[1])
         found.rows[:] = np.bincount(group, minlength=n_classes)
         for of in range(n_classes):
@@ -170,7 +176,7 @@ class FirstTrees(SizesTried):
 
     @property
     def available(self) -> int:
-        """Trees of the forest."""
+        """Number of trees in the forest."""
         return self.differing.shape[1]
 
     @property
@@ -178,14 +184,15 @@ class FirstTrees(SizesTried):
         return sizes_tried(self.available)
 
     def at(self, n_trees: int) -> Int64s:
-        """Rows of each class that so many first trees answer otherwise; none of all trees, or of more."""
+        """Rows of each class that the first ``n_trees`` trees answer differently; 0 for all trees or more."""
         return self.differing[:, min(n_trees, self.available) - 1]
 
 
 def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
-    """Sizes from all trees but one down to a single tree, which depend on nothing but the number of trees.
+    """Sizes to try, from T − 1 trees down to a single tree. They depend only on the number T of trees and ``step``.
 
-    The first t of T trees are expected to disagree with all T on a share of the rows that goes as √(1/t − 1/T).
+    The share of rows on which the first t trees disagree with all T is expected to be proportional to √(1/t − 1/T).
+    Each next size makes it ``step`` times as large.
     """
     sizes = [n_trees - 1] if n_trees > 1 else []
     while sizes and sizes[-1] > 1:
@@ -196,7 +203,7 @@ def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
 
 
 def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
-    """Lead and first class in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    """Leading class and its lead in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
     lead = np.empty(tree_scores.shape[:2])
     label = np.empty(tree_scores.shape[:2], dtype=np.int32)
     _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
@@ -204,17 +211,17 @@ def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArra
 
 
 def _by_averages(scores: NDArray[Any], _: Int64s, *, cut: float, n_classes: int) -> FirstTrees:
-    """By the labels of averaged scores."""
+    """Count rows with another label, where labels come from averaged scores."""
     return _by_labels(running_leads(scores, cut)[1], n_classes)
 
 
 def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> FirstTrees:
-    """By the majority of the votes, shape (n, T)."""
+    """Count rows with another label, where labels come from the majority of ``votes``, shape (n, T)."""
     label = np.zeros(votes.shape, dtype=np.int32)
     most = np.zeros(votes.shape, dtype=np.int32)
     for of in range(n_classes):
         counted = np.cumsum(votes == of, axis=1, dtype=np.int32)
-        ahead = counted > most  # classes that tie go to the lowest
+        ahead = counted > most  # not ≥: if classes tie, the lowest index wins
         label[ahead], most = of, np.maximum(most, counted)
     return _by_labels(label, n_classes)
 
@@ -225,7 +232,7 @@ def _by_labels(label: NDArray[np.int32], n_classes: int) -> FirstTrees:
 
 
 def _by_predictions(scores: NDArray[Any], _: Int64s, *, likeness: Likeness) -> FirstTrees:
-    """By numbers that are farther off than the tolerance, in the output where they are farthest."""
+    """Count rows where some output is farther off than the tolerance."""
     mean = np.cumsum(scores, axis=1, dtype=np.float64) / np.arange(1, scores.shape[1] + 1)[:, None]
     differs = likeness.differ(mean, mean[:, -1:])
     return FirstTrees.counted(differs, likeness.classes(mean[:, -1]), max(1, len(likeness.predictor.classes)))

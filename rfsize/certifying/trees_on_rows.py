@@ -1,4 +1,4 @@
-"""A forest's trees asked about rows that it was not trained on, once or again."""
+"""Ask a forest's trees about rows that the forest was not trained on."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import give
 
-# "scores" of each tree alone, before the link, shape (rows, T, n_scores); or the class index of its "votes", (rows, T).
+# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "votes": the class index that each tree
+# votes for, shape (rows, T).
 Outputs = Literal["scores", "votes"]
 
 Total = TypeVar("Total")
 
-# What is read of a block of outputs, and of the places of its rows among all.
+# Reads a block of outputs. Takes the outputs, and the numbers of the block's rows among all rows.
 Read = Callable[[NDArray[Any], Int64s], Total]
 
-# Numbers for each row and score of a tree that calibration holds besides.
+# Further numbers that calibration holds for each row and score of a tree.
 _CELLS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class TreesOnRows:
-    """A forest's trees asked about rows that it was not trained on, once or again."""
+    """The trees of a forest, with rows to ask them about that the forest was not trained on."""
 
     rows: ForestOnRows
 
@@ -40,12 +41,12 @@ class TreesOnRows:
     def of(
         cls, model: Any, X: Any, *, casts_votes: bool, threshold: float | None = None, missing: float | None = None
     ) -> TreesOnRows:
-        """Of a model and rows, which are checked.
+        """Check a model and rows.
 
         Raises
         ------
         ValueError
-            If the rows are those of training, or anything else does not fit.
+            If the rows are the training rows, or do not fit the model.
         """
         adapter = adapter_for(model, casts_votes=casts_votes, missing=missing, may_be_shrunk=True)
         rows = ForestOnRows.of(adapter, X, threshold=threshold)
@@ -60,19 +61,20 @@ class TreesOnRows:
 
     @property
     def threshold(self) -> float | None:
-        """Probability above which class 1 is predicted; None of other than two classes."""
+        """Class 1 is predicted if its probability is above the threshold; None if there are not two classes."""
         return self.rows.threshold if self.adapter.classes.size == 2 else None
 
     @property
     def cut(self) -> float:
-        """Mean score above which class 1 is predicted, of one score; 0 where there are several, or no classes."""
+        """Class 1 is predicted if the mean score is above the cut; 0 if there are several scores, or no classes."""
         adapter = self.adapter
         return adapter.cut(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
 
     def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
-        """The sum of what is read of all blocks, in the order of their rows; ``nothing`` makes that of no block.
+        """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
 
-        Rows that lie elsewhere are read there, for which ``read`` and ``nothing`` must be pickled.
+        ``nothing`` makes the total to start from. Rows on workers are read there, so then ``read`` and ``nothing`` must
+        be picklable.
         """
         rows, total = self.rows, nothing()
         if not isinstance(rows.X, PiecesElsewhere):
@@ -97,11 +99,11 @@ class TreesOnRows:
 def _read_there(
     first: int, X: Any, adapter: Adapter, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
-    """Where rows lie: the sum over a piece of them, of which the first has this number."""
+    """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
     there = TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold))
     return there._added_to(nothing(), outputs, read, first)
 
 
 def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:
-    """Which rows are one in so many of all; none where that is 0."""
+    """Mask of every ``every``-th row, by the rows' numbers ``place``; no rows if ``every`` is 0."""
     return place % every == 0 if every else np.zeros(len(place), dtype=np.bool_)

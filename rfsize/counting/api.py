@@ -41,8 +41,8 @@ def tree_outputs(
     ----------
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
-        `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` over any learner, `BaggingRegressor` over trees, or
-        a `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, whose copies are fitted, or a dict
+        `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` and `BaggingRegressor` over any learner, or a
+        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, whose copies are fitted, or a dict
         of parameters for `lightgbm.train` or `xgboost.train` with the number of trees (``num_iterations``,
         ``num_parallel_tree``).
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
@@ -177,10 +177,10 @@ def inbag(
 
     The proof compares every leaf of every tree with what the framework stored in it. LightGBM stored the number of
     in-bag rows in ``leaf_count``, scikit-learn in ``n_node_samples``, and XGBoost a sum over these rows in
-    ``sum_hessian``. Bagging over learners that are no trees stores nothing; if ``X`` has as many rows as the training,
-    the samples are those that scikit-learn draws again. Counts do not show that leaves were changed after training
-    (``Booster.refit``, edited files), and such leaves may know every row. With ``y``, rfsize therefore also compares
-    the leaves with the labels in their bags, for the forests listed in "Bags and their proof".
+    ``sum_hessian``. Bagging over other learners stores nothing to compare with; if ``X`` has as many rows as the
+    training, the samples are those that scikit-learn draws again. Counts do not show that leaves were changed after
+    training (``Booster.refit``, edited files), and such leaves may know every row. With ``y``, rfsize therefore also
+    compares the leaves with the labels in their bags, for the forests listed in "Bags and their proof".
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def oob_predict_proba(
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees, or its members are no trees and average probabilities.
+        If the model is not a forest of independent trees, such as gradient boosting.
     InbagError
         If the bags cannot be proven.
     ValueError

@@ -95,20 +95,21 @@ class Evidence:
         """That of a finished forest, whose trees are asked."""
         adapter, tallied = forest.adapter, forest.tallied(keeps)
         classes, n_trees = adapter.classes, adapter.n_trees
-        found = cls(
+        return cls(
             forest.n_rows,
             n_trees,
             voted=Votes(tallied.counts, classes, n_trees, threshold=forest.threshold) if len(classes) else None,
+            scores=tallied.scores,
             blocks=tallied.blocks,
+            link=adapter.link,
+            cut=adapter.cut(forest.threshold),
             predict_obeys=adapter.predict_obeys,
+            scored=slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores)),
             source=forest.source,
             groups=forest.groups,
             forest=forest,
             _averages=tallied.averages,
         )
-        scored = slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores))
-        cut = adapter.cut(forest.threshold)
-        return replace(found, scores=tallied.scores, scored=scored, link=adapter.link, cut=cut)
 
     @classmethod
     def of_votes(cls, votes: Votes) -> Evidence:

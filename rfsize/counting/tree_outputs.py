@@ -79,7 +79,7 @@ class TreeOutputs:
 
     @property
     def scores(self) -> Scores | None:
-        """Means and scatter of the trees' scores before the link; None where members are no trees."""
+        """Means and scatter of the trees' scores before the link; None for `Votes` that you counted yourself."""
         return self._evidence.scores
 
     @property
@@ -224,8 +224,6 @@ class TreeOutputs:
         ------
         FewVotesError
             If labels are predicted, no tree was asked about some rows, and ``fill`` does not name their label.
-        NotAForestError
-            If the model averages probabilities of members that are no trees.
 
         Warns
         -----
@@ -260,7 +258,7 @@ class TreeOutputs:
         FewVotesError
             If no tree was asked about some rows, and ``fill`` does not name their label.
         NotAForestError
-            If it is a regression forest, or the model averages probabilities of members that are no trees.
+            If it is a regression forest.
 
         Warns
         -----
@@ -285,8 +283,6 @@ class TreeOutputs:
 
         Raises
         ------
-        NotAForestError
-            If the model averages probabilities of members that are no trees.
         ValueError
             If it is a regression forest, or the outputs no longer refer to a model.
 

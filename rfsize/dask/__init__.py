@@ -1,4 +1,4 @@
-"""Forests on the rows of Dask arrays and DataFrames: `import rfsize.dask`, with the extra ``rfsize[dask]``."""
+"""Forests on rows in Dask arrays and DataFrames: `import rfsize.dask`; install the extra ``rfsize[dask]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a Dask collection: blocks that lie on workers."""
+"""The rows of a Dask collection, in blocks on the workers."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def checked_collection(X: Any) -> Any:
 
 
 class BlocksOnWorkers(PiecesElsewhere):
-    """The blocks of rows of a Dask collection, each worked on where it lies, or read to this process.
+    """The blocks of rows of a Dask collection: to work on where they lie, or to bring to this process.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or xgboost.dask.DaskDMatrix
         The rows.
     client : distributed.Client or None
-        Where they lie; by default the client that is in use.
+        The client of the workers; by default the client that is in use.
 
     Raises
     ------
     ValueError
-        If ``X`` is no such collection, has no rows, or there is no client.
+        If ``X`` is no such collection or has no rows, or if there is no client.
     """
 
     def __init__(self, X: Any, client: Any) -> None:
@@ -75,19 +75,19 @@ class BlocksOnWorkers(PiecesElsewhere):
         self.shape = int(self.lengths.sum()), n_features
         if not self.shape[0]:
             raise ValueError("X has no rows")
-        # Partitions that a filter has emptied say nothing.
+        # A filter may have emptied some partitions.
         self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
         self.ends = np.cumsum(self.lengths[self.lengths > 0])
 
     def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
-        """Where the rows lay: as a framework's collection keeps it, or by the partitions of each machine.
+        """Which machine held which rows: as a framework's collection stores it, or by the partitions of each machine.
 
-        By default they lay on one.
+        By default one machine held all rows.
 
         Raises
         ------
         ValueError
-            If it is given beside such a collection, or does not name each partition once.
+            If ``machines`` is given although the collection stores it, or does not name each partition once.
         """
         if self._collection is not None:
             if machines is not None:
@@ -100,12 +100,12 @@ class BlocksOnWorkers(PiecesElsewhere):
         return Layout.of_parts(self.lengths, machines)
 
     def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
-        """Have an adapter take for missing what a framework's collection was told to, besides NaN.
+        """Tell an adapter which value means missing in a framework's collection, besides NaN.
 
         Raises
         ------
         ValueError
-            If ``missing`` is given beside it.
+            If ``missing`` is given although the collection stores it.
         """
         if self._collection is None:
             return
@@ -118,16 +118,16 @@ class BlocksOnWorkers(PiecesElsewhere):
 
     @property
     def _bounds(self) -> list[tuple[int, int]]:
-        """Numbers of the first row of each block, and of the first after it."""
+        """Number of the first row of each block, and of the first row after the block."""
         return list(pairwise([0, *map(int, self.ends)]))
 
     def each_of_its_own(
         self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
     ) -> Iterator[Any]:
-        """What ``work(block, sent, of_rows(numbers of its rows))`` returns of each block, in their order.
+        """Yield the result of ``work(block, sent, of_rows(numbers of its rows))`` for each block, in order.
 
-        ``sent`` is sent to each worker once, and what ``of_rows`` returns with its own task. Where it takes long, a
-        progress bar says ``what``.
+        ``sent`` is sent to each worker once, the result of ``of_rows`` with the task of its block. If it takes long, a
+        progress bar names ``what``.
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
         rows = [range(*bounds) for bounds in self._bounds]
@@ -138,7 +138,7 @@ class BlocksOnWorkers(PiecesElsewhere):
                 yield found
 
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """What ``work(number of its first row, its rows, *options)`` returns of each block, on its worker.
+        """Yield the result of ``work(number of the first row, rows, *options)`` for each block, run on its worker.
 
         ``options`` are sent to each worker once.
         """
@@ -149,11 +149,11 @@ class BlocksOnWorkers(PiecesElsewhere):
             yield found
 
     def load(self, piece: int) -> Any:
-        """One block, brought here."""
+        """One block, brought to this process."""
         return self.client.compute(self._parts[piece]).result()
 
     def pick(self, rows: NDArray[np.int64]) -> Any:
-        """Some rows, which alone are brought here."""
+        """Some rows; only these are brought to this process."""
         here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
         some = [place for place, numbers in enumerate(here) if numbers.size]
         own = [(here[place] - start, stop - start) for place, (start, stop) in enumerate(self._bounds) if place in some]
@@ -161,15 +161,15 @@ class BlocksOnWorkers(PiecesElsewhere):
 
 
 def parts_of(X: Any) -> list[Any]:
-    """The blocks of rows, each as a task that is not begun."""
+    """The blocks of rows, each as a task that has not started."""
     parts = X.to_delayed()
     return list(np.ravel(parts)) if isinstance(parts, np.ndarray) else list(parts)
 
 
 def _each(client: Any, work: Callable[..., Any], parts: list[Any], own: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-    """What ``work(block, *own)`` returns of each block, in their order.
+    """Yield the result of ``work(block, *own)`` for each block, in order.
 
-    Of blocks that are read when they are asked for, a worker holds those alone that it works on.
+    If blocks are read lazily, a worker holds only the blocks that it is working on.
     """
     from dask import delayed
 
@@ -186,7 +186,7 @@ def _each(client: Any, work: Callable[..., Any], parts: list[Any], own: Sequence
 
 
 def _lengths(X: Any, client: Any) -> NDArray[np.int64]:
-    """Rows of each block; where these are not known, all are read for it, of a DataFrame one column of each."""
+    """Number of rows of each block. If it is unknown, all blocks are read; of a DataFrame, one column."""
     if hasattr(X, "map_blocks"):
         known = np.array(X.chunks[0], dtype=np.float64)
         return _lengths_of(parts_of(X), client) if np.isnan(known).any() else known.astype(np.int64)
@@ -199,17 +199,17 @@ def _lengths_of(parts: list[Any], client: Any) -> NDArray[np.int64]:
 
 
 def _n_rows(part: Any) -> int:
-    """On a worker: rows of a block, which may be sparse."""
+    """On a worker: number of rows of a block, which may be sparse."""
     return int(part.shape[0])
 
 
 def as_said(part: Any, n_rows: int) -> Any:
-    """A block, which has as many rows as its collection says; Dask itself would not notice.
+    """A block, once its number of rows is checked: Dask itself does not notice if its collection states a wrong one.
 
     Raises
     ------
     ValueError
-        If it has others.
+        If the block has another number of rows than the collection states.
     """
     if part.shape[0] != n_rows:
         raise ValueError(
@@ -225,6 +225,6 @@ def _picked(part: Any, rows: NDArray[np.int64], n_rows: int) -> Any:
 
 
 def _of_form(part: Any, work: Callable[..., Any], first: int, n_rows: int, *options: Any) -> tuple[Any, Any]:
-    """On a worker: the form of a block, and what is made of it."""
+    """On a worker: the form of a block, and the result of the work on it."""
     rows = in_memory(as_said(part, n_rows))
     return form_of(rows), work(first, rows, *options)

@@ -1,4 +1,4 @@
-"""Clients of Dask: the one that is in use, and what is to be had of them."""
+"""Dask clients: find the one in use, check it, and bring values here."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-# So long it may take until there is a worker: a nanny starts its own anew.
+# How long to wait for a worker: a nanny restarts a lost one.
 SECONDS_WITHOUT_WORKERS = 60.0
 
 
 def client_in_use(client: Any) -> Any:
-    """The client given, or the one in use.
+    """The given client, or the one in use.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If no client is given or in use.
     """
     from distributed import default_client
 
@@ -32,14 +32,14 @@ def client_in_use(client: Any) -> Any:
 
 
 def checked_client(client: Any) -> Any:
-    """A client that is connected to workers, and waits for answers.
+    """The client, once it is checked: it must be connected, synchronous, and have workers.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If it is no connected, synchronous client.
     RuntimeError
-        If there are no workers, and none come in time.
+        If there are no workers, and none join in time.
     """
     from distributed import Client, TimeoutError
 
@@ -63,7 +63,7 @@ def checked_client(client: Any) -> Any:
 
 
 def here(values: Any, client: Any) -> Any:
-    """Values in this process."""
+    """The values, computed and brought to this process."""
     if not hasattr(values, "compute"):
         return values
     return np.asarray(client_in_use(client).compute(values).result())

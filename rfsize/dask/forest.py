@@ -1,4 +1,4 @@
-"""A forest on rows that lie on workers, which count what its trees say of them."""
+"""A forest on rows that lie on Dask workers: each worker counts the trees' votes on its own rows."""
 
 from __future__ import annotations
 
@@ -23,45 +23,47 @@ from rfsize.voting.tallied import Tallied
 
 @dataclass(frozen=True, eq=False)
 class ForestOnWorkers(ForestOnRows):
-    """What it takes to ask the trees of a forest on the workers that its rows lie on.
+    """A forest whose trees are asked on the workers where the rows lie.
 
-    What `ForestOnRows` visits row by row, such as the votes of single trees, is asked here, from a block of rows at a
-    time.
+    Where `ForestOnRows` visits single rows, as for the votes of single trees, blocks of rows are brought here one at a
+    time and the trees are asked in this process.
     """
 
     X: BlocksOnWorkers
 
     @property
     def layout(self) -> Layout:
-        """Where the rows lay, if they are those of training: on the workers of a DaskDMatrix, or all on one."""
+        """Which worker held which rows during training: as a DaskDMatrix stores it, or one worker held all rows."""
         return self.X.layout(None)
 
     def here(self, values: Any) -> Any:
-        """Labels or weights of the rows, brought here from workers."""
+        """Labels or weights of the rows, brought from the workers to this process."""
         return here(values, self.X.client)
 
     def on(self, X: Any) -> ForestOnRows:
-        """The same forest on other rows, which are here."""
+        """The same forest on other rows, which lie in this process."""
         return ForestOnRows(self.adapter, X, self.bags, self.threshold, self.groups)
 
     def tallied(self, keeps: Keeps) -> Tallied:
-        """What is added up of all rows, block by block on their workers, once the bags are proven here."""
+        """The trees' votes and scores, added up block by block on the workers; the bags are proven here before."""
         what = "votes and scores" if keeps == "all" else "votes"
         return self.joined(self.X.each_of_its_own(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
 
     def averages(self) -> Averages:
-        """Averaged scores of all rows, and of parts of the forest; of members that are no trees asked here."""
-        return self.tallied("all").averages or super().averages()
+        """Averaged scores of all rows, and of parts of the forest."""
+        found = self.tallied("all").averages
+        assert found is not None  # "all" keeps them
+        return found
 
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
-    """On a worker: what the trees say of a block of the rows."""
+    """On a worker: the trees' votes and scores on a block of rows."""
     return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
 
 
 @dataclass(frozen=True)
 class RowsOnWorkers(RowsElsewhere):
-    """Rows on workers, as `rows` says; attributes as its arguments."""
+    """The result of `rows`; its attributes are the arguments of `rows`."""
 
     X: Any
     layout: Sequence[Sequence[int]] | None = None
@@ -104,35 +106,40 @@ class RowsOnWorkers(RowsElsewhere):
 
 
 def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any = None) -> RowsOnWorkers:
-    """Rows of a Dask collection, with the layout that they had in training, and the client to use.
+    """Say which worker held which rows of a Dask collection during training, and which client to use.
 
-    You can give Dask's arrays and DataFrames directly to `rfsize.tree_outputs`, `size`, `truncate`, `oob_score` and
-    `StopTable.calibrate`. The rows stay on the workers; only the trees' outputs come back, with two classes 28 to 40
-    bytes a row, and at most 400 MB besides. With ``oob``, the proof takes 8 to 24 bytes of each block for each leaf of
-    the forest, and sends up to 24 for each row; copies are looked for by 72 bytes a row. A calibration brings 32 kB of
-    each block for each class, and besides the leads of some rows to learn on, at most 100 MB, or of the majority vote a
-    byte a tree and row, at most 256 MB in all.
+    You need this only to give a ``layout`` or a ``client``: `rfsize.tree_outputs`, `size`, `truncate`, `oob_score` and
+    `StopTable.calibrate` take Dask arrays and DataFrames directly. The rows stay on the workers.
 
     Parameters
     ----------
     X : dask.array.Array, dask.dataframe.DataFrame or xgboost.dask.DaskDMatrix, shape (n_rows, n_features)
-        Rows, in chunks of any lengths, known or not; those of an array hold whole rows, or are made to. A DaskDMatrix
-        keeps where its rows lay, and what in them means missing.
+        Rows, in chunks of any lengths, known or unknown. Arrays whose chunks split rows are rechunked. A DaskDMatrix
+        knows which worker held which rows, and which value means missing.
     layout : list of lists of int, optional
-        With ``oob=True``, the partitions of ``X`` that each worker held while the forest was trained, in the worker's
-        order: each worker draws bags over its own rows. By default one worker held all rows. A DaskDMatrix knows it.
+        With ``oob=True``: for each worker, the partitions of ``X`` that it held during training, in the worker's order
+        (each worker draws bags from its own rows). By default one worker held all rows. Not with a DaskDMatrix, which
+        knows its layout.
     client : distributed.Client, optional
         By default the client that is in use.
 
     Returns
     -------
     RowsOnWorkers
-        Give it in place of ``X``.
+        Give this object in place of ``X``.
 
     See Also
     --------
-    rfsize.size : Takes such rows.
-    rfsize.tree_outputs : Takes such rows.
+    rfsize.size : Find how many trees are enough; takes such rows.
+    rfsize.tree_outputs : Ask the trees once for several questions; takes such rows.
+
+    Notes
+    -----
+    What comes to your process: the trees' outputs (with two classes 28 to 40 bytes a row) and at most 400 MB besides.
+    With ``oob``, proving the bags takes 8 to 24 bytes for each block and leaf, and sends up to 24 bytes a row to the
+    workers; looking for copies takes 72 bytes a row. A calibration takes 32 kB for each block and class, and in
+    addition at most 100 MB for the rows that the table is learnt from; with the majority vote, one byte for each tree
+    and row, at most 256 MB in all.
 
     Examples
     --------

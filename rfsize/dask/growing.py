@@ -31,7 +31,7 @@ from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.voting.groups import Groups
 
-# So long a worker that is paused keeps the others waiting.
+# How long the others wait for a paused worker.
 _SECONDS_FOR_PAUSED = 1.0
 
 
@@ -63,28 +63,29 @@ def grow(
     Parameters
     ----------
     client : distributed.Client
-        Whose workers train.
+        The client of the workers that train.
     params : dict
-        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (with a
-        ``subsample``; the number of parallel trees is found here). LightGBM trains with ``deterministic=True`` and
+        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (with a ``subsample``;
+        rfsize sets the number of parallel trees). LightGBM trains with ``deterministic=True`` and
         ``force_col_wise=True``.
     data : dask.array.Array, dask.dataframe.DataFrame, ndarray, DataFrame or sparse matrix, shape (n_rows, n_features)
-        Training rows: on the workers in any chunks, or in this process.
+        Training rows, on the workers in any chunks, or in this process.
     label : dask or NumPy array, or Series, shape (n_rows,)
-        Their labels: numbers, of classes 0 to K − 1.
+        Labels of the rows, as numbers; classes are 0 to K − 1.
     weight : dask or NumPy array, or Series, shape (n_rows,), optional
-        Their weights.
+        Weights of the rows.
     alpha, voting, average, threshold, metric, tolerance, confidence, max_trees, min_trees, groups
         As in `rfsize.grow`.
     trees_per_block : int, default 20
-        Trees that a worker trains at a time. Another number gives another forest.
+        Number of trees that a worker trains at a time. Another number gives another forest.
 
     Returns
     -------
     booster
-        As of `rfsize.grow`; all bags are proven, and known to `rfsize.inbag`.
+        The trained forest, as in `rfsize.grow`. rfsize proved which rows each tree was trained on; `rfsize.inbag` knows
+        them.
     report : Report
-        The estimate that ended the growth.
+        The report that ended the training.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def grow(
     ValueError
         If an argument does not fit, or the client is closed.
     RuntimeError
-        If there is no worker for a minute, or several are lost with the same block.
+        If there is no worker for a minute, or if several workers are lost while they train the same block.
 
     Warns
     -----
@@ -106,13 +107,13 @@ def grow(
 
     Notes
     -----
-    Each worker receives the rows once, and keeps them until the forest is done. The rows of a collection also stay
-    where they lie, for workers that come later. Each block sends back its trees and their out-of-bag outputs: with two
-    classes 28 bytes a row, and up to 12 MB for all rows, which show how the trees' errors are related. With more
-    classes it is more.
+    Each worker receives the rows once and keeps them until the forest is done. The rows of a collection also stay
+    where they lie, for workers that join later. Each block sends back its trees and their out-of-bag outputs. With two
+    classes these take 28 bytes a row, and up to 12 MB in all to show how the trees' errors are correlated; more classes
+    take more.
 
-    XGBoost adds up rounded numbers in the order of its threads, but for classes without weights. With weights, and in
-    regression, each worker trains with the ``nthread`` that ``params`` name, or with one.
+    With weights and in regression, XGBoost's sums depend on the number of threads. Each worker then trains with the
+    ``nthread`` in ``params``, by default with one thread.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def grow(
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """What each worker is told beside the rows."""
+    """What each worker needs besides the rows."""
 
     framework: str
     params: dict[str, Any]
@@ -163,7 +164,7 @@ class _Given:
     groups: ArrayLike | str | None
 
     def check(self, rows: int) -> None:
-        """Raise ``ValueError`` where it does not fit so many rows."""
+        """Raise ``ValueError`` if labels or weights do not fit the number of rows."""
         if not rows:
             raise ValueError("data has no rows")
         for name, values in (("label", self.label), ("weight", self.weight)):
@@ -174,24 +175,24 @@ class _Given:
 
 
 class _RowsForWorkers:
-    """Rows of a collection, or of this process, for every worker.
+    """Training rows of a collection, or of this process, for every worker.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the workers.
+        The client of the workers.
     X : dask.array.Array, dask.dataframe.DataFrame, or rows in memory
         The rows.
 
     Attributes
     ----------
     n_rows : int or None
-        How many they are; None where that is known when they are computed.
+        Number of rows; None if it is not known before they are computed.
 
     Raises
     ------
     ValueError
-        If ``X`` is neither.
+        If ``X`` is neither a collection nor rows in memory.
     """
 
     def __init__(self, client: Any, X: Any) -> None:
@@ -212,7 +213,7 @@ class _RowsForWorkers:
         self._parts: list[Any] = [] if in_memory else client.compute(parts_of(X))
 
     def sent_to(self, more: Any, address: str) -> list[Any]:
-        """The futures of something more, and of the rows, on their way to the worker of an address."""
+        """Send the rows and ``more`` to the worker at an address; returns their futures."""
         sent = self._client.scatter([more, *self._here], workers=[address], hash=False, timeout=_SECONDS_FOR_PAUSED)
         return [*sent, *self._parts]
 
@@ -220,14 +221,14 @@ class _RowsForWorkers:
 def _all_rows(parts: Sequence[Any]) -> Any:
     """The rows of all parts, in their order."""
     if len(parts) > 1 and hasattr(parts[0], "columns"):
-        from dask.dataframe.dispatch import concat  # which unites categories
+        from dask.dataframe.dispatch import concat  # unites the categories of the parts
 
         return concat(list(parts))
     return joined(list(parts))
 
 
 class _TrainerOnWorker:
-    """What a worker holds: all rows, and what trains on them with all of its threads."""
+    """The object on each worker: it holds all rows, and trains on them with all threads of the worker."""
 
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
         X = from_polars(_all_rows(parts))
@@ -240,21 +241,21 @@ class _TrainerOnWorker:
             self._groups = resolved(given.groups, self._rows, len(self._trainer.label))
 
     def beginning(self) -> Beginning:
-        """What is known of the forest before it has trees."""
+        """The forest without trees: its classes, labels and weights."""
         return Beginning.of(self._trainer, self._threshold, self._groups)
 
     def trained(self, *block: int) -> TrainedBlock:
-        """Train a block."""
+        """Train one block of trees."""
         with self._all_threads():
             return trained(self._trainer, Block(*block), self._threshold, self._groups)
 
     def report_by(self, groups: Groups, model: Any, goal: Goal) -> Report:
-        """What the trees of a forest say by other groups of the rows."""
+        """The report on a forest with other groups of the rows."""
         rows = self._rows, self._trainer.label, self._trainer.weight
         return report_by(groups, model, *rows, goal=goal, threshold=self._threshold)
 
     def _all_threads(self) -> Any:
-        """For the frameworks, whose threads are OpenMP's; Dask starts workers so that they would use one."""
+        """Let the frameworks use all threads by OpenMP; Dask starts workers with a limit of one thread."""
         return threadpool_limits(self._threads, user_api="openmp")
 
     def __reduce__(self) -> Any:
@@ -262,7 +263,7 @@ class _TrainerOnWorker:
 
 
 def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: int) -> Growth:
-    """The forest without trees, which takes them from the workers."""
+    """The growth of a forest that gets its trees from the workers."""
     beginning = workers.once(_TrainerOnWorker.beginning)
     goal = goal.checked(len(beginning.classes), given.label, in_training=True)
     train = partial(workers.each, _TrainerOnWorker.trained)
@@ -286,11 +287,11 @@ def _checked_parameters(params: Any) -> dict[str, Any]:
 
 
 def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
-    """Labels or weights, brought to this process."""
+    """Labels or weights, brought to this process and checked."""
     found = np.asarray(here(values, client))
     if found.ndim != 1 or found.dtype.kind not in "biuf" or not np.isfinite(found).all():
         raise ValueError(
-            f"{name} must hold one finite number per row of data, that of a class from 0 to K − 1; found "
+            f"{name} must hold one finite number per row of data (classes are 0 to K − 1), found "
             f"{'nothing' if values is None else f'{found.dtype} of shape {found.shape}, such as {found.ravel()[:3]}'}"
         )
     return found.astype(np.int64) if found.dtype.kind == "b" else found

@@ -1,4 +1,4 @@
-"""What stays on workers while blocks of work are done there: made once on each, and lost with its worker."""
+"""An object that each worker makes once and keeps while it works; if the worker is lost, so is the object."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from uuid import uuid4
 
 from rfsize.dask.clients import SECONDS_WITHOUT_WORKERS
 
-# How often it is looked whether all workers are still there.
+# How often to check that all workers are still there.
 _SECONDS_BETWEEN_LOOKS = 0.5
-# What is longer on its way comes from a worker that may be lost.
+# If a result takes longer to arrive, its worker may be lost.
 _SECONDS_TO_BRING = 5.0
-# So many workers may be lost with the same piece of work, before it is taken to be what kills them.
+# After this number of workers lost with the same piece of work, the piece itself is taken to be the cause.
 _LOSSES = 3
 
 
 class HeldOnWorkers:
-    """Something that each worker makes once and keeps, until this is closed, and work that is done with it.
+    """An object that each worker makes once and keeps until this context is closed, and the work done with it.
 
-    A worker does one piece of work at a time. What a lost worker was doing, another one does; what it held is made
-    again on a worker that comes in its place.
+    A worker does one piece of work at a time. If a worker is lost, another worker does its piece of work, and a worker
+    that joins makes the object again.
 
     Parameters
     ----------
     client : distributed.Client
-        Of the workers.
+        The client of the workers.
     name : str
-        By which tasks are called on the dashboard.
+        The name of the tasks on the dashboard.
     send : callable
-        Sends to the worker of an address what is needed, and returns the futures of it.
+        Sends the data for the object to the worker at an address, and returns their futures.
     make : callable
-        Makes, on a worker that has so many threads, what is held there: ``make(threads, *sent)``.
+        Makes the object on a worker with this number of threads: ``make(threads, *sent)``.
     """
 
     def __init__(self, client: Any, name: str, send: Callable[[str], Sequence[Any]], make: Callable[..., Any]) -> None:
@@ -50,16 +50,16 @@ class HeldOnWorkers:
         self._held.clear()
 
     def once(self, work: Callable[..., Any], *piece: Any) -> Any:
-        """What ``work(held, *piece)`` returns on some worker; raises as `each`."""
+        """The result of ``work(held, *piece)`` on any worker; raises as `each`."""
         return next(self.each(work, [piece]))
 
     def each(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """What ``work(held, *piece)`` returns of each piece, in their order.
+        """Yield the result of ``work(held, *piece)`` for each piece, in order.
 
         Raises
         ------
         RuntimeError
-            If there is no worker any more, or several were lost with the same piece of work.
+            If there is no worker left, or several were lost with the same piece of work.
         """
         shift = _Shift(self, work, pieces)
         for number in range(len(pieces)):
@@ -68,26 +68,26 @@ class HeldOnWorkers:
             yield shift.done.pop(number)
 
     def workers(self) -> set[str]:
-        """Addresses of the workers that are there now, and hold or make what they are to hold.
+        """Addresses of the present workers, each of which holds the object or is making it.
 
         Raises
         ------
         RuntimeError
-            If the scheduler is not there any more.
+            If the scheduler is gone.
         """
         from distributed import TimeoutError
 
         threads = self._threads()
         self._held = {address: held for address, held in self._held.items() if address in threads}
         for address in threads.keys() - self._held.keys():
-            # What Dask raises where the worker is lost meanwhile, or is paused.
+            # Dask raises these if the worker is lost meanwhile, or is paused.
             with suppress(KeyError, OSError, TimeoutError):
                 sent = self._send(address)
                 self._held[address] = self._submit("data", self._make, threads[address], *sent, at=address)
         return set(self._held)
 
     def _threads(self) -> dict[str, int]:
-        """Threads of each worker that is there now, by address."""
+        """Number of threads of each present worker, by address."""
         lost = "the connection to Dask's scheduler was lost, and the forest in training with it"
         if self._client.status != "running":
             raise RuntimeError(lost)
@@ -97,7 +97,7 @@ class HeldOnWorkers:
             raise RuntimeError(lost) from error
 
     def forget(self, address: str) -> None:
-        """What a worker held is lost."""
+        """Forget the object that a lost worker held."""
         self._held.pop(address, None)
 
     def start(self, work: Callable[..., Any], piece: tuple[Any, ...], address: str) -> Any:
@@ -121,7 +121,7 @@ class _Shift:
         self._last_seen = time.monotonic()
 
     def go_on(self) -> None:
-        """Give work to those who have none, wait a while, and take what is done."""
+        """Give work to idle workers, wait a while, and collect results."""
         there = self._held.workers()
         for address in self._at.keys() - there:
             self._lost(address)
@@ -144,12 +144,12 @@ class _Shift:
         if not self._at:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             return
-        with suppress(TimeoutError, CancelledError):  # whose states are looked at next
+        with suppress(TimeoutError, CancelledError):  # the states of the futures are checked next
             futures = [future for _, future in self._at.values()]
             wait(futures, timeout=_SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED")
 
     def _take(self, address: str, number: int, future: Any) -> None:
-        """Bring a result here, unless its worker is lost on the way, for which Dask would wait without end."""
+        """Bring a result here, unless its worker is lost meanwhile: Dask would then wait forever."""
         from distributed import CancelledError, TimeoutError
 
         patience = _SECONDS_TO_BRING
@@ -165,7 +165,7 @@ class _Shift:
                 self._lost(address)
 
     def _lost(self, address: str) -> None:
-        """What a lost worker was doing waits for another one, before all else."""
+        """Put the work of a lost worker at the front of the queue."""
         number, _ = self._at.pop(address)
         self._held.forget(address)
         self._waiting.appendleft(number)

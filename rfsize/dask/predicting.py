@@ -1,4 +1,4 @@
-"""Predictions of a compiled forest, made where the rows lie, when they are asked for."""
+"""Predictions of a compiled forest on Dask workers, where the rows lie, at the time they are computed."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rfsize.inference.compiled import CompiledForest
 
 
 def predict(fast: CompiledForest, X: Any) -> Any:
-    """What the model's own ``predict`` gives, of the rows of a Dask collection: lazily, block by block.
+    """Predict the rows of a Dask collection as the model's own ``predict`` does: lazily, block by block.
 
     Parameters
     ----------
     fast : CompiledForest
-        What `rfsize.compile` returned, with a stop table or without. It goes to each worker once.
+        The result of `rfsize.compile`, with or without a stop table. It is sent to each worker once.
     X : dask.array.Array or dask.dataframe.DataFrame, shape (n_rows, n_features)
-        Rows in any chunks.
+        Rows, in chunks of any lengths.
 
     Returns
     -------
     dask.array.Array, dask.dataframe.Series or dask.dataframe.DataFrame, shape (n_rows,) or (n_rows, n_classes)
-        What ``fast.predict`` returns of the same rows; of a DataFrame with its index and divisions, named "prediction",
-        or with a column named by each class.
+        The predictions that ``fast.predict`` returns. For a DataFrame, a Series named "prediction", or a DataFrame with
+        one column for each class, with the index and divisions of ``X``.
 
     Raises
     ------
     ValueError
-        If ``X`` is no such collection; when it is computed, if it does not fit the forest, or a block has other rows
-        than the array says.
+        If ``X`` is no Dask array or DataFrame. When you compute the result: if ``X`` does not fit the forest, or the
+        number of rows in a block is not the one that the array states.
 
     See Also
     --------
-    predict_labels : Labels.
-    predict_proba : Probabilities.
+    predict_labels : Predict class labels.
+    predict_proba : Predict probabilities.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def predict(fast: CompiledForest, X: Any) -> Any:
 
 
 def predict_labels(fast: CompiledForest, X: Any) -> Any:
-    """Class labels, whatever the model's own ``predict`` gives, of the rows of a Dask collection: lazily.
+    """Predict class labels of the rows of a Dask collection, also if ``predict`` gives probabilities: lazily.
 
     Parameters
     ----------
@@ -68,18 +68,18 @@ def predict_labels(fast: CompiledForest, X: Any) -> Any:
     Returns
     -------
     dask.array.Array or dask.dataframe.Series, shape (n_rows,)
-        What ``fast.predict_labels`` returns of the same rows; of a DataFrame with its index and divisions, named
-        "prediction".
+        The labels that ``fast.predict_labels`` returns. For a DataFrame, a Series named "prediction", with the index
+        and divisions of ``X``.
 
     Raises
     ------
     ValueError
-        As in `predict`, or if the forest predicts numbers.
+        As in `predict`, or if the forest is a regressor.
 
     See Also
     --------
-    predict : The kind of prediction that the model gives.
-    predict_proba : Probabilities.
+    predict : Predict as the model's own ``predict`` does.
+    predict_proba : Predict probabilities.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def predict_labels(fast: CompiledForest, X: Any) -> Any:
 
 
 def predict_proba(fast: CompiledForest, X: Any) -> Any:
-    """Probabilities of all classes, of the rows of a Dask collection: lazily, block by block.
+    """Predict the probabilities of all classes for the rows of a Dask collection: lazily, block by block.
 
     Parameters
     ----------
@@ -107,18 +107,18 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
     Returns
     -------
     dask.array.Array or dask.dataframe.DataFrame, shape (n_rows, n_classes)
-        What ``fast.predict_proba`` returns of the same rows; of a DataFrame with its index and divisions, and a column
-        named by each class.
+        The probabilities that ``fast.predict_proba`` returns. For a DataFrame, a DataFrame with one column for each
+        class, with the index and divisions of ``X``.
 
     Raises
     ------
     ValueError
-        As in `predict`, or if the forest predicts numbers.
+        As in `predict`, or if the forest is a regressor.
 
     See Also
     --------
-    predict : The kind of prediction that the model gives.
-    predict_labels : Labels.
+    predict : Predict as the model's own ``predict`` does.
+    predict_labels : Predict class labels.
 
     Examples
     --------
@@ -136,13 +136,13 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
 
 
 def _rows(fast: CompiledForest, X: Any) -> Any:
-    """The collection with the columns that the forest knows, where both have names."""
+    """The collection with the forest's columns in the forest's order, if both have column names."""
     underscores = fast.forest.conventions.spaces_become_underscores
     return known_columns(checked_collection(X), fast.forest.feature_names, spaces_become_underscores=underscores)
 
 
 def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
-    """What a method of the forest gives of each block, lazily."""
+    """The predictions of a method of the forest for each block, lazily."""
     if not isinstance(fast, CompiledForest):
         raise ValueError(f"found a {type(fast).__qualname__} in place of a compiled forest: give rfsize.compile(model)")
     if method != "predict" and not fast.classes.size:
@@ -156,7 +156,7 @@ def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
 
 
 def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
-    """What a method of the forest gives of no rows."""
+    """The predictions of a method of the forest for no rows, which show their type."""
     forest, each_class = fast.forest, (0, len(fast.classes))
     if method == "predict_labels" or (method, forest.predict_gives) == ("predict", "labels"):
         return np.empty(0, dtype=fast.classes.dtype)
@@ -166,7 +166,7 @@ def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
 
 
 def _once(fast: CompiledForest) -> Any:
-    """The forest as one task of the graph, which each worker is given once."""
+    """The forest as one task of the graph, so that each worker receives it once."""
     from dask import delayed
 
     return delayed(fast, pure=True, traverse=False)
@@ -179,7 +179,7 @@ def _predicted(block: Any, fast: CompiledForest, method: str, block_info: Any = 
 
 
 def _check_rows(block: Any, block_info: Any) -> None:
-    """``ValueError`` where a block of an array has other rows than the array says; partitions of frames say nothing."""
+    """``ValueError`` if a block of an array has not the rows that the array states; partitions of frames state none."""
     if block_info is not None:
         first, last = block_info[0]["array-location"][0]
         if not math.isnan(last - first):

@@ -1,1 +1,1 @@
-"""From what trees said to how far a forest of any size is from the infinite one."""
+"""Estimates, from votes or scores, of how far a forest of any size is from the infinite forest."""

@@ -1,6 +1,6 @@
-"""What a report asks of an estimate of agreement, whatever it was made from.
+"""The interface of all estimates of agreement, which reports use.
 
-Votes or scores, a few of each row or many, two classes or more: each way to make an estimate is one class.
+There is one class for each way to estimate: from votes or scores, from few or many of them, for two or more classes.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from rfsize.estimation.shared_trees import LeadChanges, TreeNoise
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 
-# How much further off estimates of two classes are than their posterior and the blocks of trees tell, as a factor: all
-# of them rests on the density at one tie, and it is not as smooth everywhere as on most problems. Measured on twelve
-# problems that no benchmark has, with 400 rows and with 4000. Where there are several classes, estimates are no further
-# off than they tell.
+# For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
+# density at one tie, and on some problems this density is not smooth. Measured on twelve problems that no benchmark
+# has, with 400 rows and with 4000. With more classes, errors are no larger than the noise.
 TWO_CLASSES_FURTHER_OFF = 1.25
 
-# Rows from which the size is guessed before all are looked at.
+# The size is first guessed from this number of rows, then found from all.
 _ROWS_TO_GUESS = 1000
 
 
 class Margins(NamedTuple):
-    """How far from a tie the rows are.
+    """Distances of the rows from a tie.
 
     Attributes
     ----------
     what : str
-        What is measured, as an axis names it.
+        The name of the measure, for an axis.
     tie, most : float
-        Its value at a tie, and far from one.
+        The value at a tie, and the value farthest from a tie.
     values : ndarray of float, shape (n,)
-        Values that rows have.
+        Values of the rows.
     rows : ndarray of float, shape (n,)
-        Rows, or shares of them, with each value.
+        Number or share of the rows with each value.
     """
 
     what: str
@@ -51,17 +50,17 @@ class Margins(NamedTuple):
 
 
 class Estimate(ABC):
-    """Agreement of forests of any size with the infinite one, estimated in one way."""
+    """An estimate of the agreement of forests of any size with the infinite forest."""
 
     name = "plugin"
-    """As `rfsize.size` names it."""
+    """The name of the method in `rfsize.size`."""
 
     caveat: str | None = None
-    """What a report says of an estimate that is not to be trusted."""
+    """Why the estimate cannot be trusted, for the report; None if it can."""
 
     @property
     def further_off(self) -> float:
-        """How much further off the estimate is than the noise of rows and trees that can be seen, as a factor."""
+        """The factor by which the error of the estimate exceeds the measured noise of rows and trees."""
         return 1.0
 
     @abstractmethod
@@ -69,63 +68,63 @@ class Estimate(ABC):
         """Mean disagreement of a forest of ``n_trees`` with the infinite one."""
 
     def size(self, alpha: float) -> int | float:
-        """T*(α), the smallest odd size; ``math.inf`` where none reaches α."""
+        """T*(α), the smallest odd size; ``math.inf`` if no size reaches α."""
         some = self.some(_ROWS_TO_GUESS)
         guess = 1 if some is self else some.size(alpha)
         return theory.smallest_size(self.disagreement, 1.0 - alpha, guess=guess, odd=True)
 
     def some(self, n_rows: int) -> Estimate:
-        """The estimate from about so many of the rows, or this one where it is as quick."""
+        """The estimate from about ``n_rows`` of the rows, or this estimate if it is equally fast."""
         return self
 
     @abstractmethod
     def replicates(self, size: int | float) -> Curves:
-        """Disagreement around an ensemble size, or over all sizes, as uncertain as its estimate is."""
+        """Replicates of the disagreement around an ensemble size, or over all sizes, which show its uncertainty."""
 
     @abstractmethod
     def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
-        """Disagreement by the rows of blocks, to whose votes the noise of the trees is added once more.
+        """Disagreement on the rows of the blocks, after adding the noise of the trees to the votes once more.
 
         Parameters
         ----------
         blocks : TreeBlocks
-            Of rows that the estimate was made from.
+            Blocks of trees on rows that the estimate was made from.
         weights : ndarray of float, shape (n_draws, n_blocks)
-            What of each block's part in the votes is added; see `shared_trees`.
+            How much of each block's deviation is added; see `shared_trees`.
 
         Returns
         -------
         callable
-            Of odd ensemble sizes, an ndarray of int64 of shape (n_sizes,), it gives the disagreement, an ndarray of
+            Takes odd ensemble sizes, an ndarray of int64 of shape (n_sizes,). Returns the disagreement, an ndarray of
             float of shape (n_draws, n_sizes). It can be pickled.
         """
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
-        """How far ahead the leading classes are, by the votes."""
+        """The leads of the leading classes, by the votes."""
         return LeadChanges.of_votes(blocks)
 
     def tree_noise(self, blocks: TreeBlocks | None) -> TreeNoise | None:
-        """The noise that all rows share; None where no blocks of trees tell it."""
+        """The noise that all rows share; None without blocks of trees."""
         if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
             return None
         generator = np.random.default_rng(SEED + 1)
         return TreeNoise.of(partial(self.with_noise, blocks), blocks, self.leads(blocks), generator)
 
     def replicates_with(self, noise: TreeNoise | None, size: int | float) -> Curves:
-        """`replicates` with the noise of the trees, and as much wider as the estimate is further off."""
+        """`replicates` with the noise of the trees added, and widened by the factor `further_off`."""
         curves = self.replicates(size)
         return (curves if noise is None else noise.added_to(curves, size)).wider(self.further_off)
 
     @abstractmethod
     def margins(self) -> Margins:
-        """How far from a tie the rows are, by this estimate."""
+        """Distances of the rows from a tie, by this estimate."""
 
     def why_infinite(self, alpha: float) -> str:
-        """The reason why `size` found none, in one sentence."""
+        """Why `size` is infinite, in one sentence."""
         return f"more than {theory.MAX_TREES:,} trees would be needed"
 
     def unless_doubted(self, other: Callable[[], Estimate]) -> Estimate:
-        """This estimate, or where it has a caveat the other one, with the same caveat."""
+        """This estimate; if it has a caveat, the other estimate with the same caveat."""
         if self.caveat is None:
             return self
         found = other()

@@ -1,23 +1,23 @@
 """The density of vote fractions over the rows, estimated from few votes of two classes.
 
-A row's vote fraction π is drawn from a density f, and of the V trees that were asked k ~ Binomial(V, π) voted for
-class 1. Counted fractions k/V scatter more than π does, which makes rows look closer to a tie than they are, and
-ties of the counts never converge; f, fitted to all counts at once, has neither fault. This is g-modelling,
+A row's vote fraction π is drawn from a density f. Of the V trees asked, k ~ Binomial(V, π) vote for class 1. Counted
+fractions k/V scatter more than π, so rows look closer to a tie than they are, and tied counts never converge. The
+density f, fitted to all counts at once, has neither fault. The method is g-modelling,
 
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20,
 
-with f the exponential of a penalised spline,
+where f is the exponential of a penalised spline,
 
     P. Eilers, B. Marx (1996). "Flexible smoothing with B-splines and penalties." Statistical Science 11(2), 89-121.
 
-Agreement is the same for π and 1 − π, so f is taken as symmetric about 1/2: on the arcsine scale θ = (2/π)·asin √π,
-where the noise of counts is even, log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b₁₉₋ᵢ. Neighbouring coefficients are alike a
-priori, b ~ N(0, 1/λ) in their differences, so that f tends to be even on that scale, where the rows are few; the
-strength λ has a log-normal prior, and is averaged over, each value weighted by its (Laplace) marginal likelihood.
+Agreement is the same for π and 1 − π, so f is symmetric about 1/2. On the arcsine scale θ = (2/π)·asin √π, counts have
+constant noise; there log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b₁₉₋ᵢ. The prior makes neighbouring coefficients similar: their
+differences are N(0, 1/λ). With few rows, f therefore tends to be uniform on that scale. The strength λ has a log-normal
+prior; f is averaged over λ, each value weighted by its (Laplace) marginal likelihood.
 
-What f cannot follow is a peak narrower than its splines, a twentieth of the range. With one at 1/2, T* comes out far
-too small: where two kinds of trees, as many of each, vote against each other, as when each knows one of two features.
-So it is asked whether rows at exactly 1/2, beside f, would make the votes more likely.
+The density f cannot follow a peak narrower than its splines, a twentieth of the range. With such a peak at 1/2, T*
+would be far too small. It occurs if two equally frequent kinds of trees vote against each other, for instance if each
+kind knows one of two features. A likelihood ratio therefore tests whether some rows lie at exactly 1/2.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from rfsize.voting.votes import VoteHistogram
 
 _SPLINES = 20
 _CURVATURE = 4.0  # weight of second differences of the coefficients against first ones
-_STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, the smoothest first, from which the others start
-_LEVEL = 1e-3  # precision of the coefficients' common level, which f does not depend on
+_STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, smoothest first: each fit starts from the one before
+_LEVEL = 1e-3  # precision of the coefficients' common level, on which f does not depend
 
 _STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
-_ROUGHLY, _LIKELY = 1e-2, 0.2  # the same where many fits tell a scatter; weights of what is fitted, beside the largest
-_PROPOSED = 4  # draws for each of those that are kept
-# Rows beyond so many count as many. What cells and noise are taken for is a little wrong, which a row hardly shows, and
-# ten million rows together do: a density that is bent everywhere would explain them better than the right one.
+_ROUGHLY, _LIKELY = 1e-2, 0.2  # tolerance of repeated fits; least relative weight that is fitted
+_PROPOSED = 4  # proposed draws for each draw that is kept
+# More rows than this count as this number. Cells and noise are approximations whose error no single row shows, but ten
+# million rows together do: a wrong density, bent everywhere, would then explain them better than the right one.
 _MOST_ROWS = 1e6
 _POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
-_BINS, _ASKED_RATIO = 128, 1.25  # cells of the histogram alike in θ, and in the trees asked, are put together
+_BINS, _ASKED_RATIO = 128, 1.25  # cells that are similar in θ and in the trees asked are merged
 
-# Twice a log-likelihood ratio: where no row is tied, one set of votes in 400 has a larger one by chance.
+# Twice a log-likelihood ratio. If no row is tied, one set of votes in 400 exceeds it by chance.
 MOST_PEAKED = 8.0
 
-_MOST_LIKELY = 300.0  # log of how much likelier 1/2 may be than the grid's most likely point
+_MOST_LIKELY = 300.0  # limit of the log-likelihood of 1/2, relative to the most likely point of the grid
 
-_TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # of the rows that may be at exactly 1/2
+_TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # shares of the rows at exactly 1/2 that are tried
 
 
 class _Weighted(NamedTuple):
-    """One fit of those that a density is the mean of: its weight, the rows, the penalty and the coefficients."""
+    """One of the fits that a density averages: its weight, the number of rows, the penalty and the coefficients."""
 
     weight: float
     rows: float
@@ -77,17 +77,17 @@ class Density:
     Attributes
     ----------
     fractions : ndarray of float, shape (n_cells,)
-        Vote fractions of the losing class at the cells' centres, below 1/2; the cells are the finer the nearer to 1/2.
+        Vote fractions of the losing class at the centres of the cells, below 1/2. Cells are finer close to 1/2.
     mass : ndarray of float, shape (n_cells,)
-        Probability of each cell, or of its mirror image.
+        Probability of each cell together with its mirror image.
     peak : float
-        Twice the gain in log-likelihood by a share of rows at exactly 1/2, beside the density.
+        Twice the gain in log-likelihood if a share of the rows lies at exactly 1/2.
     order : int
-        Of the density's zero at 1/2.
+        Order of the density's zero at 1/2.
     fits : tuple
-        The fits that the density is the mean of, for `fit_again`.
+        The fits that the density averages, for `fit_again`.
     drawn : callable or None
-        Draws coefficients from their posterior distribution; None of a density that was pickled.
+        Draws coefficients from their posterior distribution; None after pickling.
     """
 
     fractions: Floats
@@ -104,11 +104,11 @@ class Density:
         return _model()[0].mass(self.drawn(), self.order)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The draws in place of the rows' likelihood, by which they are made.
+        # A pickle holds the draws instead of the likelihood of the rows, which they are made from.
         return {**self.__dict__, "draws": self.draws, "drawn": None}
 
     def fit_again(self, cells: Cells) -> Floats:
-        """Probability of each of the density's cells, fitted to other votes of as many rows."""
+        """Probability of each cell of the density, fitted to other votes of the same number of rows."""
         likelihood = _Likelihood.of(cells, self.order).of_rows(self.fits[0].rows)
         found = [_maximised(likelihood, one.penalty, one.coefficients, tolerance=_ROUGHLY) for one in self.fits]
         coefficients = np.stack([fitted.coefficients for fitted in found])
@@ -143,23 +143,26 @@ class SmoothFractions(TwoClassFractions):
 
 
 class Cells(Protocol):
-    """Rows of a few kinds, and how likely each vote fraction makes what the trees said of them.
+    """Cells of similar rows, with the likelihood of each vote fraction given the trees' votes.
 
     Attributes
     ----------
     rows : ndarray of float, shape (n_cells,)
-        Rows of each kind, above 0.
+        Number of rows in each cell, above 0.
     """
 
     @property
     def rows(self) -> Floats: ...
 
     def log_likelihood(self, pi: Floats) -> Floats:
-        """Of fractions of at most 1/2, or their mirror images; shape (n_cells, n_fractions), up to a term per cell."""
+        """Log-likelihood of fractions up to 1/2 or their mirror images, shape (n_cells, n_fractions).
+
+        A constant for each cell may be missing.
+        """
 
 
 class VoteCells(NamedTuple):
-    """Counted votes, put together where they hardly differ: a few hundred cells whatever the number of rows.
+    """Counted votes, with similar counts merged: a few hundred cells for any number of rows.
 
     Attributes
     ----------
@@ -175,12 +178,12 @@ class VoteCells(NamedTuple):
 
     @classmethod
     def of(cls, cells: VoteHistogram) -> VoteCells:
-        """Those of counted votes."""
+        """The cells of counted votes."""
         return cls.binned(np.minimum(cells.count, cells.asked - cells.count), cells.asked, cells.rows)[0]
 
     @classmethod
     def binned(cls, losing: NDArray[Any], asked: NDArray[Any], rows: NDArray[Any]) -> tuple[VoteCells, Int64s]:
-        """Means over alike cells, which keep the mean log-likelihood, and the one that each of those given is in."""
+        """Merge similar cells into their means, and return the merged cell of each; keeps the mean log-likelihood."""
         place = np.floor(np.arcsin(np.sqrt(losing / asked)) * (4.0 / math.pi) * _BINS)
         size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
         group = np.unique(size * (_BINS + 1.0) + place, return_inverse=True)[1]
@@ -199,20 +202,21 @@ class VoteCells(NamedTuple):
 
 
 def fit_density(cells: Cells, order: int = 0) -> Density:
-    """The density of vote fractions from what the trees said of the rows.
+    """Fit the density of vote fractions to the rows.
 
     The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
 
     Parameters
     ----------
     cells : Cells
-        Rows of a few kinds, such as `VoteCells`.
+        Cells of similar rows, such as `VoteCells`.
     order : int, default 0
-        Of the density's zero at 1/2: with 1 it falls to 0 there in proportion to the distance.
+        Order of the density's zero at 1/2: with 1, the density is proportional to the distance from 1/2.
 
     Returns
     -------
     Density
+        The density, averaged over λ.
 
     Raises
     ------
@@ -249,47 +253,47 @@ def fit_density(cells: Cells, order: int = 0) -> Density:
 
 
 def peak_caveat(peak: float, what: str) -> str | None:
-    """Why a density with such a `Density.peak`, fitted to ``what``, is not to be trusted; None where it is."""
+    """Why a density with this `Density.peak`, fitted to ``what``, cannot be trusted; None if it can."""
     if peak <= MOST_PEAKED:
         return None
     return f"the {what} show more rows at a tie than a smooth density has, so T* may be far larger than the estimate"
 
 
 def given_fraction(cells: Cells, density: Density, value: Floats) -> Floats:
-    """Mean over the rows of a value, at each of the density's fractions.
+    """Mean of a value over the rows, at each fraction of the density.
 
     Parameters
     ----------
     cells : Cells
-        What the density was fitted to.
+        The cells that the density was fitted to.
     density : Density
     value : ndarray of float, shape (n_cells,)
-        Mean over the rows of each cell.
+        Mean of the value over the rows of each cell.
 
     Returns
     -------
     ndarray of float, shape (n_fractions,)
-        Rows weigh as much as the fraction is probable given what the trees said of them.
+        The mean; each row is weighted by the probability of the fraction given its votes.
     """
-    # The density's fractions run down from 1/2, the grid up to it.
+    # The fractions of the density run down from 1/2, those of the grid up to 1/2.
     theta = _theta(density.fractions)
     at_grid = np.interp(_grid(), theta[::-1], (density.mass / _model()[0].widths)[::-1])
     likelihood = _Likelihood.of(cells)
     probability = likelihood.values * at_grid
     probability *= (likelihood.rows / probability.sum(axis=1))[:, None]
     rows = probability.sum(axis=0)
-    some = rows > 0.0  # of many votes, no row may have the fractions between
+    some = rows > 0.0  # with many votes, some fractions between may belong to no row
     return np.interp(theta, _grid()[some], (value @ probability)[some] / rows[some])
 
 
 def _peak(likelihood: _Likelihood, mass: Floats) -> float:
-    """Twice the log-likelihood ratio of the best share of rows at 1/2 to none."""
+    """Twice the log-likelihood ratio of the best share of rows at 1/2 against no such rows."""
     gain = likelihood.tied / (likelihood.values @ mass) - 1.0
     return float(max(0.0, 2.0 * (np.log1p(_TIED_SHARES[:, None] * gain) @ likelihood.rows).max()))
 
 
 class _Basis(NamedTuple):
-    """The splines where the likelihood is summed, and where agreement is integrated."""
+    """The splines at the points where the likelihood is summed, and where agreement is integrated."""
 
     grid: Floats
     quadrature: Floats
@@ -297,13 +301,13 @@ class _Basis(NamedTuple):
     widths: Floats
 
     def mass(self, coefficients: Floats, order: int) -> Floats:
-        """Probabilities of the quadrature's cells, shape (n, n_cells), for coefficients of shape (n, n_splines)."""
+        """Probabilities of the cells of the quadrature, shape (n, n_cells); coefficients have shape (n, n_splines)."""
         base = np.log(self.widths) + order * np.log(1.0 - 2.0 * _theta(self.fractions))
         return _probabilities(coefficients @ self.quadrature.T + base)
 
 
 def _probabilities(logs: Floats) -> Floats:
-    """Probabilities in proportion to the exponentials of each row."""
+    """Probabilities of each row, proportional to the exponentials of its values."""
     mass = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
 
@@ -315,7 +319,7 @@ def _model() -> tuple[_Basis, Floats]:
     folded = folded[:, : _SPLINES // 2]
     first, second = np.diff(folded, axis=0), np.diff(folded, n=2, axis=0)
     penalty = first.T @ first + _CURVATURE * second.T @ second
-    # Large forests disagree only next to 1/2, within 1/√T.
+    # Fine near 1/2: large forests disagree only within about 1/√T of it.
     from_half = np.concatenate([[0.0], np.geomspace(1e-7, 0.02, 120), np.linspace(0.02, 0.5, 193)[1:]])
     theta = 0.5 - (from_half[1:] + from_half[:-1]) / 2.0
     return _Basis(
@@ -328,7 +332,7 @@ def _model() -> tuple[_Basis, Floats]:
 
 @cache
 def _disagreement() -> tuple[NDArray[np.int64], Floats]:
-    """Ensemble sizes, and the disagreement of each cell of the quadrature with each, which no votes change."""
+    """Ensemble sizes, and the disagreement of each cell of the quadrature at each size, whatever the votes."""
     sizes = spread_sizes()
     return sizes, theory.disagreement(sizes, _model()[0].fractions[:, None])
 
@@ -353,7 +357,7 @@ def _splines(theta: Floats) -> Floats:
 
 
 class _Likelihood(NamedTuple):
-    """Likelihoods of the vote fractions on the grid, and of 1/2, up to a factor; rows; what the splines multiply."""
+    """Likelihoods of the vote fractions on the grid and of 1/2, up to a factor; rows; the factor of the density."""
 
     values: Floats
     tied: Floats
@@ -363,20 +367,20 @@ class _Likelihood(NamedTuple):
     @classmethod
     def of(cls, cells: Cells, order: int = 0) -> _Likelihood:
         logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
-        # Of a tie of very many votes no point of the grid is as likely as 1/2, and all would be zero beside it.
+        # For a tie of very many votes, 1/2 is far more likely than any point of the grid, and all these would be zero.
         logs -= logs[:, :-1].max(axis=1, keepdims=True)
         values = np.exp(np.minimum(logs, _MOST_LIKELY))
         return cls(values[:, :-1], values[:, -1], cells.rows, order * np.log(1.0 - 2.0 * _grid()))
 
     def of_rows(self, n_rows: float) -> _Likelihood:
-        """The same as if of so many rows in all."""
+        """The same likelihood, scaled to ``n_rows`` rows in all."""
         return self._replace(rows=self.rows * (n_rows / self.rows.sum()))
 
 
 class _Fit(NamedTuple):
     """The most probable coefficients, their penalised log-likelihood, the log marginal likelihood, and the precision.
 
-    The posterior precision of the coefficients is given along its own axes.
+    The posterior precision of the coefficients is given along its principal axes.
     """
 
     coefficients: Floats
@@ -387,7 +391,7 @@ class _Fit(NamedTuple):
 
 
 def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, tolerance: float = _TOLERANCE) -> _Fit:
-    """Newton's method; where the likelihood is not concave, along the axes of its curvature, all taken as positive."""
+    """Newton's method; if the likelihood is not concave, along the axes of curvature with all curvatures positive."""
     coefficients = start
     value, mass, cell = _penalised(likelihood, penalty, coefficients)
     for _ in range(_STEPS):
@@ -408,7 +412,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, toler
 
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
-    """Penalised log-likelihood, probabilities of the grid's points, and of the cells."""
+    """Penalised log-likelihood, probabilities of the points of the grid, and probabilities of the cells."""
     mass = _probabilities(_model()[0].grid @ coefficients + likelihood.log_base)
     cell = likelihood.values @ mass
     with np.errstate(divide="ignore"):
@@ -419,10 +423,10 @@ def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -
 def _derivatives(
     likelihood: _Likelihood, penalty: Floats, coefficients: Floats, mass: Floats, cell: Floats
 ) -> tuple[Floats, Floats]:
-    """Slope and negative curvature of the penalised log-likelihood: those of known fractions, less what is unknown."""
+    """Slope and negative curvature of the penalised log-likelihood: for known fractions, minus the unknown part."""
     basis = _model()[0].grid
     per_cell = likelihood.rows / cell
-    expected = mass * (per_cell @ likelihood.values)  # rows at each point of the grid, given the votes
+    expected = mass * (per_cell @ likelihood.values)  # expected rows at each point of the grid, given the votes
     surplus = expected - likelihood.rows.sum() * mass
     mean = mass @ basis
     means = (likelihood.values @ (mass[:, None] * basis)) / cell[:, None]
@@ -434,8 +438,9 @@ def _derivatives(
 def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], weights: Floats) -> Floats:
     """Coefficients drawn from the posterior, shape (REPLICATES, n_splines).
 
-    They are drawn from a normal distribution for each strength, and from these again as they are probable: where hardly
-    a row is near some fraction, the density there may be far lower than the most probable one, but not far higher.
+    For each strength, coefficients are drawn from a normal distribution, then resampled by their probability. This
+    matters where hardly a row is near a fraction: the density may be far below the most probable one, but not far
+    above.
     """
     generator = np.random.default_rng(SEED)
     n_proposed = _PROPOSED * REPLICATES
@@ -444,7 +449,7 @@ def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], w
     proposed, gain = np.empty_like(noise), np.empty(n_proposed)
     for index, (fitted, penalty) in enumerate(zip(fits, penalties, strict=True)):
         of_it = chosen == index
-        # By the symmetric root of the covariance: eigenvectors turn round where the last bits of the rows differ.
+        # The symmetric root of the covariance does not depend on the signs of eigenvectors, which last bits may flip.
         drawn = fitted.coefficients + (noise[of_it] @ fitted.axes / np.sqrt(fitted.precision)) @ fitted.axes.T
         proposed[of_it] = drawn
         gain[of_it] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, penalty, drawn)
@@ -452,6 +457,6 @@ def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], w
     with np.errstate(divide="ignore"):
         gain += np.log(mass @ likelihood.values.T) @ likelihood.rows + 0.5 * (noise**2).sum(axis=1)
     importance = np.exp(gain - gain.max())
-    # Cut off, so that no single one is all there is: E. Ionides (2008), "Truncated importance sampling."
+    # Truncated, so that no single draw dominates: E. Ionides (2008), "Truncated importance sampling."
     importance = np.minimum(importance, importance.mean() * math.sqrt(n_proposed))
     return np.asarray(proposed[generator.choice(n_proposed, size=REPLICATES, p=importance / importance.sum())])

@@ -1,9 +1,9 @@
-"""Deviation: how far a forest's predictions are from the infinite forest's, on their own scale.
+"""Deviation: how far a forest's predictions are from those of the infinite forest, on the scale of the predictions.
 
-On one row the mean score of T trees is a draw with the mean μ of the infinite forest's and the covariance Σ/T of one
-tree's scores over T; by the central limit theorem it is nearly normal. Draws of it go through the link that the
-framework predicts by, so that nothing is made linear. Where a row has several predictions, one for each class, its
-deviation is the largest of theirs.
+On one row, the mean score of T trees is a random vector with the mean μ of the infinite forest and the covariance Σ/T,
+where Σ is the covariance of one tree's scores. By the central limit theorem it is nearly normal. Draws of it pass
+through the framework's own link from scores to predictions, without linearisation. If a row has one prediction for each
+class, its deviation is the largest of them.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from rfsize.voting.scores import Scores
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 
-_DRAWS, _FEWEST_DRAWS = 1 << 17, 2  # over all rows, and on each
-_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)  # sizes around T* at which the bootstrap knows the deviation
-_ANY_SIZE = 100  # deviations of which tell about where others are
+_DRAWS, _FEWEST_DRAWS = 1 << 17, 2  # draws over all rows, and fewest draws on each row
+_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)  # sizes around T* at which the bootstrap computes the deviation
+_ANY_SIZE = 100  # the deviations of this size give a first guess of the size
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _LARGEST_SCORE = 1e60
 
 
 class Deviation(NamedTuple):
-    """How far predictions are from the infinite forest's.
+    """How far predictions are from those of the infinite forest.
 
     Attributes
     ----------
     rms : float
-        Root mean square over rows and forests.
+        Root mean square of the deviation over rows and forests.
     p95 : float
-        95th percentile of its absolute value over rows and forests.
+        95th percentile of the absolute deviation over rows and forests.
     """
 
     rms: float
@@ -53,11 +53,11 @@ class Deviations:
     Parameters
     ----------
     scores : Scores
-        Of rows that two trees or more have scored.
+        Scores of rows that at least two trees predicted.
     link : Link
-        From mean scores to what deviates.
+        The link from mean scores to predictions.
     noise : float
-        Standard error of the mean squared deviation as a share of it, from the trees.
+        Relative standard error of the mean squared deviation, over other trees.
     """
 
     def __init__(self, scores: Scores, link: Link, noise: float = 0.0) -> None:
@@ -80,7 +80,7 @@ class Deviations:
         )
 
     def sizes(self, tolerance: float) -> tuple[int | float, int | float]:
-        """The smallest forests within ``tolerance`` by either deviation; ``math.inf`` where no size is."""
+        """The smallest sizes within ``tolerance``, by either deviation; ``math.inf`` if there is none."""
 
         def rms(n_trees: int) -> float:
             return math.sqrt(np.mean(self._by_draw(n_trees) ** 2))
@@ -88,7 +88,7 @@ class Deviations:
         def beyond(n_trees: int) -> float:
             return float(np.mean(self._by_draw(n_trees) > tolerance))
 
-        # Both deviations fall about as 1/√T. The product of floats is infinite where ** would overflow.
+        # Both deviations fall about like 1/√T. A product of floats becomes infinite; ** would raise an OverflowError.
         by_rms, by_p95 = (_ANY_SIZE * ratio * ratio for ratio in (found / tolerance for found in self.at(_ANY_SIZE)))
         return (
             theory.smallest_size(rms, tolerance, guess=by_rms),
@@ -96,10 +96,10 @@ class Deviations:
         )
 
     def replicates(self, tolerance: float, size: int | float) -> Floats:
-        """The size within ``tolerance``, found to be ``size``, as it might also have come out, shape (REPLICATES,).
+        """Replicates of the size within ``tolerance``, whose estimate is ``size``; shape (REPLICATES,).
 
-        Rows are drawn again with replacement, and the squared deviations, which sizes are proportional to, are as
-        uncertain as the trees leave them.
+        Rows are drawn with replacement. The squared deviations, to which sizes are proportional, get the noise of the
+        trees.
         """
         around = np.maximum(min(size, theory.MAX_TREES) * _FACTORS, 1.0)
         square, beyond = np.empty((2, len(self._mean), len(around)))
@@ -114,10 +114,10 @@ class Deviations:
 
 
 def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
-    """Standard error of the mean squared deviation as a share of it, since all rows are asked of the same trees.
+    """Relative standard error of the mean squared deviation, which arises because all rows ask the same trees.
 
-    The mean square is a sum of what blocks of trees add to it, which are independent draws; one of them may deviate on
-    many rows at once. To first order in the link, each prediction by its own score.
+    The mean square is a sum over blocks of trees. Blocks are independent draws, but one block may deviate on many rows
+    at once. The link is taken to first order, each prediction by its own score.
     """
     n_blocks = blocks.n_filled
     if n_blocks < 2:
@@ -127,7 +127,7 @@ def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
     weight = link.steepness(mean) ** 2 / asked
     squares = blocks.squares - 2.0 * mean * blocks.total + mean**2 * blocks.asked
     by_block = np.sum(weight * squares, axis=(0, 2))
-    # Blocks need not hold as many trees each.
+    # Blocks may hold different numbers of trees.
     expected = np.sum(weight * squares.sum(axis=1, keepdims=True) / asked * blocks.asked, axis=(0, 2))
     total = by_block.sum()
     scatter = n_blocks / (n_blocks - 1.0) * np.sum((by_block - expected) ** 2)
@@ -135,7 +135,7 @@ def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
 
 
 def check_scale(scores: Scores) -> None:
-    """``ValueError`` where products of four scores would overflow or vanish."""
+    """``ValueError`` if products of four scores would overflow or vanish."""
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.asked.max(initial=1), 1))
         largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
@@ -147,10 +147,10 @@ def check_scale(scores: Scores) -> None:
 
 
 def _drawn(scores: Scores, draws: int) -> Floats:
-    """Draws of one tree's scores around their mean, shape (n_rows, draws, n_scores), as normal variates."""
+    """Normal draws of one tree's scores around their mean, shape (n_rows, draws, n_scores)."""
     n_rows, n_scores = scores.mean.shape
     if n_scores == 1:
-        # The quantiles of as many equal parts, at another place in each row's parts.
+        # One quantile in each of ``draws`` equal parts, shifted from row to row.
         place = np.arange(draws) + ((np.arange(n_rows) + 0.5) * _GOLDEN % 1.0)[:, None]
         return np.asarray(np.sqrt(scores.covariance(0, 0))[:, None] * ndtri(place / draws))[:, :, None]
     drawn = np.random.default_rng(SEED).standard_normal((n_rows, draws, n_scores))
@@ -168,6 +168,6 @@ def _root_of_covariance(scores: Scores) -> Floats:
     for one in range(n_scores):
         for other in range(n_scores):
             covariance[:, one, other] = scores.covariance(one, other)
-    # Less trees than classes leave it singular, and so do scores that add up to a constant.
+    # The covariance is singular if there are fewer trees than classes, or if scores add up to a constant.
     least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
     return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores)))

@@ -1,8 +1,8 @@
-"""Hard voting: the ways to estimate agreement of majority votes from counted votes, and which of them to take.
+"""Hard voting: how to estimate the agreement of majority votes from counted votes.
 
-Averaged over problems, the smooth estimate of T*(0.99) is the nearer one from 50 trees as from 1000, and that of
-T*(0.95) about as near as the other (benchmarks/estimator.py). The exception is forests whose trees are of two minds on
-some rows, as many of each: no smooth density has such a peak at 1/2.
+Averaged over problems, the smooth estimate of T*(0.99) is more accurate than the plug-in estimate, from 50 trees and
+from 1000; for T*(0.95) both are about equal (benchmarks/estimator.py). There is one exception: if on some rows exactly
+half of the trees vote for each class, no smooth density follows the peak at 1/2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rfsize.voting.votes import Votes
 
 
 def smooth(votes: Votes) -> Estimate:
-    """Densities fitted to the votes of all rows; raises ``ValueError`` where no row has a vote."""
+    """The smooth estimate: densities fitted to the votes of all rows; ``ValueError`` if no row has a vote."""
     found: SmoothFractions | SmoothPairs
     if len(votes.classes) == 2:
         found = SmoothFractions(deconvolution.fit_density(VoteCells.of(votes.histogram())))
@@ -29,7 +29,7 @@ def smooth(votes: Votes) -> Estimate:
 
 
 def smooth_or_plug_in(votes: Votes) -> Estimate:
-    """The smooth estimate, unless the votes have a peak at 1/2 that it cannot follow: then the plug-in estimate."""
+    """The smooth estimate, or the plug-in estimate if the votes have a peak at 1/2."""
     return smooth(votes).unless_doubted(lambda: plug_in(votes))
 
 

@@ -1,6 +1,6 @@
-"""What intervals are made of: a loss over ensemble sizes, again and again as it might also have come out.
+"""Intervals: replicates of a loss over ensemble sizes, as other rows and trees would give it.
 
-`rfsize.sizing.sized_forest` makes the interval of T* by quantiles of these.
+`rfsize.sizing.sized_forest` takes quantiles of the replicates for the interval of T*.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval
 
 COVERAGE = 0.95
-"""How often an interval holds the true value."""
+"""How often an interval contains the true value."""
 
 TAIL = (1.0 - COVERAGE) / 2.0
 
-# Sizes around T* at which losses are known, and groups of alike rows per factor of e in their loss.
+# Sizes around T* at which losses are computed, and how many groups of similar rows there are per factor of e in loss.
 _FACTORS = 2.0 ** np.arange(-3.0, 4.0)
 _GROUPS_PER_FACTOR = 32.0
 
@@ -30,7 +30,7 @@ _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 
 
 class Curves(NamedTuple):
-    """Mean disagreement over ensemble sizes, as it might also have come out.
+    """Replicates of the mean disagreement over ensemble sizes.
 
     Attributes
     ----------
@@ -45,47 +45,47 @@ class Curves(NamedTuple):
 
     @classmethod
     def of_rows(cls, sizes: Int64s, by_row: Floats, rows: Floats) -> Curves:
-        """By the bootstrap over rows, from the disagreement of each, which stands for so many ``rows``."""
+        """Bootstrap over rows, from the disagreement of each row, which stands for ``rows`` rows."""
         alike = np.maximum(by_row[:, len(sizes) // 2], 1e-12)
         return cls(sizes, means_of_drawn_rows(by_row, rows, alike, np.random.default_rng(SEED)))
 
     def at(self, sizes: Int64s) -> Floats:
-        """Disagreement at other sizes: curves are nearly straight on logarithmic axes."""
+        """Disagreement at other sizes, interpolated: curves are nearly straight on logarithmic axes."""
         if np.array_equal(self.sizes, sizes):
             return self.disagreement
         return np.asarray(np.exp(between(sizes, self.sizes, np.log(np.maximum(self.disagreement, 1e-300)))))
 
     def wider(self, factor: float) -> Curves:
-        """Curves as many times as far from their mean, in logarithms; disagreement of 0 stays 0."""
+        """Curves with ``factor`` times the distance from their mean, in logarithms; a disagreement of 0 stays 0."""
         mean = np.maximum(self.disagreement.mean(axis=0), _LEAST)
         return self._replace(disagreement=np.minimum(mean * (self.disagreement / mean) ** factor, 1.0))
 
     def quantile(self, alpha: float, share: float) -> int | float:
-        """The size that T*(α) is at most in a share of the replicates, each of which has a T* of its own."""
+        """The quantile of T*(α) over the replicates: a share ``share`` of them has a T* of at most this size."""
         found = crossing(self.sizes, self.disagreement, 1.0 - alpha)
         size = float(np.quantile(found, share, method="inverted_cdf"))
         return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
 
 
 def between(sizes: ArrayLike, known: ArrayLike, values: Floats) -> Floats:
-    """Values at some sizes, of those at known sizes along the last axis, on straight lines over log size."""
+    """Values at some sizes, by linear interpolation over log size along the last axis."""
     at, log_known = np.log(sizes), np.log(known)
     return np.asarray(np.apply_along_axis(lambda one: np.interp(at, log_known, one), -1, values))
 
 
 def crossing(sizes: ArrayLike, curves: Floats, level: float) -> Floats:
-    """Sizes at which falling curves, shape (n_curves, n_sizes), cross a level; nearly straight lines in logarithms."""
+    """Sizes at which falling curves, shape (n_curves, n_sizes), cross a level; interpolated in logarithms."""
     falling = -np.log(np.maximum(np.minimum.accumulate(curves, axis=1), _LEAST))
     return np.exp([np.interp(-math.log(level), of, np.log(sizes), right=np.inf) for of in falling])
 
 
 def means_of_draws(values: Floats, rows: Floats, generator: np.random.Generator) -> Floats:
-    """Means over rows that are drawn again with replacement, shape (REPLICATES, n).
+    """Bootstrap means over rows drawn with replacement, shape (REPLICATES, n).
 
     Parameters
     ----------
     values : ndarray of float, shape (n_groups, n)
-        Means over the rows of each group.
+        Means over the rows in each group.
     rows : ndarray of float, shape (n_groups,)
     generator : numpy.random.Generator
     """
@@ -94,10 +94,10 @@ def means_of_draws(values: Floats, rows: Floats, generator: np.random.Generator)
 
 
 def means_of_drawn_rows(values: Floats, rows: Floats, alike: Floats, generator: np.random.Generator) -> Floats:
-    """The same from values of shape (n_rows, n), each of which stands for so many rows.
+    """Bootstrap means from values of shape (n_rows, n); each value stands for ``rows`` rows.
 
-    Rows that are ``alike`` in a number above 0 are taken for the same: those that lose as much at one size lose as much
-    at the others.
+    Rows with a similar number in ``alike`` (above 0) are merged: rows with equal losses at one size have about equal
+    losses at the others.
     """
     _, group = np.unique(np.floor(np.log(alike) * _GROUPS_PER_FACTOR), return_inverse=True)
     in_group = np.bincount(group, weights=rows).astype(np.float64)
@@ -106,16 +106,16 @@ def means_of_drawn_rows(values: Floats, rows: Floats, alike: Floats, generator: 
 
 
 def spread_sizes() -> Int64s:
-    """Odd ensemble sizes up to the largest searched for, four for each doubling."""
+    """Odd ensemble sizes up to the largest that is searched, four for each doubling."""
     steps = np.arange(0.0, math.log2(theory.MAX_TREES), 0.25)
     return odd_sizes(2.0**steps)
 
 
 def sizes_around(size: int | float, factors: Floats = _FACTORS) -> Int64s:
-    """Odd ensemble sizes around a size, by default from an eighth to eight times as many."""
+    """Odd ensemble sizes around a size, by default from an eighth of it to eight times."""
     return odd_sizes(min(size, theory.MAX_TREES // (2.0 * factors[-1])) * factors)
 
 
 def odd_sizes(sizes: Floats) -> Int64s:
-    """Odd sizes near these: a majority of an even number of votes may be a tie."""
+    """The odd sizes closest to these: with an even number of votes, a majority can be tied."""
     return np.unique(2 * (sizes // 2.0).astype(np.int64) + 1)

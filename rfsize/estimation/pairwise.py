@@ -1,15 +1,15 @@
-"""Many classes from few votes: each row is a contest of two classes, the one that leads and one of its rivals.
+"""Many classes from few votes: on each row, the leading class competes with its first two rivals.
 
-Of the votes on a row, those for the leading class and for one rival are binomial, given how many are for either. The
-rival's part of them has a density over the rows, like the vote fractions of two classes, and `deconvolution` fits it:
-one density to the votes of the runners-up, and one to those of the classes in third place. A forest of T trees casts
-T·s votes for either, s the share of the two, and near a tie disagreement goes by (T·s)^(−1/2); so s is averaged as
-s^(−1/2), at each value of the rival's part over the rows that may have it. Agreement is the product over both rivals of
-the mean probability that they do not overtake the leader: as if that went by chance, while the rows on which both may
-are the same, so for a few trees it claims too little. Classes in fourth place and below are left out.
+Given the number of votes for the leader or one rival, the rival's votes are binomial. The rival's share of them has a
+density over the rows, like the vote fractions of two classes. `deconvolution` fits one density to the votes of the
+runners-up and one to those of the third classes. If the two classes get a share s of all votes, a forest of T trees
+gives them T·s votes, and near a tie disagreement goes like (T·s)^(−1/2). Therefore s is averaged as s^(−1/2), at each
+value of the rival's share over the rows that may have it. Agreement is the product, over both rivals, of the mean
+probability that the rival does not overtake the leader. The product assumes independence, but both rivals threaten on
+the same rows, so for a few trees the estimated agreement is too low. Classes in fourth place and below are left out.
 
-The classes are ranked by the votes themselves. Where several rivals are alike the first of them looks closer to the
-leader than it is, and the next less close; the product makes good for most of that.
+The votes themselves rank the classes. If several rivals are similar, the first one looks closer to the leader than it
+is, and the next one less close. In the product, these errors mostly cancel.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.votes import Votes
 
 _RIVALS = 2
-_FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the posterior knows the disagreement
+_FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the disagreement is computed for posterior draws
 
 
 class ClassPair(NamedTuple):
-    """The leader against the rival of one rank.
+    """The leader against the rival in second place, or in third.
 
     Attributes
     ----------
     density : Density
-        Of the rival's part of the votes for either.
+        Density of the rival's share of the votes for the two classes.
     share : ndarray of float, shape (n_fractions,)
-        Share of all votes that are for either, at each of the density's fractions.
+        Share of all votes that the two classes get, at each fraction of the density.
     """
 
     density: Density
@@ -51,7 +51,7 @@ class ClassPair(NamedTuple):
 
     @classmethod
     def of(cls, leader: Int64s, rival: Int64s, asked: Int64s, order: int) -> ClassPair:
-        """Fit both to votes for the leader and the rival, and trees asked, each of shape (n_rows,)."""
+        """Fit density and share to the votes for leader and rival, and the trees asked, each of shape (n_rows,)."""
         either = leader + rival
         cells, cell = VoteCells.binned(rival, either, np.ones_like(rival))
         density = deconvolution.fit_density(cells, order)
@@ -59,7 +59,7 @@ class ClassPair(NamedTuple):
         return cls(density, deconvolution.given_fraction(cells, density, thinned) ** -2.0)
 
     def overtaken(self, n_trees: int) -> Floats:
-        """Probability at each fraction that the rival has more votes than the leader, or half that of as many."""
+        """Probability at each fraction that the rival gets more votes than the leader; a tie counts half."""
         part = self.density.fractions
         first = np.arange(len(part) + 1)
         tied = [
@@ -69,12 +69,12 @@ class ClassPair(NamedTuple):
         return (tied[0].disagreement(n_trees) + tied[1].disagreement(n_trees)) / 2.0
 
     def overtaken_at(self, sizes: Int64s) -> Floats:
-        """The same at several sizes, shape (n_fractions, n_sizes)."""
+        """The probabilities of `overtaken` at several sizes, shape (n_fractions, n_sizes)."""
         return np.stack([self.overtaken(int(size)) for size in sizes], axis=1)
 
 
 class SmoothPairs(Estimate):
-    """The leading class of each row against its rivals, whose parts of the votes are distributed as fitted."""
+    """The leading class of each row against its rivals, with the fitted densities of their shares of the votes."""
 
     name = "smooth"
 
@@ -83,7 +83,7 @@ class SmoothPairs(Estimate):
 
     @classmethod
     def of(cls, votes: Votes) -> SmoothPairs:
-        """Fit the contests to the votes of all rows; raises ``ValueError`` where none has any."""
+        """Fit the contests to the votes of all rows; ``ValueError`` if no row has a vote."""
         counts = votes.counts[votes.asked > 0].astype(np.int64)
         if not len(counts):
             raise ValueError("no row has a vote: there is nothing to fit a density to")
@@ -95,7 +95,7 @@ class SmoothPairs(Estimate):
 
     @property
     def peak(self) -> float:
-        """As of the density of the runners-up."""
+        """`Density.peak` of the runners-up."""
         return self._contests[0].density.peak
 
     @property
@@ -103,7 +103,7 @@ class SmoothPairs(Estimate):
         return TWO_CLASSES_FURTHER_OFF if len(self._contests) == 1 else 1.0
 
     def disagreement(self, n_trees: int) -> float:
-        # A single tree votes for some other class than the leader, whichever it is.
+        # A single tree disagrees if it votes for any class but the leader.
         contests = self._contests if n_trees > 1 else self._contests[:1]
         agrees = [1.0 - contest.density.mass @ contest.overtaken(n_trees) for contest in contests]
         return float(1.0 - np.prod(agrees))
@@ -113,7 +113,7 @@ class SmoothPairs(Estimate):
         return Margins("runner-up's share of the two leading classes' votes", 0.5, 0.0, density.fractions, density.mass)
 
     def replicates(self, size: int | float) -> Curves:
-        """Disagreement under densities of the runners-up drawn from the posterior; what the third adds is kept."""
+        """Disagreement under posterior draws of the runners-up's density; the part of the third class stays fixed."""
         sizes, density = sizes_around(size, _FACTORS), self._contests[0].density
         overtaken = self._contests[0].overtaken_at(sizes)
         added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
@@ -129,7 +129,7 @@ class SmoothPairs(Estimate):
         return partial(self._by_masses, np.stack(masses, axis=1))
 
     def _by_masses(self, masses: Floats, sizes: Int64s) -> Floats:
-        """Disagreement by masses of the densities, shape (n_contests, n_draws, n_fractions)."""
+        """Disagreement for ``masses`` of the densities, of shape (n_contests, n_draws, n_fractions)."""
         agrees = [1.0 - mass @ one.overtaken_at(sizes) for one, mass in zip(self._contests, masses, strict=True)]
         return np.asarray(1.0 - np.prod(agrees, axis=0))
 

@@ -1,8 +1,6 @@
-"""Vote fractions of rows: what a forest is sized on, for two classes and for more.
+"""The plug-in estimate, for two classes and for more: each row's counted vote fraction is taken as the true one.
 
-The plug-in estimate of equation (17) in Hernández-Lobato et al. 2013 takes each row's counted votes for its true
-vote fraction. What a report asks of it is the same for any number of classes, and of the smooth estimate of
-`deconvolution`.
+This is equation (17) in Hernández-Lobato et al. 2013. `deconvolution` has the smooth estimate.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from rfsize.voting.votes import Votes
 
 
 def plug_in(votes: Votes) -> Estimate:
-    """The counted vote fractions; raises ``ValueError`` where no row has a vote."""
+    """The plug-in estimate from counted votes; ``ValueError`` if no row has a vote."""
     return (
         TwoClassFractions.of(votes)
         if len(votes.classes) == 2
@@ -33,12 +31,12 @@ def plug_in(votes: Votes) -> Estimate:
     )
 
 
-# Bins of vote fractions, even on the arcsine scale, where a fraction's noise is.
+# Number of bins of vote fractions, of equal width on the arcsine scale, where the noise of fractions is constant.
 _FRACTION_BINS = 2048
 
 
 class TwoClassFractions(Estimate):
-    """Distinct fractions of the losing class, at most 1/2, and the rows of each."""
+    """Distinct vote fractions of the losing class, at most 1/2, and the number of rows with each."""
 
     def __init__(self, fractions: Floats, weights: Floats) -> None:
         self._fractions = fractions
@@ -77,24 +75,24 @@ class TwoClassFractions(Estimate):
 
 
 def _disagreements(binned: list[tuple[Floats, Floats]], sizes: Int64s) -> Floats:
-    """Mean disagreement by fractions and their weights."""
+    """Mean disagreement for several sets of fractions and weights."""
     return np.stack([rows @ theory.disagreement(sizes, centre[:, None]) / rows.sum() for centre, rows in binned])
 
 
 def _binned(fractions: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Fractions of at most 1/2 put together where they hardly differ: the mean of each bin, and its weight."""
+    """Fractions up to 1/2 with similar ones merged: the mean and the weight of each bin."""
     bins = np.floor(np.arcsin(np.sqrt(fractions)) * (4.0 / math.pi) * _FRACTION_BINS).astype(np.int64)
     _, bins = np.unique(bins, return_inverse=True)
     rows = np.bincount(bins, weights=weights).astype(np.float64)
     return np.minimum(np.bincount(bins, weights=weights * fractions) / rows, 0.5), rows
 
 
-# Rows of several classes that tell what the noise of the trees does.
+# With several classes, the effect of the trees' noise is computed on this number of rows.
 _ROWS_WITH_NOISE = 2000
 
 
 class ManyClassFractions(Estimate):
-    """Fractions of the leading class and of each of its rivals, row by row."""
+    """Vote fractions of the leading class and of each rival, row by row."""
 
     def __init__(self, rivals: Rivals) -> None:
         self._rivals = rivals
@@ -135,7 +133,7 @@ class ManyClassFractions(Estimate):
 
 
 def _means(noisy: list[Rivals], sizes: Int64s) -> Floats:
-    """Mean disagreement by each of the fractions."""
+    """Mean disagreement for each noisy set of vote fractions."""
     return np.stack([_by_row(rivals, sizes).mean(axis=0) for rivals in noisy])
 
 

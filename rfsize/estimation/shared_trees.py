@@ -1,13 +1,14 @@
-"""The noise that rows share because all of them are asked of the same trees.
+"""The noise that rows share because all of them ask the same trees.
 
-Blocks of trees are independent draws, so that what their votes on a row are beyond its mean, added up with random
-weights of mean 0 and variance 1, is another draw of the noise that the row's votes have: on all rows at once, just as
-the trees make rows err together. The estimate is made again with that noise added, and taken away; half the difference,
-in logarithms, is a draw of the estimate's own noise. It needs no derivative, and goes as far as the votes really do:
-where trees are of a few kinds, a fitted density is far from linear in them.
+Blocks of trees are independent draws. Take the deviation of each block's votes on a row from the row's mean, and add up
+the deviations with random weights of mean 0 and variance 1. The sum is another draw of the noise in the row's votes,
+and with the same weights on all rows, the rows err together as with the real trees. The estimate is computed with this
+noise added and with it subtracted. Half the difference, in logarithms, is a draw of the estimate's own noise. This
+needs no derivative and is as large as real changes of the votes: if there are only a few kinds of trees, a fitted
+density is far from linear in the votes.
 
-Estimates already know how uncertain the votes of a row are by themselves. That part of the scatter is told by the rows'
-variances, and left out here.
+Estimates already include the noise of each row by itself. That part is known from the variances of the rows, and left
+out here.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from rfsize.voting.votes import two_leaders
 
 N_DRAWS = 20
 
-# What no estimate follows, however many rows and trees there are, as a share of the disagreement: densities that are
-# not so smooth, scores that are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
+# Error that remains with any number of rows and trees, as a share of the disagreement: densities are less smooth than
+# assumed, scores are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
 _UNFOLLOWED = 0.03
 
 _LEAST = 1e-300
 
 
 class LeadChanges(NamedTuple):
-    """How far ahead the leading class of a row is of its nearest rival, and what blocks of trees change that by.
+    """The lead of each row's leading class over its nearest rival, and how much each block of trees changes the lead.
 
     Attributes
     ----------
     lead : ndarray of float, shape (n_rows,)
-        Mean lead over the standard deviation of one tree's.
+        Mean lead, divided by the standard deviation of one tree's lead.
     change : ndarray of float, shape (n_rows, n_blocks)
-        What each block adds to it beyond as many average trees.
+        How much each block adds to the lead, compared with the same number of average trees.
     asked : ndarray of float, shape (n_rows,)
-        Trees that were asked.
+        Number of trees asked.
     weight : ndarray of float, shape (n_rows,)
-        What a row counts for in the mean over the rows.
+        Weight of the row in the mean over the rows.
     """
 
     lead: Floats
@@ -67,10 +68,10 @@ class LeadChanges(NamedTuple):
         return cls((ahead - behind) * scale, change * scale[:, None], asked.astype(np.float64), np.ones(len(asked)))
 
     def own_share(self, sizes: Int64s) -> Floats:
-        """Part of the variance of disagreement that is due to each row by itself, shape (n_sizes,).
+        """Share of the variance of the disagreement that is due to each row by itself, shape (n_sizes,).
 
-        A row counts as much as a change of its lead changes the disagreement of a forest of that size, near a tie; of
-        larger forests than were asked, the lead is not known so well.
+        A row is weighted by how much a change of its lead changes the disagreement at that size, near a tie. For
+        forests larger than the number of trees asked, the lead is not known well enough for that size.
         """
         squares = (self.change**2).sum(axis=1)
         shares = []
@@ -84,18 +85,18 @@ class LeadChanges(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TreeNoise:
-    """The noise of the trees in an estimate: drawn once, and read at any ensemble size.
+    """The noise of the trees in an estimate: drawn once, and evaluated at any ensemble size.
 
     Attributes
     ----------
     disagreement : callable
-        Of ensemble sizes, the estimate with each draw of the noise added to the votes, and then with each taken away;
-        shape (2·N_DRAWS, n_sizes).
+        Takes ensemble sizes. Returns the estimates with each draw of the noise added to the votes, then with each
+        subtracted; shape (2·N_DRAWS, n_sizes).
     leads : LeadChanges
     mixed : ndarray of float, shape (REPLICATES, N_DRAWS)
-        How much of each draw is in each replicate of the estimate.
+        How much of each draw enters each replicate of the estimate.
     unfollowed : ndarray of float, shape (REPLICATES, 1)
-        What no estimate follows, in logarithms.
+        The remaining error of each replicate, in logarithms.
     """
 
     disagreement: Callable[[Int64s], Floats]
@@ -111,31 +112,31 @@ class TreeNoise:
         leads: LeadChanges,
         generator: np.random.Generator,
     ) -> TreeNoise:
-        """That of an estimate with noise added to the votes by weights of the blocks, shape (n_draws, n_blocks)."""
+        """The noise of an estimate; ``with_noise`` adds noise to the votes by weights of shape (n_draws, n_blocks)."""
         freedom = blocks.n_filled - 1.0
-        # What blocks add is measured from their mean.
+        # The deviations of blocks are measured from their own mean.
         weights = generator.standard_normal((N_DRAWS, blocks.votes.shape[1]))
         weights *= math.sqrt(blocks.n_filled / freedom)
         mixed = generator.standard_normal((REPLICATES, N_DRAWS))
-        # The scatter of so few blocks is itself uncertain: Student's t.
+        # With few blocks their scatter is itself uncertain, so Student's t.
         mixed *= np.sqrt(freedom / generator.chisquare(freedom, size=(REPLICATES, 1)) / N_DRAWS)
         unfollowed = _UNFOLLOWED * generator.standard_normal((REPLICATES, 1))
         return cls(with_noise(np.concatenate([weights, -weights])), leads, mixed, unfollowed)
 
     def at(self, sizes: Int64s) -> Floats:
-        """Draws of the noise that rows share, in the logarithm of the estimate, shape (N_DRAWS, n_sizes)."""
+        """Draws of the shared noise, in the logarithm of the estimate, shape (N_DRAWS, n_sizes)."""
         found = np.log(np.maximum(self.disagreement(sizes), _LEAST))
         return np.asarray((found[:N_DRAWS] - found[N_DRAWS:]) / 2.0 * np.sqrt(1.0 - self.leads.own_share(sizes)))
 
     def added_to(self, curves: Curves, size: int | float) -> Curves:
-        """Curves of the estimate around an ensemble size, with the noise that all rows share."""
+        """Curves of the estimate around an ensemble size, with the shared noise added."""
         around = sizes_around(size)
         factors = self.mixed @ between(curves.sizes, around, self.at(around)) + self.unfollowed
         return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(factors), 1.0))
 
 
 def beyond_mean(blocks: TreeBlocks) -> Floats:
-    """Votes of each block beyond what the row's mean makes of as many, shape (n_rows, n_blocks, n_classes)."""
+    """Votes of each block minus those of the same number of average trees, shape (n_rows, n_blocks, n_classes)."""
     votes = blocks.votes.astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
     of_block = votes.sum(axis=2, keepdims=True)
@@ -143,9 +144,9 @@ def beyond_mean(blocks: TreeBlocks) -> Floats:
 
 
 def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Iterator[Floats]:
-    """Votes with the noise of the trees added once more, of rows that have any votes.
+    """Yield the votes with the noise of the trees added once more, on rows that have votes.
 
-    Arrays of shape (n_rows, n_classes), one for each of the ``weights``, which have shape (n_draws, n_blocks).
+    Each array has shape (n_rows, n_classes); there is one for each draw of ``weights``, shape (n_draws, n_blocks).
     """
     voted = blocks.where(blocks.counts.sum(axis=1) > 0)
     for noise in weighted_sums(beyond_mean(voted), weights):
@@ -155,7 +156,7 @@ def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Iterator[Floats]:
 def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
     """Sums over the blocks, shape (n_draws, n_rows, n), of an array of shape (n_rows, n_blocks, n).
 
-    ``weights`` have the shape (n_draws, n_blocks).
+    ``weights`` has shape (n_draws, n_blocks).
     """
     n_rows, n_blocks, n = of_blocks.shape
     by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)

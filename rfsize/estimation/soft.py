@@ -1,22 +1,22 @@
 """Soft voting: agreement of averaged scores with their limit, for two classes and for more.
 
-A forest predicts the class of the highest averaged score (of two classes, class 1 where it exceeds a cut). Over a
-rival, the class that wins in the limit leads on one tree by a draw with mean μ and standard deviation σ; by the
-central limit theorem T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
+A forest predicts the class with the highest averaged score (of two classes, class 1 if its score exceeds a cut). On one
+tree, the class that wins in the limit leads over a rival by a random amount with mean μ and standard deviation σ. By
+the central limit theorem, T trees keep it ahead with probability Φ(√T·μ/σ). The row's *lead* is μ/σ.
 
-Leads measured on a few trees scatter, which makes rows look closer to a tie than they are, just as counted vote
-fractions do, and the remedy is the same density over the rows (`deconvolution`). It needs the noise of a lead. That
-of n trees has a variance of 1/n near a tie, whatever the trees score; further off it depends on how their scores are
-distributed, which in forests is nearer to two points than to a normal law: it grows with the lead μ/σ about as
-(1 + (μ/σ)²)² in scikit-learn's, and with a power of 1.5 in LightGBM's and XGBoost's. So a lead is taken for that of
-draws of ±1, which are votes: (1 − 2q)/√(4q(1 − q)) where a fraction q is for the rival; and of long leads no more than
-that they are long, since a wrong noise there bends the density at the tie as well, the more so the more rows there are.
+Leads measured on a few trees scatter, so rows look closer to a tie than they are, as with counted vote fractions. The
+remedy is the same: a density over the rows (`deconvolution`). It needs the noise of a lead. Near a tie, the variance of
+a lead from n trees is 1/n, for any scores. Away from a tie the variance depends on the distribution of the scores,
+which in forests is closer to two points than to a normal law. It grows about like (1 + (μ/σ)²)² in scikit-learn's
+forests, and with a power of 1.5 in those of LightGBM and XGBoost. rfsize therefore treats a lead as that of votes,
+draws of ±1: (1 − 2q)/√(4q(1 − q)) if a fraction q votes for the rival. Of long leads it uses only that they are long,
+because a wrong noise there would also bend the density at the tie, and more so with more rows.
 
-Of several classes, the leader and its nearest rival are chosen by the same few trees that measure the lead, which makes
-it too short, whatever is known of its noise: T* comes out too large. Halves of the trees are further off: by as much
-again where the bias goes by 1/n, by three times as much where it goes by 1/n² (M. Quenouille (1956). "Notes on bias in
-estimation." Biometrika 43, 353-360). It is between the two, so that half of the difference is taken off, and the
-interval holds both what nothing and what all of it makes of T*.
+With several classes, the same few trees choose the leader and its nearest rival and measure the lead. This makes the
+lead too short and T* too large, even if the noise is known exactly. For halves of the trees the bias is larger: twice
+as large if the bias goes like 1/n, four times if it goes like 1/n² (M. Quenouille (1956). "Notes on bias in
+estimation." Biometrika 43, 353-360). The truth lies between, so half of the difference is subtracted. The interval
+contains T* without this correction and with the full difference.
 """
 
 from __future__ import annotations
@@ -40,31 +40,32 @@ from rfsize.utils.words import in_percent
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.scores import Scores
 
-# Relative to the scores, what rounding makes of a difference, and of a variance that is a difference, where both are 0.
+# Rounding error of a difference that is 0 (and of a variance, which is computed as a difference), relative to the
+# scores.
 _ROUNDING = 1e-12
 
-# Leads of two classes are put together that are alike to one part in so many; Φ(−40) is 0 in double precision.
+# Leads of two classes are merged if they agree to one part in _PARTS; Φ(−40) is 0 in double precision.
 _PARTS, _LEAST, _MOST = 512, 1e-12, 40.0
 
-_RIVAL_ROWS = 5000  # from which what further rivals add is told
+_RIVAL_ROWS = 5000  # rows on which the contribution of further rivals is computed
 
-# Leads of one and above, or above three times their noise, are only known to be as long.
+# A lead of at least 1, or of three times its noise, counts only as "at least this long".
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
 
-_SIZES = spread_sizes()[::2]  # at which what further rivals add is told, and the bias
+_SIZES = spread_sizes()[::2]  # sizes at which the bias and the contribution of further rivals are computed
 
-_CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells alike in lead, and in the trees asked, are put together
+_CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells that are similar in lead and in the trees asked are merged
 
 
 class Leads(NamedTuple):
-    """How far the leading class is ahead of each rival, on the rows that two trees or more scored.
+    """The lead of the leading class over each rival, on the rows that at least two trees predicted.
 
     Attributes
     ----------
     lead : ndarray of float, shape (n_rows, n_rivals)
-        μ/σ, at least 0; infinite where the trees all say the same.
+        μ/σ, at least 0; infinite if all trees agree exactly.
     asked : ndarray of int32, shape (n_rows,)
-        Trees whose scores it was measured on, at least 2.
+        Number of trees whose scores the lead was measured on, at least 2.
     """
 
     lead: Floats
@@ -72,7 +73,7 @@ class Leads(NamedTuple):
 
     @classmethod
     def of(cls, scores: Scores, cut: float) -> Leads:
-        """Measured leads; of two classes that have one score, that over or under the cut.
+        """Measured leads; with two classes and one score, the distance from the cut.
 
         Raises
         ------
@@ -101,14 +102,14 @@ class Leads(NamedTuple):
 
 
 class NoisyScores(NamedTuple):
-    """Measured scores of rows that two trees or more scored, and what blocks of trees are beyond their means.
+    """Scores of rows that at least two trees predicted, with the deviations of blocks of trees from their means.
 
     Attributes
     ----------
     scores : Scores
-        Of all trees.
+        Scores of all trees.
     beyond : ndarray of float, shape (n_rows, n_blocks, n_scores)
-        What each block adds to the row's means beyond as many average trees.
+        How much each block adds to the row's means, compared with the same number of average trees.
     """
 
     scores: Scores
@@ -116,14 +117,14 @@ class NoisyScores(NamedTuple):
 
     @classmethod
     def of(cls, blocks: TreeBlocks) -> NoisyScores:
-        """Those of the rows of the blocks."""
+        """The scores of the rows of the blocks."""
         blocks = blocks.where(blocks.scores.asked > 1)
         asked = np.maximum(blocks.asked.sum(axis=1), 1)
         mean = blocks.total.sum(axis=1) / asked
         return cls(blocks.scores, (blocks.total - blocks.asked * mean[:, None]) / asked[:, None])
 
     def with_noise(self, weights: Floats) -> Iterator[Scores]:
-        """The scores, with the noise of the trees added to their means once more, for each of the weights."""
+        """Yield the scores with the noise of the trees added to their means once more, for each draw of weights."""
         for noise in weighted_sums(self.beyond, weights):
             yield replace(self.scores, mean=self.scores.mean + noise)
 
@@ -135,7 +136,7 @@ class NoisyScores(NamedTuple):
             variance = scores.covariance(0, 0)
             beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
         else:
-            # Rivals that are level but for the last bits are told apart by their number, as leaders are.
+            # If rivals are equal but for the last bits, the class number decides, as it does for leaders.
             leader, least = scores.leading(), lead.min(axis=1, keepdims=True)
             nearest = (lead <= least + _ROUNDING * (1.0 + least)).argmax(axis=1)
             rival = nearest + (nearest >= leader)
@@ -148,18 +149,18 @@ class NoisyScores(NamedTuple):
 
 
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
-    """|μ|/σ; trees that, but for rounding, all say the same are certain."""
+    """|μ|/σ; infinite if all trees agree but for rounding."""
     level = np.maximum(np.abs(mean), level)
     same = variance <= (_ROUNDING * level) ** 2 + _ROUNDING * apart
     return np.where(same, np.inf, np.abs(mean) / np.sqrt(np.where(same, 1.0, variance)))
 
 
 class SoftLeads(Estimate):
-    """The measured leads of all rows, taken for the true ones.
+    """The plug-in estimate: the measured leads of all rows are taken as the true ones.
 
-    With several rivals, agreement is taken as the product over them. It claims too little where the leads over two
-    rivals go together, as they mostly do, and is nearer than one minus the sum (benchmarks/soft_estimator.py); where
-    they do not, it claims too much by no more than the product of the probabilities that either rival overtakes.
+    With several rivals, agreement is the product over the rivals. It is too low if the leads over two rivals are
+    positively correlated, as they mostly are, but more accurate than one minus the sum (benchmarks/soft_estimator.py).
+    Otherwise it is too high by at most the product of the two probabilities of being overtaken.
     """
 
     def __init__(self, lead: Floats, rows: Floats, cut: float = 0.0) -> None:
@@ -169,7 +170,7 @@ class SoftLeads(Estimate):
 
     @classmethod
     def of(cls, leads: Leads, cut: float = 0.0) -> SoftLeads:
-        """Those measured; of two classes alike ones are put together, which changes agreement by 1e-6 of itself."""
+        """The estimate of measured leads; with two classes similar leads are merged, a relative change of 1e-6."""
         lead = leads.lead
         if lead.shape[1] > 1:
             return cls(lead, np.ones(len(lead)), cut)
@@ -181,7 +182,7 @@ class SoftLeads(Estimate):
 
     @property
     def n_rivals(self) -> int:
-        """Classes that each row leads over."""
+        """Number of rivals of the leading class."""
         return self._lead.shape[1]
 
     @property
@@ -189,7 +190,7 @@ class SoftLeads(Estimate):
         return TWO_CLASSES_FURTHER_OFF if self.n_rivals == 1 else 1.0
 
     def nearest(self) -> SoftLeads:
-        """Those over the nearest rival alone."""
+        """The leads over the nearest rival only."""
         return SoftLeads(self._lead.min(axis=1, keepdims=True), self._rows, self._cut)
 
     def some(self, n_rows: int) -> SoftLeads:
@@ -226,28 +227,28 @@ class SoftLeads(Estimate):
 
 
 def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
-    """Mean disagreement by each of the leads, shape (n_leads, n_sizes)."""
+    """Mean disagreement for each set of leads, shape (n_leads, n_sizes)."""
     return np.array([[one.disagreement(int(size)) for size in sizes] for one in leads])
 
 
 def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
-    """The measured leads; raises ``ValueError`` as `Leads.of` does."""
+    """The plug-in estimate from measured leads; raises ``ValueError`` as `Leads.of` does."""
     return SoftLeads.of(Leads.of(scores, cut), cut)
 
 
 class LeadCells(NamedTuple):
-    """Measured leads, put together where they hardly differ: a few hundred cells whatever the number of rows.
+    """Measured leads, with similar leads merged: a few hundred cells for any number of rows.
 
     Attributes
     ----------
     angle : ndarray of float, shape (n_cells,)
-        Arc tangent of the lead, the scale on which the noise of votes is even.
+        Arc tangent of the lead, the scale on which the noise of votes is constant.
     asked : ndarray of float, shape (n_cells,)
-        Trees whose scores it was measured on; the noise has a variance of 1/asked.
+        Number of trees whose scores the lead was measured on; the noise has a variance of 1/asked.
     far : ndarray of bool, shape (n_cells,)
-        Whether the angle is known to be at least that, and no more.
+        Whether ``angle`` is only a lower bound.
     rows : ndarray of float, shape (n_cells,)
-        Rows of each cell.
+        Number of rows in each cell.
     """
 
     angle: Floats
@@ -257,13 +258,13 @@ class LeadCells(NamedTuple):
 
     @classmethod
     def of(cls, lead: Floats, asked: NDArray[np.int32]) -> LeadCells:
-        """Leads over one rival each, shape (n_rows,)."""
+        """The cells of leads over one rival each, shape (n_rows,)."""
         most = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(asked)))
-        # With n in place of n − 1 in the variance, as it is of votes.
+        # The variance of votes divides by n, not by n − 1.
         angle = np.minimum(np.arctan(lead / np.sqrt(1.0 - 1.0 / asked)), most)
         size = np.floor(np.log(asked) / math.log(_ASKED_RATIO))
         place = np.where(angle < most, np.floor(angle * _CELLS_PER_RADIAN), 2 * _CELLS_PER_RADIAN)
-        # The cells are few and the rows many: to sort these would take longer, and several times their memory.
+        # Counted by index: sorting the rows would take longer, and several times their memory.
         cell = (size * (2 * _CELLS_PER_RADIAN + 1) + place).astype(np.int32)
         group = (np.cumsum(np.bincount(cell) > 0) - 1)[cell]
         rows = np.bincount(group).astype(np.float64)
@@ -272,7 +273,7 @@ class LeadCells(NamedTuple):
         return cls(np.bincount(group, weights=asked * angle) / trees, trees / rows, far, rows)
 
     def log_likelihood(self, pi: Floats) -> Floats:
-        """Of leads as that of votes of which a fraction π is for the rival, or of the rival over the leader."""
+        """The log-likelihood of leads as if from votes, if a fraction π votes for the rival, or for the leader."""
         true = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi))
         noise = np.sqrt(self.asked)[:, None]
         ahead, behind = (noise * (sign * true - self.angle[:, None]) for sign in (1.0, -1.0))
@@ -282,16 +283,16 @@ class LeadCells(NamedTuple):
 
 
 class SmoothLeads(SoftLeads):
-    """Leads over the nearest rival distributed as the fitted density.
+    """The smooth estimate: leads over the nearest rival have the fitted density.
 
-    What further rivals add to its disagreement is as large a share as they add to that of the measured leads. Halves of
-    the trees tell what part of the disagreement of several classes is not bias.
+    Further rivals raise the disagreement by the same factor as for the measured leads. With several classes, halves of
+    the trees show which part of the disagreement is bias.
     """
 
     name = "smooth"
 
     unbiased: Floats | float = 1.0
-    """What is left of the disagreement at each of the sizes of `_SIZES`, without its bias."""
+    """The factor that removes the bias from the disagreement, at each of `_SIZES`."""
 
     def __init__(self, density: Density, measured: SoftLeads, cut: float) -> None:
         lead = (0.5 - density.fractions) / np.sqrt(density.fractions * (1.0 - density.fractions))
@@ -302,7 +303,7 @@ class SmoothLeads(SoftLeads):
             return
         some = measured.some(_RIVAL_ROWS)
         every, nearest = ([one.disagreement(int(size)) for size in _SIZES] for one in (some, some.nearest()))
-        # Where rows are certain there is nothing that could be a share of anything.
+        # If all rows are certain, the nearest rivals have no disagreement to divide by.
         self._added = np.divide(every, nearest, out=np.ones(len(_SIZES)), where=np.array(nearest) > 0.0)
 
     @property
@@ -310,7 +311,7 @@ class SmoothLeads(SoftLeads):
         return self._further_off
 
     def _by_lead(self, sizes: Int64s) -> Floats:
-        """Disagreement at each of the leads, shape (n_leads, n_sizes)."""
+        """Disagreement for each lead, shape (n_leads, n_sizes)."""
         overtaken = ndtr(-np.sqrt(sizes) * self._lead)
         return np.asarray(overtaken * between(sizes, _SIZES, self._added * self.unbiased))
 
@@ -325,7 +326,7 @@ class SmoothLeads(SoftLeads):
         return self._curve(_SIZES, self._density.mass)
 
     def replicates(self, size: int | float) -> Curves:
-        """Disagreement under densities drawn from the posterior; half of them have no bias, and half twice as much."""
+        """Disagreement under posterior draws of the density; half assume no bias, half twice the estimated bias."""
         sizes = spread_sizes()
         curves, unbiased = (
             self._curve(sizes, self._density.draws),
@@ -344,9 +345,9 @@ class SmoothLeads(SoftLeads):
 
 
 def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
-    """What is left of the disagreement by all trees without its bias, at each of `_SIZES`.
+    """The factor that removes the bias from the disagreement estimated by all trees, at each of `_SIZES`.
 
-    In logarithms, half of what it is below the mean of that by halves of the trees.
+    In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
     blocks = blocks.where(blocks.scores.asked > 1)
     halves = blocks.halves()
@@ -358,7 +359,7 @@ def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
 
 
 def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SmoothLeads:
-    """The leads by the smooth estimate, without bias where ``blocks`` of the trees on some of the rows are known.
+    """The smooth estimate of leads; with ``blocks`` of the trees on some of the rows, its bias is removed.
 
     Raises ``ValueError`` as `Leads.of` does.
     """
@@ -372,7 +373,7 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
 
 
 def smooth_or_plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
-    """The smooth estimate, unless the scores have a peak at a tie that it cannot follow, as of votes."""
+    """The smooth estimate, or the plug-in estimate if the scores have a peak at a tie, as for votes."""
     return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut))
 
 

@@ -1,12 +1,12 @@
-"""Rows of several kinds, each of which is sized by itself: of groups of several sizes, of several classes.
+"""Strata: kinds of rows that are estimated separately, by the size of their group or by their class.
 
-The smooth estimates fit one density to all rows, as if it were by chance how many trees are asked about a row. Where
-rows belong together that is not so: those of large groups have few votes, and may be the ones near a tie, such as the
-copies of a rare class. The density would be that of the others.
+The smooth estimates fit one density to all rows, as if chance decided how many trees predict a row. If rows belong
+together, this is wrong: rows of large groups have few votes, and they may be the rows near a tie, such as copies of a
+rare class. One common density would be dominated by the other rows.
 
-For the macro average a row's kind is the class that leads on it. With few trees that is not always the class that the
-infinite forest gives it, but the densities are folded at the tie: where they are smooth there, as many rows near it
-come from the other side as go there.
+For the macro average, the kind of a row is the class that leads on it. With few trees this is not always the class that
+the infinite forest gives. But the densities are folded at the tie: if they are smooth there, as many rows come from the
+other side as go to it.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from rfsize.estimation.shared_trees import LeadChanges
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 
-# Fewer rows than this say too little by themselves, and are put with those of the next larger groups.
+# A stratum with fewer rows is merged with that of the next larger groups.
 FEWEST_ROWS = 50
 
-_DOUBLINGS = 64  # more than sizes of groups have
+_DOUBLINGS = 64  # group sizes have fewer doublings than this
 
 Mask = NDArray[np.bool_]
 
 
 def of_group_sizes(sizes: Int64s) -> Int64s:
-    """Number of the stratum of each row by the size of its group, each doubling of which is one."""
+    """The stratum of each row by the size of its group; each doubling of the size is one stratum."""
     return np.ceil(np.log2(sizes)).astype(np.int64)
 
 
 def within_classes(strata: Int64s | None, leader: Int64s) -> Int64s:
-    """Number of the stratum of each row by the class that leads on it, and within that by these strata, if any."""
+    """The stratum of each row by the class that leads on it, divided further by ``strata``, if any."""
     return _DOUBLINGS * leader + (0 if strata is None else strata)
 
 
 def by_group_sizes(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estimate]) -> Estimate:
-    """The mean over rows, from estimates of the strata of those that are used.
+    """The mean over the used rows, from one estimate for each stratum.
 
     Parameters
     ----------
     strata : ndarray of int64, shape (n_rows,)
-        Numbers of their strata; those of few rows are put together.
+        The stratum of each row; strata of few rows are merged.
     used : ndarray of bool, shape (n_rows,)
+        Which rows are used.
     estimate : callable
-        Makes the estimate of some of the rows, a mask of shape (n_rows,).
+        Makes the estimate of some of the rows, from a mask of shape (n_rows,).
     """
     found = _of_rows_enough(strata[used])
     if len(found) == 1:
@@ -61,7 +62,7 @@ def by_group_sizes(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estima
 
 
 def by_class(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estimate]) -> ByClass:
-    """The mean over the classes that lead on any row that is used, of strata `within_classes`."""
+    """The mean over the classes that lead on any used row; ``strata`` are those of `within_classes`."""
     leader = strata // _DOUBLINGS
     classes = np.unique(leader[used]).tolist()
     rows = [used & (leader == each) for each in classes]
@@ -70,7 +71,7 @@ def by_class(strata: Int64s, used: Mask, estimate: Callable[[Mask], Estimate]) -
 
 
 def _of_rows_enough(strata: Int64s) -> list[Int64s]:
-    """Strata that are put together."""
+    """Groups of strata that are merged, so that each has enough rows."""
     found: list[list[int]] = [[]]
     rows = 0
     for stratum, count in zip(*np.unique(strata, return_counts=True), strict=True):
@@ -85,7 +86,7 @@ def _of_rows_enough(strata: Int64s) -> list[Int64s]:
 
 
 class Strata(Estimate):
-    """The mean of the estimates of several kinds of rows, each weighted by its share; each is of some strata."""
+    """The mean of the estimates of several kinds of rows, weighted by their shares; each covers some strata."""
 
     def __init__(self, parts: Sequence[Estimate], shares: Floats, strata: Sequence[Int64s]) -> None:
         self._parts, self._shares, self._strata = parts, shares, strata
@@ -100,7 +101,7 @@ class Strata(Estimate):
         return float(self._shares @ [part.disagreement(n_trees) for part in self._parts])
 
     def replicates(self, size: int | float) -> Curves:
-        """Those of the strata, which have nothing to do with one another, though all are drawn with one seed."""
+        """Replicates of the strata, combined independently, although all are drawn with one seed."""
         curves = [part.replicates(size) for part in self._parts]
         sizes, generator = curves[0].sizes, np.random.default_rng(SEED)
         at_sizes = [generator.permutation(curve.at(sizes)) for curve in curves]
@@ -119,7 +120,7 @@ class Strata(Estimate):
         return np.asarray(sum(share * part(sizes) for share, part in zip(self._shares, parts, strict=True)))
 
     def leads(self, blocks: TreeBlocks) -> LeadChanges:
-        """Those of all strata; a row counts for its stratum's share of all, over the rows of it."""
+        """Leads in all strata; the weight of a row is its stratum's share, divided by the rows of the stratum."""
         found = []
         for part, share, some in zip(self._parts, self._shares, self._of_each(blocks), strict=True):
             if len(some.rows):
@@ -128,7 +129,7 @@ class Strata(Estimate):
         return LeadChanges(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
     def _of_each(self, blocks: TreeBlocks) -> list[TreeBlocks]:
-        """Rows of each part of which two trees or more were asked."""
+        """Blocks of each part, on the rows that at least two trees predicted."""
         assert blocks.strata is not None
         asked = blocks.scores.asked > 1
         return [blocks.where(asked & np.isin(blocks.strata, each)) for each in self._strata]
@@ -145,7 +146,7 @@ class Strata(Estimate):
 
 
 def _without_noise(part: Estimate, n_draws: int, sizes: Int64s) -> Floats:
-    """Disagreement by an estimate of rows that are not among those of the blocks, shape (n_draws, n_sizes)."""
+    """Disagreement of a part that has no rows in the blocks, shape (n_draws, n_sizes)."""
     return np.tile([part.disagreement(int(size)) for size in sizes], (n_draws, 1))
 
 
@@ -155,7 +156,7 @@ class ByClass(Strata):
     Attributes
     ----------
     classes : list of int
-        Their indices.
+        Indices of the classes.
     """
 
     def __init__(self, parts: Sequence[Estimate], strata: Sequence[Int64s], classes: list[int]) -> None:

@@ -1,1 +1,1 @@
-"""Permutation importances out of bag, and how many trees bring their order to rest."""
+"""Permutation importances out of bag, and how many trees it takes until they hardly change with the seed."""

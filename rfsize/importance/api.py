@@ -1,4 +1,4 @@
-"""What a forest loses out of bag where columns are permuted."""
+"""oob_importance: how much worse a forest predicts out-of-bag rows after a column is shuffled."""
 
 from __future__ import annotations
 
@@ -30,43 +30,45 @@ def oob_importance(
 ) -> Importances:
     """Permutation importances out of bag: how much worse the forest becomes when you shuffle a column.
 
-    You need no held-out rows, and nothing is trained again: each training row asks the trees that did not see it. The
-    result also shows how the importances would differ with another seed.
+    You need no held-out rows, and rfsize trains nothing again: each training row asks only the trees that were not
+    trained on it. The result also shows how the importances would differ with another seed.
 
     Parameters
     ----------
     model
-        As in `tree_outputs`, of trees; or tree outputs of ``oob=True``, which have their rows. Weights, seeds and the
-        threshold are given there.
+        The trained model, as in `tree_outputs`; its members must be trees. Or the result of `tree_outputs` with
+        ``oob=True``, without ``X`` and ``y``; give weights, seeds and the threshold there.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training, in memory.
     y : array_like, shape (n_rows,)
         Labels or numbers of the rows, as at training.
     metric : str or scorer, optional
-        "accuracy" (the default of classes), "brier", "log_loss", of two classes also "auc" and "average_precision";
-        "r2" (the default of numbers), "mae", "rmse"; or a scorer of scikit-learn's. Accuracy, Brier score, R² and mean
-        absolute error are those of single trees, on average over the trees, where one tree has them: not in LightGBM
-        and XGBoost with more than two classes, whose classes have trees of their own. All others are those of the
-        whole forest's averaged predictions.
+        Classification: "accuracy" (the default), "brier" or "log_loss", for two classes also "auc" and
+        "average_precision". Regression: "r2" (the default), "mae" or "rmse". Or a scorer of scikit-learn. Accuracy,
+        Brier score, R² and mean absolute error are measured on each tree and averaged over the trees. All others are
+        measured on the whole forest's averaged predictions. LightGBM and XGBoost train a tree for each class if there
+        are more than two, so there every metric is measured on the whole forest.
     groups
-        As in `tree_outputs`. Intervals take rows of a group as one draw.
+        As in `tree_outputs`. The intervals count the rows of a group as one draw.
     columns : list of str or int, or dict of str to such lists, optional
-        Which columns to permute, by name or number; all by default. A dict names sets of columns, each of which is
-        permuted as a whole: ``{"place": ["latitude", "longitude"]}``.
+        Columns to shuffle, by name or number; all by default. A dict names sets of columns, and each set is shuffled
+        as a whole: ``{"place": ["latitude", "longitude"]}``.
 
     Returns
     -------
     Importances
-        For each column the loss with a 95 % interval, the rank and the ranks it may have, and whether it may be noise.
+        For each column the loss with a 95 % interval, the rank, the ranks that the column may have, and whether the
+        loss may be noise.
 
     Raises
     ------
     FewVotesError
-        If less than ten trees were asked about a row on average, as in `oob_score`.
+        If fewer than ten trees were asked about a row on average, as in `oob_score`.
     NotAForestError, InbagError
-        As by `oob_predict_proba`; or if members are no trees.
+        As in `oob_predict_proba`; or if the members of the model are not trees.
     ValueError
-        If ``y`` is missing, ``X``, the metric or ``columns`` do not fit, or rows lie in pieces or on workers.
+        If ``y`` is missing, if ``X``, the metric or ``columns`` do not fit the model, or if the rows lie in pieces or
+        on workers.
 
     See Also
     --------
@@ -74,19 +76,21 @@ def oob_importance(
 
     Notes
     -----
-    Tree by tree it is the importance of Breiman [1]_: the mean over trees t of
-    :math:`v_{tj} = |O_t|^{-1} \\sum_{i \\in O_t} [L_t(x_i^{(j)}, y_i) - L_t(x_i, y_i)]`, where O_t are the rows out of
-    the bag of t, and row i has in :math:`x_i^{(j)}` the values of column j of another row of O_t. Each tree has a
-    permutation of its own, so that the noise of permutations falls with the number of trees. Metrics of the whole
-    forest take one permutation for all trees, since each row is then one row with other values.
+    For metrics of single trees, the result is Breiman's importance [1]_. It is the mean over trees t of
+    :math:`v_{tj} = |O_t|^{-1} \\sum_{i \\in O_t} [L_t(x_i^{(j)}, y_i) - L_t(x_i, y_i)]`. Here L_t is the loss of tree
+    t, and O_t are the rows that t was not trained on. :math:`x_i^{(j)}` is row i with the value of column j taken from
+    another row of O_t. Each tree has its own permutation, so the noise of shuffling falls with the number of trees.
+    Metrics of the whole forest use one permutation for all trees, because all trees must be asked about the same
+    changed row.
 
-    The interval adds two variances: of the trees, by the scatter of :math:`v_{tj}` (of the whole forest by the
-    jackknife over 20 blocks of trees); and of the rows, by what pairs with a row in common add. It is of this forest's
-    way of training on these rows; how importances differ from one training set to another is not in it. A column whose
-    information others have too loses little by itself: permute such columns as a set.
+    The interval adds the variances over trees and over rows. The variance over trees comes from the scatter of
+    :math:`v_{tj}`, or for the whole forest from the jackknife over 20 blocks of trees. The variance over rows takes
+    into account that pairs with a common row vary together. The interval holds for this way of training on these rows.
+    It does not cover other training sets. If two columns hold the same information, each loses little by itself:
+    shuffle them as a set.
 
-    Memory: a byte for each row and tree, two for each row and column, the rows as floats where they are not, and some
-    hundred megabytes.
+    Memory: one byte per row and tree, two bytes per row and column, a copy of the rows as floats if they are not
+    floats, and a few hundred megabytes.
 
     References
     ----------
@@ -115,7 +119,7 @@ def oob_importance(
     labels_at = outputs.asked_again.predictor.threshold if judge.name == "accuracy" else None
     give(shrinking_of(forest.adapter, labels_at=labels_at))
     outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
-    # By the names that you gave, which a framework may have changed.
+    # A framework may have changed the names of the columns, so take the names in X.
     names = matrix.names_of(forest.X) or forest.adapter.feature_names
     sets = ColumnSets(columns, names, forest.adapter.n_features)
     permuted = PermutedRows.of(outputs, sets)

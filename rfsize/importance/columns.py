@@ -1,4 +1,4 @@
-"""Which columns are permuted together, and what they are called."""
+"""Sets of columns that are shuffled together, and their names."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from rfsize.utils.validation import did_you_mean
 from rfsize.utils.words import how_many
 from rfsize.walking.layout import Forest
 
-# What is permuted: all columns, each by itself; some of them; or sets of columns by the names that you give these.
+# The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
 
 
 class ColumnSets:
-    """Sets of columns, each of which is permuted as a whole; no column is in two of them.
+    """Sets of columns. Each set is shuffled as a whole, and no column is in two sets.
 
     Parameters
     ----------
     columns : list of str or int, dict of str to such lists, or None
         See `rfsize.oob_importance`.
     names : list of str or None
-        Names of all columns.
+        Names of all columns of the forest.
     n_columns : int
-        How many all are.
+        Number of columns of the forest.
 
     Attributes
     ----------
     names : tuple of str
-        Of the sets, in the order that they were given in.
+        Names of the sets, in the order in which they were given.
 
     Raises
     ------
     ValueError
-        If a column is not there, or is in two sets, or there is nothing to permute.
+        If the forest has no such column, a column is in two sets, or there is nothing to shuffle.
     """
 
     def __init__(self, columns: ColumnsLike | None, names: list[str] | None, n_columns: int) -> None:
@@ -63,7 +63,7 @@ class ColumnSets:
         return len(self.names)
 
     def of_quantised(self, forest: Forest) -> NDArray[np.int32]:
-        """The set of each column of quantised rows, -1 where it is in none, shape (forest.n_columns,)."""
+        """The set of each column of quantised rows, shape (forest.n_columns,); -1 if the column is in no set."""
         found = np.full(forest.n_columns, -1, dtype=np.int32)
         feature = np.repeat(forest.columns.feature, np.diff(forest.columns.start))
         found[: len(feature)] = self._set_of[feature]

@@ -1,4 +1,4 @@
-"""How many trees bring the order of importances to rest: the goal, and what one forest's trees say of it."""
+"""How many trees it takes until importances hardly change with the seed: the goal, and its answer."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share
 from rfsize.utils.words import in_percent
 
-_LEAST = 1e-12  # so that forests that are all alike have a logarithm
+_LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 
 
 @dataclass(frozen=True, eq=False)
 class ImportanceGoal(Goal):
-    """Importances that a forest of another seed has in nearly the same order.
+    """The goal that a forest with another seed has nearly the same order of importances.
 
     Attributes
     ----------
     of : Measured
-        What single trees of the forest at hand lose.
+        The losses of the forest at hand when columns are shuffled.
     alpha : float
-        The rank correlation of two forests; with ``top`` the share of the first columns that both have.
+        Rank correlation that two forests must reach. With ``top``, the share of the ``top`` most important columns that
+        both must have in common.
     top : int or None
-        How many first columns.
+        How many of the most important columns to compare; None compares the order of all.
     """
 
     of: Measured
@@ -91,19 +92,19 @@ class ImportanceGoal(Goal):
         return f"of the first {self.top} columns, two forests differ in"
 
     def answer(self, outputs: Evidence) -> Answer:
-        """What the importances say; the outputs were asked for them."""
+        """The answer from ``of``, which already holds what the outputs say."""
         return self.answered()
 
     def answered(self) -> ImportanceAnswer:
-        """The same."""
+        """The answer, which needs no outputs."""
         likeness = rank_correlation if self.top is None else share_in_common(self.top)
         return ImportanceAnswer(self, Unlikeness.of(self.of, likeness))
 
 
 class ImportanceAnswer(Answer):
-    """How alike importances of forests of any size are.
+    """How alike the importances of two forests of any size are.
 
-    Its intervals are by the jackknife over parts of the trees, on the logarithm of sizes and losses.
+    The intervals come from the jackknife over parts of the trees, on the logarithm of sizes and losses.
     """
 
     goal: ImportanceGoal
@@ -168,12 +169,12 @@ class ImportanceAnswer(Answer):
 
 
 def _at(n_trees: int, curves: Floats) -> Floats:
-    """Curves at a size, on straight lines in logarithms."""
+    """Read curves at a size, with straight lines between known sizes on logarithmic scales."""
     return np.exp(between(n_trees, SIZES, np.log(np.maximum(curves, _LEAST))))
 
 
 def _jackknife(without: Floats) -> float:
-    """Standard error of an estimate, from what it is without each part."""
+    """Standard error of an estimate, from its values without each part of the trees."""
     return math.sqrt((len(without) - 1.0) * float(without.var()))
 
 

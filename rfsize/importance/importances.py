@@ -1,4 +1,4 @@
-"""Importances: what permuted columns lose, how sure that is, and which of them are more than noise."""
+"""Importances: the loss for each shuffled column, its interval, and which losses are more than noise."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from rfsize.utils.words import how_many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PRINTED, _DRAWN = 20, 40  # columns that there is room for
-_AT_ONCE = 256  # columns that are compared with all others
+_PRINTED, _DRAWN = 20, 40  # most columns that a printed page and a figure have room for
+_AT_ONCE = 256  # columns compared with all others in one step, which bounds the memory
 
 
 class Importance(NamedTuple):
-    """What the forest loses where a column, or a set of columns, is permuted.
+    """How much the forest loses when a column, or a set of columns, is shuffled.
 
     Attributes
     ----------
     name : str
-        Of the column or the set.
+        Name of the column or the set.
     value : float
-        By how much the metric becomes worse.
+        By how much the metric becomes worse when the column is shuffled.
     interval : tuple of float
-        95 % interval of it, for other rows and trees of other seeds.
+        95 % interval of ``value``, for other rows and other seeds.
     rank : int
-        1 of the most important.
+        Rank among all columns; the most important column has rank 1.
     rank_interval : tuple of int
-        Ranks that the column may have: all that are sure to be above it or below it are, with 95 % for all together.
+        First and last rank that the column may have, at 95 % confidence.
     is_noise : bool
-        Whether the interval contains 0, so that the column may not matter at all.
+        Whether the interval reaches down to 0 or below, so that the column may not matter at all.
     """
 
     name: str
@@ -67,23 +67,23 @@ class Importances(Result):
     Attributes
     ----------
     columns : tuple of Importance
-        From the most important on; ``pandas.DataFrame(importances.columns)`` makes a table of them.
+        Importances of the columns, the most important first. ``pandas.DataFrame(importances.columns)`` makes a table.
     metric : str
         Name of the metric.
     of : {"trees", "forest"}
-        Whose loss it is: of single trees on average, or of the whole forest's averaged predictions.
+        Whether the loss is the mean over single trees, or that of the whole forest's averaged predictions.
     score : float
-        The same metric out of bag with no column shuffled.
+        The metric out of bag with no column shuffled.
     available : int
-        Trees of the forest.
+        Number of trees in the forest.
     n_rows : int
-        Rows that were used.
+        Number of rows that were used.
     votes_per_row : float
         Trees asked about a row, on average.
     groups : {"rows", "copies", "given", "unknown"}
         Which training rows belong together, as in `Report`.
     copied : float or None
-        Share of the training rows that have a copy; None where copies were not looked for.
+        Share of the training rows that have a copy; None if rfsize did not look for copies.
 
     See Also
     --------
@@ -117,16 +117,16 @@ class Importances(Result):
     _cautions: tuple[Caution, ...] = ()
 
     def __getitem__(self, name: str) -> Importance:
-        """The importance of a column, or a set, by its name; ``KeyError`` where there is none."""
+        """The importance of a column or a set by its name; ``KeyError`` if there is no such name."""
         for one in self.columns:
             if one.name == name:
                 return one
         raise KeyError(f"{name!r} was not permuted: see [one.name for one in importances.columns]")
 
     def size(self, *, top: int | None = None, alpha: float = 0.95) -> Report:
-        """How many trees you need until importances no longer depend on the seed.
+        """How many trees you need until importances hardly depend on the seed.
 
-        Nothing is trained again. The trees of a forest are independent draws, so the losses of its single trees show
+        rfsize trains nothing again. The trees of a forest are independent draws, so the losses of its single trees show
         how much the importances of two forests of any size would differ.
 
         Parameters
@@ -181,7 +181,7 @@ class Importances(Result):
         return {**plain, "columns": [one.to_dict() for one in self.columns]}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the importances as bars with their intervals, faint where they are noise.
+        """Draw the importances as bars with their intervals; faint bars may be noise.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Importances(Result):
 
     @property
     def _measure(self) -> str:
-        """What the importances are of."""
+        """One sentence on the metric and on what a loss is."""
         who = "a tree on average" if self.of == "trees" else "the whole forest"
         return (
             f"out of bag, the {self._words} of {who} is {self.score:.4g}; "
@@ -280,7 +280,7 @@ class Importances(Result):
 
 
 def columns_of(names: tuple[str, ...], measured: Measured) -> tuple[Importance, ...]:
-    """The importances from the highest on, with what is sure of them."""
+    """The importance of each set with its intervals, the most important first."""
     value, off, is_noise = measured.value, measured.off, measured.is_noise
     rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_ranks_between(measured)
     found = [
@@ -300,9 +300,10 @@ def columns_of(names: tuple[str, ...], measured: Measured) -> tuple[Importance, 
 def _ranks_between(measured: Measured) -> tuple[Int64s, Int64s]:
     """The first and the last rank that each column may have.
 
-    Columns that are surely above or below it are counted, with Bonferroni's bound for all comparisons of a column: M.
-    Mogstad, J. Romano, A. Shaikh, D. Wilhelm (2024). "Inference for ranks with applications to mobility across
-    neighbourhoods and academic achievement across countries." Review of Economic Studies 91(1), 476-518.
+    They follow from how many columns are surely more important, and how many surely less. Bonferroni's bound covers all
+    comparisons of one column: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm (2024). "Inference for ranks with
+    applications to mobility across neighbourhoods and academic achievement across countries." Review of Economic
+    Studies 91(1), 476-518.
     """
     value, parts = measured.value, measured.of_parts - measured.of_parts.mean(axis=0)
     n_parts, n_columns = parts.shape

@@ -1,4 +1,4 @@
-"""What permuted columns lose, and how uncertain that is over rows and trees."""
+"""How much the metric loses when columns are shuffled, and how uncertain that is over rows and trees."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What each set of columns loses where it is permuted.
+    """How much the metric loses when each set of columns is shuffled.
 
     Attributes
     ----------
     score : float
         The metric with all columns as they are.
     value : ndarray of float64, shape (n_sets,)
-        By how much it becomes worse.
+        By how much the metric becomes worse when the set is shuffled.
     of_rows : ndarray of float64, shape (n_sets,)
-        Variance of the value as the rows might have been others.
+        Variance of ``value`` over other draws of rows.
     of_parts : ndarray of float64, shape (n_parts, n_sets)
-        Independent draws, one for each part of the forest, whose mean is the value: what single trees lose, or blocks
-        of trees.
+        Losses of the parts of the forest, which are single trees or blocks of trees. The parts are independent draws,
+        and ``value`` is their mean.
     trees_per_part : float
+        Trees in one part.
     n_rows : int
-        Rows that were used.
+        Number of rows that were used.
     votes_per_row : float
         Trees asked about a row, on average.
     """
@@ -43,35 +44,36 @@ class Measured:
 
     @property
     def of_trees(self) -> Floats:
-        """Variance of the value as the trees might have been of other seeds, shape (n_sets,)."""
+        """Variance of ``value`` over forests with other seeds, shape (n_sets,)."""
         return np.asarray(self.of_parts.var(axis=0, ddof=1) / len(self.of_parts))
 
     @property
     def off(self) -> Floats:
-        """Half the length of 95 % intervals of the value, shape (n_sets,)."""
+        """Half the length of the 95 % interval of ``value``, shape (n_sets,)."""
         wide = float(student.ppf(1.0 - TAIL, len(self.of_parts) - 1.0))
         return np.asarray(wide * np.sqrt(self.of_rows + self.of_trees))
 
     @property
     def is_noise(self) -> Bools:
-        """Which sets are not told apart from those that lose nothing, shape (n_sets,)."""
+        """Whether the 95 % interval of each set reaches down to 0 or below, shape (n_sets,)."""
         return np.asarray(self.value <= self.off)
 
 
 def noise_of_rows(of_rows: Floats, of_pairs: Floats, units: Int64s | None) -> Floats:
-    """Variance of sums over pairs of rows, each of which takes the columns of another, as the rows might be others.
+    """Variance of a loss over other draws of rows, where each row takes the columns of another row.
 
-    Pairs that have a row in common vary together: P. Aronow, C. Samii, V. Assenova (2015). "Cluster-robust variance
-    estimation for dyadic data." Political Analysis 23(4), 564-577.
+    The loss is a sum over pairs of rows. Pairs that have a row in common vary together: P. Aronow, C. Samii, V.
+    Assenova (2015). "Cluster-robust variance estimation for dyadic data." Political Analysis 23(4), 564-577.
 
     Parameters
     ----------
     of_rows : ndarray of float64, shape (n_rows, n_sets)
-        What pairs with a row add, beyond what is expected of it.
+        For each row, what its pairs add to the loss, minus what they are expected to add.
     of_pairs : ndarray of float64, shape (n_sets,)
-        Sums of squares over the pairs, which belong to two rows each; what is left of their own noise.
+        Sum of squares over the pairs, to subtract: each pair counts at both of its rows. Subtract it once to keep the
+        noise of the pairs themselves, and twice to remove that noise too.
     units : ndarray of int64, shape (n_rows,), or None
-        A number for each row, the same for rows of one group.
+        Number of each row's group; None if every row is a group of its own.
     """
     of_units = np.ascontiguousarray(of_rows.T)
     if units is not None:
@@ -82,5 +84,5 @@ def noise_of_rows(of_rows: Floats, of_pairs: Floats, units: Int64s | None) -> Fl
 
 
 def sums_of_sets(numbers: Floats) -> Floats:
-    """Sums over the first axis, shape (n_sets,), to the same last bit however many sets are added up together."""
+    """Sums over the first axis, shape (n_sets,); the last bit does not depend on how many sets are given."""
     return np.array([one.sum() for one in np.ascontiguousarray(numbers.T)])

@@ -1,7 +1,7 @@
-"""Importances of the whole forest: what a metric of the averaged out-of-bag predictions loses by permuted columns.
+"""Importances of the whole forest: the loss of a metric of the averaged out-of-bag predictions.
 
-For metrics that one tree does not have, such as those of an order or of averaged probabilities. Here one permutation
-serves all trees: a row is then one row with other values, about which the trees that did not see it are asked together.
+Some metrics cannot be measured on one tree, such as AUC (an order of rows) or log loss (averaged probabilities). Here
+one permutation serves all trees: the trees that were not trained on a row are all asked about the same changed row.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from rfsize.sizing.named_metrics import predictions_for
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.voting.blocks import N_BLOCKS
 
-# Parts of the rows that a metric is measured without, where no formula tells what each row adds to it.
+# A scorer has no formula for what each row adds. So it is measured without each of so many parts of the rows.
 _PARTS_OF_ROWS = 20
 
 
 class _Sums(NamedTuple):
-    """Sums of scores of the trees asked, and how many these are, both by block, (n_blocks, n_rows, n_scores or 1)."""
+    """By block of trees: summed scores and number of the trees asked, shape (n_blocks, n_rows, n_scores or 1)."""
 
     total: Floats
     asked: Floats
 
     @property
     def of_all(self) -> tuple[Int64s, Floats]:
-        """Rows with trees asked, and their mean scores."""
+        """Rows that asked a tree, and their mean scores."""
         total, asked = self.total.sum(axis=0), self.asked.sum(axis=0)
         rows = np.flatnonzero((asked > 0).all(axis=1))
         return rows, total[rows] / asked[rows]
 
     @property
     def without_each(self) -> tuple[Int64s, Floats]:
-        """Rows with trees asked in two blocks, and mean scores of all trees and without each block in turn."""
+        """Rows that asked trees of two blocks or more, and mean scores over all trees and without each block."""
         asked = self.asked.sum(axis=0) - np.concatenate([np.zeros_like(self.asked[:1]), self.asked])
         total = self.total.sum(axis=0) - np.concatenate([np.zeros_like(self.total[:1]), self.total])
         rows = np.flatnonzero((asked > 0).all(axis=(0, 2)))
@@ -49,7 +49,7 @@ class _Sums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """The metric of mean scores of rows."""
+    """The metric as a function of the rows' mean scores."""
 
     judge: Metric
     predictions: Callable[[Floats], Floats]
@@ -59,7 +59,7 @@ class _Judged:
         return value_of(self.judge, rows, self.predictions(mean))
 
     def by_blocks(self, sums: _Sums) -> Floats:
-        """The metric without each block, as draws of trees are measured."""
+        """The metric without each block of trees."""
         rows, mean = sums.without_each
         predicted = self.predictions(mean)
         measuring = self.judge.start(len(mean), predicted[0])
@@ -67,7 +67,7 @@ class _Judged:
         return measuring.conclude()[1:]
 
     def by_rows(self, rows: Int64s, mean: Floats) -> Floats:
-        """What each row adds to the metric, or what the metric is without each part of the rows."""
+        """What each row adds to the metric; for a scorer, the metric without each part of the rows."""
         if not isinstance(self.judge, GivenMetric):
             return np.asarray(self.judge.influence(rows, self.predictions(mean)))
         names, unit = np.unique(self.units[rows], return_inverse=True)
@@ -76,7 +76,7 @@ class _Judged:
         return np.array([self.value(rows[some], mean[some]) for some in kept])
 
     def noise(self, before: Floats, after: Floats, rows: Int64s, donor: Int64s) -> float:
-        """Variance over the rows of what was lost, by `by_rows`; ``donor`` is the row that each took columns of."""
+        """Variance of the loss over rows, from two results of `by_rows`; each row took columns of its ``donor`` row."""
         lost = after - before
         if isinstance(self.judge, GivenMetric):
             return float(lost.var() * (len(lost) - 1))
@@ -87,7 +87,7 @@ class _Judged:
 
 
 def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
-    """What a metric of the averaged predictions loses, by each row's own trees."""
+    """Measure how much a metric of the averaged out-of-bag predictions loses when columns are shuffled."""
     outputs = permuted.outputs
     n_rows, units = permuted.n_rows, outputs.groups.units
     judged = _Judged(judge, predictions_for(outputs, judge), np.arange(n_rows) if units is None else units)
@@ -126,13 +126,13 @@ def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
 
 
 def _asked_by_block(permuted: PermutedRows) -> Floats:
-    """Trees asked, by block of trees that are dealt in turn, shape (n_blocks, n_rows, n_outputs or 1)."""
+    """Number of trees asked, shape (n_blocks, n_rows, n_outputs or 1). Trees are dealt to the blocks in turn."""
     n_blocks = min(N_BLOCKS, permuted.seen.shape[1])
     return np.stack([(~permuted.seen[:, block::n_blocks]).sum(axis=1) for block in range(n_blocks)]).astype(np.float64)
 
 
 def _trees(seen: Bools, n_outputs: int) -> Iterator[tuple[int, int, Bools, int]]:
-    """Each tree with its member, the rows that may ask it, and where its first score is among those of the member."""
+    """Each tree, its member of the forest, the rows that may ask it, and which of the member's scores is its first."""
     _, n_members, n_bags = seen.shape
     for member in range(n_members):
         for output in range(n_outputs):

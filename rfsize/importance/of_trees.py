@@ -1,8 +1,8 @@
-"""Importances tree by tree: what each tree loses on its own out-of-bag rows where columns are permuted among these.
+"""Importances tree by tree: how much worse each tree predicts its own out-of-bag rows after a column is shuffled.
 
-The mean over trees is Breiman's importance. Trees are drawn alike, so that the scatter of what single trees lose tells
-the noise of seeds. Each tree permutes its own rows: the noise of the permutations is then one more that differs from
-tree to tree, and becomes small with it, where one permutation for all trees would leave its noise in the mean.
+The mean over trees is Breiman's importance. Trees are independent draws, so the scatter of their losses shows how much
+importances vary with the seed. Each tree shuffles its own rows: the noise of shuffling then averages out over the
+trees. With one permutation for all trees, this noise would stay in the mean.
 
 L. Breiman (2001). "Random forests." Machine Learning 45(1), 5-32.
 """
@@ -23,17 +23,17 @@ from rfsize.sizing.metrics import MeanMetric, Metric
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.voting.links import Predictor
 
-# Metrics that a tree has by itself, as means over its rows, however few classes its leaves hold.
+# Metrics that can be measured on one tree, as means over rows.
 _OF_TREES = ("accuracy", "brier", "mae", "r2")
 
 
 def is_of_trees(judge: Metric, outputs: Evidence) -> bool:
-    """Whether single trees have the metric: not where each class has a tree of its own."""
+    """Whether the metric can be measured on one tree; never if each class has its own trees."""
     return judge.name in _OF_TREES and outputs.asked_again.adapter.leaves.offset.shape[1] == 1
 
 
 class _Asked(NamedTuple):
-    """A tree, the rows that it did not see, and what each of them counts in the mean over trees."""
+    """A tree, the rows that it was not trained on, and the weight of each such row in the mean over trees."""
 
     tree: int
     rows: Int64s
@@ -41,12 +41,12 @@ class _Asked(NamedTuple):
 
 
 def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
-    """What trees lose on average, each on the rows that it did not see.
+    """Measure how much trees lose on average, each on the rows that it was not trained on.
 
     Raises
     ------
     FewVotesError
-        If fewer than two trees have two rows that they did not see.
+        If fewer than two trees have two rows that they were not trained on.
     """
     assert isinstance(judge, MeanMetric)
     outputs = permuted.outputs
@@ -57,7 +57,7 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
             "such trees: train more trees"
         )
     loss = _loss(permuted, judge)
-    mass = np.zeros(permuted.n_rows)  # pairs that a row is expected in
+    mass = np.zeros(permuted.n_rows)  # expected weight of the pairs that a row is in
     for _, rows, share in asked:
         mass[rows] += share * judge.weight[rows] + 1.0 / (len(asked) * len(rows))
 
@@ -79,37 +79,37 @@ def lost_by_trees(permuted: PermutedRows, judge: Metric) -> Measured:
 
 
 def _asked(may_ask: Bools, weight: Floats) -> list[_Asked]:
-    """The trees that have rows they did not see, two of them at least, with weight."""
+    """The trees with at least two rows that they were not trained on, if these have any weight."""
     by_tree = np.asfortranarray(may_ask)
     rows = [np.flatnonzero(by_tree[:, tree]) for tree in range(by_tree.shape[1])]
     known = [tree for tree, one in enumerate(rows) if len(one) > 1 and weight[one].any()]
     return [_Asked(tree, rows[tree], 1.0 / (len(known) * weight[rows[tree]].sum())) for tree in known]
 
 
-# Where a tree goes: the rows, the tree, their order, the sets of their columns, and how far each set is shifted.
+# The rows, the tree, the order of the rows, the set of each column, and how far each set is shifted in that order.
 _Placed = tuple[_core.Rows, int, Int64s, NDArray[np.int32], Int64s]
 
 
 class _OfClasses(NamedTuple):
-    """What rows of each class lose at the nodes that are leaves, shape (n_nodes, n_classes)."""
+    """Losses of a classification: at each leaf, the loss of rows of each class, shape (n_nodes, n_classes)."""
 
     at_nodes: Floats
     truth: Int64s
 
     def add(self, placed: _Placed, weight: Floats, of_rows: Floats, total: Floats, squares: Floats) -> float:
-        """Add what a tree loses by each set; returns what it loses with the columns as they are."""
+        """Add the tree's loss for each shuffled set; return its loss with unshuffled columns."""
         return _core.losses_of_classes(*placed, self.at_nodes, self.truth, weight, of_rows, total, squares)
 
 
 class _OfNumbers(NamedTuple):
-    """What a tree predicts at the nodes that are leaves, shape (n_nodes,), and whether it is off by the square."""
+    """Losses of a regression: the prediction at each leaf, shape (n_nodes,), and whether errors are squared."""
 
     at_nodes: Floats
     truth: Floats
     is_squared: bool
 
     def add(self, placed: _Placed, weight: Floats, of_rows: Floats, total: Floats, squares: Floats) -> float:
-        """The same of numbers."""
+        """Add the tree's loss for each shuffled set; return its loss with unshuffled columns."""
         truth = (self.at_nodes, self.truth, self.is_squared)
         return _core.losses_of_numbers(*placed, *truth, weight, of_rows, total, squares)
 
@@ -118,7 +118,7 @@ def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
     outputs, leaves = permuted.outputs, permuted.outputs.asked_again.adapter.leaves
     predicted = _predicted(outputs.asked_again.predictor, leaves.raw)
     if not len(outputs.classes):
-        scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # by which R² divides
+        scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # R² divides squared errors by its square
         return _OfNumbers(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.form == "explained")
     classes = [np.full(len(predicted), index) for index in range(len(outputs.classes))]
     by_class = np.stack([judge.by_row(predicted[None], truth)[0] for truth in classes], axis=1)
@@ -126,5 +126,5 @@ def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
 
 
 def _predicted(predictor: Predictor, raw: NDArray[Any]) -> Floats:
-    """What a tree alone predicts in each leaf, shape (n_leaves, n_outputs)."""
+    """What a forest of one tree predicts in each leaf, shape (n_leaves, n_outputs)."""
     return predictor.predictions(raw.astype(np.float64).reshape(len(raw), -1))

@@ -1,4 +1,4 @@
-"""Training rows that go down the trees with columns of other rows in place of their own."""
+"""Training rows that go down the trees with some columns replaced by those of other rows."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from rfsize.walking.quantising import quantised_blocks
 
 _Result = TypeVar("_Result")
 
-# Numbers that one thread adds to, of some sets of columns at a time; a few hundred megabytes at the most.
+# Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.
 _CELLS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class PermutedRows:
-    """The rows of outputs that are out of bag, and sets of columns to permute.
+    """The training rows of out-of-bag outputs, and the sets of columns to shuffle.
 
     Attributes
     ----------
     outputs : Evidence
-        With the truth of the rows.
+        Out-of-bag outputs, with the truth of the rows.
     sets : ColumnSets
+        Sets of columns to shuffle.
     seen : ndarray of bool, shape (n_rows, n_members, n_outputs or 1)
-        Whether a tree was trained on a row, or another of its group.
+        Whether a tree was trained on a row, or on another row of its group.
     """
 
     outputs: Evidence
@@ -48,7 +49,7 @@ class PermutedRows:
 
     @classmethod
     def of(cls, outputs: Evidence, sets: ColumnSets) -> PermutedRows:
-        """Of outputs whose forest can be asked again, on rows in memory; raises as `proven_walk`."""
+        """Prepare the rows of outputs, if they are in memory and the members are trees; raises as `proven_walk`."""
         forest = outputs.asked_again
         if not forest.adapter.are_trees:
             raise NotAForestError(
@@ -66,23 +67,23 @@ class PermutedRows:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of training rows."""
         return self.outputs.n_rows
 
     @property
     def used(self) -> tuple[int, float]:
-        """Rows that a tree may be asked about, and how many may on average."""
+        """How many rows ask any tree, and how many trees each of them asks on average."""
         averages = self.outputs.averages
         return int(averages.is_asked.sum()), float(averages.asked[averages.is_asked].mean())
 
     def at_nodes(self, of_leaves: Floats) -> Floats:
-        """What leaves have, by their numbers, at the nodes that rows come to."""
+        """Values of the leaves, looked up by node: rows end at nodes, and ``of_leaves`` is in the order of leaves."""
         return np.ascontiguousarray(of_leaves[self._walk.leaf_of_node])
 
     def each_part(self, work: Callable[[PartOfSets], _Result], cells: int) -> list[_Result]:
-        """What ``work`` returns of parts of the sets, in several threads, where a set takes so many ``cells``.
+        """Call ``work`` on parts of the sets in several threads, and return its results in order.
 
-        A set is worked on alone, so that nothing depends on the threads.
+        ``cells`` is how many numbers one set needs. No result of a set depends on other sets, nor on the threads.
         """
 
         def of_part(start: int, stop: int) -> _Result:
@@ -94,10 +95,10 @@ class PermutedRows:
         return each_range(of_part, len(self.sets), step)
 
     def permutation(self, rows: Int64s, number: int) -> tuple[Int64s, Int64s]:
-        """An order of rows, and how far each set is shifted in it, by a generator of such a number.
+        """A random order of ``rows``, and how far to shift each set of columns in that order.
 
-        One order serves all sets, of which each takes its values from another row: no row keeps its own, and any other
-        is as likely as the next.
+        ``number`` seeds the generator. All sets share the order but differ in the shift. No row keeps its own values,
+        and each other row is equally likely to provide them.
         """
         generator = np.random.default_rng([SEED, number])
         return generator.permutation(rows), generator.integers(1, len(rows), size=len(self.sets))
@@ -105,16 +106,18 @@ class PermutedRows:
 
 @dataclass(frozen=True, eq=False)
 class PartOfSets:
-    """Some of the sets of columns, which are worked on together.
+    """Some of the sets of columns, for one thread.
 
     Attributes
     ----------
     sets : slice
-        Their places among all.
+        Places of these sets among all sets.
     n_sets : int
+        Number of these sets.
     rows : _core.Rows
+        All training rows, quantised.
     set_of_column : ndarray of int32
-        The set of each column of quantised rows, counted in the part.
+        Place in this part of the set that each quantised column belongs to; -1 if to none.
     """
 
     sets: slice

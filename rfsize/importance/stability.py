@@ -1,11 +1,13 @@
-"""How alike importances of forests of other seeds are, foretold from the trees of one forest.
+"""How alike the importances of two forests with different seeds are, predicted from the trees of one forest.
 
-Importances are means over trees that are drawn alike. With v_t what tree t loses by each column, Σ their covariance
-over the trees and μ their mean, forests of T trees have importances that are drawn from a normal distribution of mean
-μ and covariance Σ/T. Two such draws tell how alike two forests are, at any T. μ is not known: the importances of the
-forest at hand hold noise, which makes columns look more different than they are. So μ is drawn from its posterior
-distribution, in units of the standard error of each column, under a mixture of normal distributions around 0 that is
-fitted to all columns: M. Stephens (2017). "False discovery rates: a new deal." Biostatistics 18(2), 275-294.
+Importances are means over trees, and trees are independent draws. Let v_t be the losses of tree t for each column, and
+let μ and Σ be the mean and covariance of v_t over trees. The importances of a forest of T trees are then about normal
+with mean μ and covariance Σ/T. Drawing two such forests shows how alike they are, at any T.
+
+μ is not known. The importances of the forest at hand hold noise, which makes columns look more different than they
+are. So rfsize draws μ from its posterior distribution. The prior is a mixture of normal distributions around 0, in
+units of the standard error of each column, fitted to all columns: M. Stephens (2017). "False discovery rates: a new
+deal." Biostatistics 18(2), 275-294.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ from rfsize.importance.measured import Measured
 from rfsize.utils.typing import Floats, Int64s
 
 SIZES = np.unique(np.round(2.0 ** np.arange(0.0, 20.5, 0.5))).astype(np.int64)
-"""Trees of the forests whose likeness is foretold."""
+"""Ensemble sizes for which the likeness of two forests is predicted."""
 
-# Pairs of forests that are drawn, and parts of the trees without which all is estimated again.
-_DRAWS, N_PARTS = 100, 10
-_SPREADS = 2.0 ** np.arange(-3.0, 10.0)  # of the mixture, in standard errors
-_STEPS = 100  # of its fit
+_DRAWS = 100  # pairs of forests
+N_PARTS = 10  # of the trees, for the jackknife
+_SPREADS = 2.0 ** np.arange(-3.0, 10.0)  # standard deviations in the mixture, in standard errors of a column
+_STEPS = 100  # iterations that fit the mixture
 
-# How alike two forests are in each of several draws, from their importances, each of shape (n_draws, n_columns).
+# Takes the importances of two forests, each of shape (n_draws, n_columns); returns how alike they are in each draw.
 Likeness = Callable[[Floats, Floats], Floats]
 
 
 def rank_correlation(one: Floats, other: Floats) -> Floats:
-    """Spearman's correlation of each row; 1 where all columns of one are equal."""
+    """Spearman's rank correlation in each draw; 1 if all importances of one forest are equal."""
     ranks = [rankdata(each, axis=1) for each in (one, other)]
     first, second = (each - each.mean(axis=1, keepdims=True) for each in ranks)
     scale = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
@@ -41,7 +43,7 @@ def rank_correlation(one: Floats, other: Floats) -> Floats:
 
 
 def share_in_common(top: int) -> Likeness:
-    """The share of the first so many columns that two forests have in common."""
+    """Make a function for the share of the ``top`` most important columns that two forests have in common."""
 
     def share(one: Floats, other: Floats) -> Floats:
         first, second = (_is_first(each, top) for each in (one, other))
@@ -58,14 +60,14 @@ def _is_first(value: Floats, top: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Unlikeness:
-    """How far from alike two forests of other seeds are, for each of `SIZES`.
+    """How much two forests with different seeds differ, for each size in `SIZES`.
 
     Attributes
     ----------
     expected : ndarray of float64, shape (n_sizes,)
-        1 less how alike they are.
+        1 minus how alike two forests are.
     without : ndarray of float64, shape (N_PARTS, n_sizes)
-        The same without each part of the trees, for the jackknife.
+        ``expected`` as estimated without each part of the trees, for the jackknife.
     """
 
     expected: Floats
@@ -73,7 +75,7 @@ class Unlikeness:
 
     @classmethod
     def of(cls, measured: Measured, likeness: Likeness) -> Unlikeness:
-        """Of forests of the kind of the one that was measured."""
+        """Estimate from the losses of one forest."""
         n_parts = len(measured.of_parts)
         part = np.arange(n_parts) % min(N_PARTS, n_parts)
         curves = [_curve(measured, likeness, part != out) for out in range(-1, part.max() + 1)]
@@ -81,12 +83,12 @@ class Unlikeness:
 
 
 def _curve(measured: Measured, likeness: Likeness, used: np.ndarray) -> Floats:
-    """1 less the likeness at each size, by some of the parts of the forest."""
+    """1 minus the likeness at each size, estimated from the ``used`` parts of the forest."""
     parts = measured.of_parts[used]
     value, n_parts = parts.mean(axis=0), len(parts)
     away = (parts - value) / np.sqrt(n_parts - 1.0)
     error = np.sqrt((away**2).sum(axis=0) / n_parts)
-    # The same draws for all parts of the trees and all sizes.
+    # The seed is fixed, so that all calls and all sizes use the same draws and differ only by the trees.
     generator = np.random.default_rng(SEED)
     which, beyond = generator.random((_DRAWS, parts.shape[1])), generator.standard_normal((_DRAWS, parts.shape[1]))
     noise = generator.standard_normal((2, _DRAWS, len(used)))[:, :, used] @ away
@@ -96,7 +98,10 @@ def _curve(measured: Measured, likeness: Likeness, used: np.ndarray) -> Floats:
 
 
 def _posterior(value: Floats, error: Floats, which: Floats, beyond: Floats) -> Floats:
-    """Draws of what importances are without their noise, by uniform and by normal numbers, shape (n_draws, n)."""
+    """Draws of the noise-free importances, shape (n_draws, n_columns).
+
+    The uniform numbers ``which`` choose a component of the mixture, and the normal numbers ``beyond`` a value in it.
+    """
     is_noisy = error > 0.0
     score = value[is_noisy] / error[is_noisy]
     spread = np.sqrt(1.0 + _SPREADS**2)

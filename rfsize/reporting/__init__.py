@@ -1,1 +1,1 @@
-"""Pages of HTML that tell what was found, and what notebooks show of it."""
+"""HTML pages and notebook output of rfsize's results."""

@@ -1,4 +1,4 @@
-"""What a result says of itself on a page, in records that know nothing of HTML."""
+"""Account: the contents of a result's page, without HTML."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class Figure(NamedTuple):
-    """A number that is told large.
+    """A number that the page prints large.
 
     Attributes
     ----------
     what, value, note : str
+        What the number is, the number, and a note on it.
     """
 
     what: str
@@ -24,15 +25,18 @@ class Figure(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Rows and columns of text.
+    """A table.
 
     Attributes
     ----------
     heads : tuple of str, length n_columns
+        Heads of the columns.
     rows : tuple of tuple of str, shape (n_rows, n_columns)
+        Cells.
     marked : int or None
-        Number of the row that counts most.
+        Index of the row to highlight.
     title : str
+        Caption.
     """
 
     heads: tuple[str, ...]
@@ -42,13 +46,14 @@ class Grid(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """Something that is lost, or wrong.
+    """A warning on the page.
 
     Attributes
     ----------
     text : str
+        What is lost or wrong.
     call : str
-        Python that mends it; empty where no single call does.
+        Python call that fixes it; empty if no single call does.
     """
 
     text: str
@@ -56,14 +61,14 @@ class Remark(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """What is drawn on one pair of axes.
+    """A figure with one pair of axes.
 
     Attributes
     ----------
     says : str
-        What it shows, for whoever cannot see it.
+        Text for readers who cannot see the picture.
     draw : callable
-        Takes the axes.
+        Draws on the axes that it is given.
     """
 
     says: str
@@ -71,15 +76,18 @@ class Picture(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of what a result says.
+    """A section of the page.
 
     Attributes
     ----------
     title : str
+        Heading; empty for none.
     text : tuple of str
-        One entry a paragraph.
+        Paragraphs.
     pictures : tuple of Picture
+        Figures, before the tables.
     grids : tuple of Grid
+        Tables.
     """
 
     title: str
@@ -90,25 +98,27 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Account:
-    """What a result says of itself.
+    """The contents of a result's page.
 
     Attributes
     ----------
     title : str
-        What it is about.
+        What the result is about.
     verdict : str
         The answer, in one sentence.
     is_good : bool or None
-        Whether the answer is the one hoped for, with nothing to be said against it; None where none is, or it is only
-        probable.
+        Whether the answer is what the user hopes for, without cautions. None if there is nothing to hope for, or if the
+        answer is only probable.
     cautions : tuple of Remark
-        What is to be said against it, and what mends it.
+        Warnings about the answer, and calls that fix them.
     figures : tuple of Figure
+        Numbers that the page prints large.
     sections : tuple of Section
+        The rest of the page.
     code : str
-        Python that applies it; empty where there is nothing to apply.
+        Python that applies the result; empty if there is nothing to apply.
     origin : tuple of (str, str)
-        What it was computed from, and how.
+        What the result was computed from, and how.
     """
 
     title: str

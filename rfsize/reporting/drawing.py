@@ -1,4 +1,4 @@
-"""Pictures as SVG that stands in a page and takes its colours from it."""
+"""Draw pictures as SVG inside a page, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rfsize.reporting.account import Picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Colours that nobody uses, in place of those of the page: of what is written, of the page, and of the curves in order.
+# Placeholders that no picture uses. The SVG gets the page's colours instead: text, background, and curves in order.
 _INK, _PAPER = "#010203", "#010204"
 _CURVES = ("#0102f0", "#0102f1", "#0102f2", "#0102f3")
 _OF_PAGE = {_INK: "currentColor", _PAPER: "none", **{of: f"var(--c{n})" for n, of in enumerate(_CURVES)}}
@@ -23,19 +23,19 @@ _STYLE = {
     "axes.spines.right": False,
     "axes.titlesize": "medium",
     "font.size": 9.5,
-    # Letters stay letters, in the font of the page; names that others chose are no formulas.
+    # Keep text as text, in the font of the page. Do not parse names of users as formulas.
     "svg.fonttype": "none",
     "text.parse_math": False,
-    # By which names within a picture come out the same each time.
+    # Makes the names inside a picture the same each time.
     "svg.hashsalt": "rfsize",
 }
 
-# In inches; a telephone shows it as wide as it is drawn.
+# In inches, small enough that a phone shows a picture in full width.
 _WIDTH, _HEIGHT = 4.7, 3.7
 
 
 def as_svg(picture: Picture) -> str:
-    """The picture, drawn in the style of the page whatever style Matplotlib has at the time."""
+    """Draw a picture in the style of the page, whatever Matplotlib style the user has set."""
     import matplotlib as mpl
     from cycler import cycler
     from matplotlib.figure import Figure
@@ -57,19 +57,19 @@ def _saved(figure: Figure) -> str:
 
 
 def _inline(svg: str, says: str) -> str:
-    """The element alone, without what a file needs, and as wide as there is room."""
+    """The <svg> element without the header of a file and without a fixed width."""
     from markupsafe import escape
 
     opening, _, rest = svg[svg.index("<svg") :].partition(">")
     box = re.search(r'viewBox="[^"]*"', opening)
     assert box is not None
-    rest = re.sub(r"<style.*?</style>", "", rest, flags=re.DOTALL)  # which would be that of the whole page
+    rest = re.sub(r"<style.*?</style>", "", rest, flags=re.DOTALL)  # it would style the whole page
     rest = re.sub(r"<[^>]*>", lambda tag: _of_page(tag[0]), rest)
     return f'<svg {box[0]} role="img" aria-label="{escape(says)}">{rest}'
 
 
 def _of_page(tag: str) -> str:
-    """A tag in the colours and the font of the page, without what each picture would name alike; text is left alone."""
+    """A tag in the colours and font of the page, without ids that every picture would repeat."""
     tag = re.sub(r'^<g id="[^"]*"', "<g", tag)
     tag = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", tag)
     tag = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), tag)

@@ -1,4 +1,4 @@
-"""From accounts to HTML, by templates that escape whatever they are given: names of classes come from strangers."""
+"""Turn accounts into HTML. The templates escape all text, because names of classes may come from strangers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
-_FRAMEWORKS = "rfsize.integrations"  # the entry points that are named like the packages of frameworks
+_FRAMEWORKS = "rfsize.integrations"  # its entry points have the names of the frameworks' packages
 
 
 def can_be_drawn() -> bool:
-    """Whether what pages are made with is installed."""
+    """Whether the packages that make pages are installed."""
     return not _missing()
 
 
 def page(accounts: Sequence[Account]) -> str:
-    """A page of its own, which tells the first result and then the others."""
+    """A complete page on the first result, followed by the others."""
     return _rendered("page.html", accounts)
 
 
 def fragment(accounts: Sequence[Account]) -> str:
-    """The same as a part of somebody else's page."""
+    """The contents of such a page as HTML that fits into another page."""
     return _rendered("fragment.html", accounts)
 
 
@@ -67,14 +67,14 @@ def _environment() -> Environment:
 
 
 def _plain(value: object) -> object:
-    """Text without control characters but ends of lines; what is markup already stays."""
+    """Remove control characters except line ends from text; leave markup as it is."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "\n".join(map(printable, value.split("\n")))
 
 
 def _versions() -> str:
-    """Of rfsize, of the frameworks that were in use, and of what they run on."""
+    """Versions of rfsize, the frameworks in use, NumPy and Python."""
     names = sorted({entry.name for entry in entry_points(group=_FRAMEWORKS)} & sys.modules.keys())
     used = [f"{name} {getattr(sys.modules[name], '__version__', '')}".rstrip() for name in names]
     return ", ".join(

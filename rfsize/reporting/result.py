@@ -1,4 +1,4 @@
-"""What all results of rfsize can do: be shown in a notebook, and be sent as a page."""
+"""Result: the base class of all results, which notebooks show and `to_html` writes as a page."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from rfsize.utils.files import written_whole
 
 
 class Result:
-    """A result that can be told on a page."""
+    """A result that can be shown as a page."""
 
     def _account(self) -> Account:
-        """What it says of itself there."""
+        """The contents of the page."""
         raise NotImplementedError
 
     def to_html(self, path: str | PathLike[str], *others: Result) -> None:
-        """Write a page that can be sent: one file, which loads nothing else; its only script copies calls.
+        """Write the result as an HTML page that you can send.
+
+        The page is one file that loads nothing else. Its only script copies code to the clipboard.
 
         Parameters
         ----------
         path : str or path-like
-            The file; what it held is replaced once the page is whole.
+            The file to write. An existing file is replaced when the page is complete.
         *others : result of rfsize
-            What the same page is to tell below: an `OobScore`, a `StopTable`, a `FractionSearch`, or another report.
+            More results to show below: an `OobScore`, a `StopTable`, a `FractionSearch`, or another report.
 
         Raises
         ------
         ImportError
-            If Jinja2 or Matplotlib is missing, with what to install.
+            If Jinja2 or Matplotlib is missing. The message says what to install.
         ValueError
-            If one of ``others`` is no result of rfsize.
+            If one of ``others`` is not a result of rfsize.
         OSError
             If the file cannot be written.
 
@@ -57,7 +59,7 @@ class Result:
             partial.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str | None:
-        """What notebooks show; None, so that they show the text, where there is nothing to draw it with."""
+        """What notebooks show. None makes them show the text, if the packages that make pages are missing."""
         from rfsize.reporting.pages import can_be_drawn, fragment
 
         return fragment([self._account()]) if can_be_drawn() else None

@@ -1,4 +1,4 @@
-"""How pages print what reports say."""
+"""Helpers for the text of pages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rfsize.reporting.account import Account, Picture, Section
 
 _Class = TypeVar("_Class")
 
-# Of many classes, those that change most.
+# Most classes that a page lists.
 _CLASSES_SAID = 12
 
 
 def sentence(text: str) -> str:
-    """A remark as a sentence of its own."""
+    """Make a sentence of a remark: start with a capital, and end with a period."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -> tuple[list[_Class], str]:
-    """The classes that change most, as many as there is room for, and what to call them."""
+    """The classes that change most, as many as there is room for, and a heading for them."""
     known = sorted(classes, key=change, reverse=True)
     some = known[:_CLASSES_SAID]
     of_many = "" if len(some) == len(known) else f", the {len(some)} of {len(known)} that change most"
@@ -27,6 +27,6 @@ def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -
 
 
 def plain_account(result: Any, title: str, pictures: tuple[Picture, ...] = ()) -> Account:
-    """The account of a result that adds nothing to what it prints and draws: a verdict, and the lines after it."""
+    """The account of a result whose page shows what it prints and draws: a verdict, and the lines after it."""
     verdict, *lines = str(result).splitlines()
     return Account(title, sentence(verdict), sections=(Section("", tuple(map(sentence, lines)), pictures),))

@@ -1,1 +1,1 @@
-"""Forests shrunk further than T*: trees chosen, and their leaves refitted, to answer as the whole forest does."""
+"""Shrink a forest further than T*: choose trees and refit their leaves, so that predictions hardly change."""

@@ -1,4 +1,4 @@
-"""A forest shrunk further than its first trees allow."""
+"""shrink: make a forest smaller than its first trees could be, by choosing trees and refitting their leaves."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from rfsize.utils.warn import give
 
 _Model = TypeVar("_Model")
 
-# A report on a size of your own knows so many times as many trees too.
+# If you name a size, the report also covers these multiples of it.
 _BESIDE = (0.25, 0.5, 1.0, 2.0)
 
-# Of rows given for both, the share that chooses trees and refits leaves.
+# Without ``rows``, this share of X chooses trees and refits leaves, and the others certify.
 _TO_REFIT = 0.5
 
 
@@ -56,59 +56,61 @@ def shrink(
     average: str | None = None,
     confidence: float | None = None,
 ) -> tuple[_Model, Report]:
-    """A smaller forest that predicts as yours does: its trees are chosen, and their leaves refitted.
+    """Make a smaller forest that predicts as yours does: choose trees and refit their leaves.
 
     `truncate` keeps the first trees of a forest, which are a random choice. ``shrink`` chooses trees one after another,
     so that their mean comes nearest to the mean of all trees [1]_. It then refits the scores of their leaves by least
-    squares to the predictions of the whole forest [2]_, if that helps on rows held out. It needs rows, but no labels.
-    Other rows then certify how few trees give the same labels on a share ``alpha`` of rows, as in ``size(...,
+    squares to the predictions of the whole forest [2]_, if that helps on held-out rows. Both steps need rows, but no
+    labels. Other rows then certify how few trees give the same labels on a share ``alpha`` of rows, as in ``size(...,
     target="forest")``.
 
     Parameters
     ----------
     model
-        A forest of LightGBM, XGBoost or scikit-learn, as in `size`; it is not changed.
+        A forest of LightGBM, XGBoost or scikit-learn, as in `size`. rfsize does not change it.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         Rows that the forest was not trained on. If you also give ``rows``, all rows of ``X`` certify. Otherwise a
         random half of ``X`` certifies, and the other half chooses trees and refits leaves.
     y : array_like, shape (n_rows,), optional
-        Truth of ``X``; the report then says what the area under the ROC curve and log loss, or the RMSE, lose.
+        Labels of ``X``, or numbers for a regression. The report then says how much worse AUC and log loss, or RMSE,
+        become.
     rows : array_like, DataFrame, …, shape (n, n_features), optional
         Rows to choose trees and refit leaves on, as many as you have: training rows, rows without labels, yesterday's
-        requests. Those that reach the same leaves as a row of ``X`` are left out, so that no row that certifies takes
-        part. With more rows fewer trees are enough.
+        requests. rfsize leaves out each of these rows that reaches the same leaves as a row of ``X``, so that no row
+        that certifies also chooses. With more rows, fewer trees are enough.
     n_trees : int, optional
-        How many trees to keep, in place of ``alpha``; the report says what share of rows is certified.
+        How many trees to keep, instead of ``alpha``. The report says on what share of rows the result is certified.
     max_bytes : int, optional
-        The same by the bytes of the model's file: LightGBM's text, XGBoost's UBJSON, the pickle of a scikit-learn
-        forest.
+        Size that the model's file must not exceed, instead of ``alpha``: LightGBM's text, XGBoost's UBJSON, or the
+        pickle of a scikit-learn forest.
     metric, alpha, tolerance, average, confidence
-        What must stay the same, as in `size` with ``target="forest"``: labels on a share ``alpha`` of rows, by default
-        0.99, or probabilities or scores within ``tolerance`` on it.
+        What must stay the same, as in `size` with ``target="forest"``: by default the labels of a share ``alpha=0.99``
+        of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share.
 
     Returns
     -------
     small : model of the caller's type
-        Its framework saves, loads and predicts it. All of its trees are kept where the rows certify no fewer.
+        The shrunken forest. Its framework saves it, loads it and predicts with it. It has all trees of your forest if
+        the rows certify no smaller size.
     report : Report
-        Its ``certificate``, what shrunken forests of other sizes were seen to lose (``loss_at``), and with ``y`` what
-        the metrics lose, with a standard error over the rows. ``plot`` sets what first trees, chosen trees and
-        refitted ones lose beside the bytes of their files and the time of a row.
+        Has the ``certificate``, and the loss that was measured at each size (``loss_at``). With ``y``, also what the
+        metrics lose, with a standard error over the rows. ``plot`` compares first trees, chosen trees and refitted
+        trees: their loss, bytes of the file, and time of a row.
 
     Raises
     ------
     NotAForestError
-        If the model is no forest of trees whose scores are averaged, or is shrunk already.
+        If the model is not a forest that averages the scores of trees, has a single tree, or is shrunk already.
     ValueError
-        If ``X`` are training rows or too few rows, or hold all of ``rows``; if an option does not fit; or if no forest,
-        or the whole forest, has as few bytes.
+        If ``X`` holds training rows, too few rows, or all of ``rows``; if an option does not fit; or if ``max_bytes``
+        is too small for one tree or large enough for the whole forest.
 
     Warns
     -----
     NotCertifiedWarning
-        If the rows certify no fewer trees than the forest has.
+        If the rows certify no smaller size than that of your forest.
     LabelsOnlyWarning
-        If labels of a rare class change far more often than those of all rows.
+        If the labels of a rare class change far more often than the labels of all rows.
 
     See Also
     --------
@@ -117,12 +119,14 @@ def shrink(
 
     Notes
     -----
-    With the leaves Z that the rows reach in K trees (ones and zeros), the mean score f of all trees and the mean p of
-    these K, the changes d of the leaves' scores minimise ‖K (f − p) − Z d‖² + K/3 ‖d‖². Leaves of scikit-learn's
-    classifiers hold shares of classes and are left as they are; there only the choice of trees helps.
+    Let Z be the matrix of ones and zeros that marks which leaves the rows reach in the K chosen trees. Let f be the
+    mean score of all trees, and p the mean score of the K trees. The changes d of the leaves' scores minimise
+    ‖K (f − p) − Z d‖² + K/3 ‖d‖². The leaves of scikit-learn's classifiers hold shares of classes, so rfsize does not
+    refit them and only chooses trees.
 
-    The trees of a shrunken forest belong together: none is an independent draw. `size`, `truncate`, out-of-bag
-    predictions and stop tables that take trees for draws refuse it; `compile` and `StopTable.calibrate` take it.
+    The trees of a shrunken forest are not independent draws, because they were chosen together. So rfsize refuses it
+    in `size`, `truncate`, out-of-bag predictions, and stop tables that assume independent trees. `compile` and
+    `StopTable.calibrate` take it.
 
     References
     ----------
@@ -171,7 +175,7 @@ def shrink(
 
 
 def _goal(n_trees: int | None, max_bytes: int | None, metric: str, **options: Any) -> ShrunkGoal:
-    """What is asked for; ``ValueError`` where the options do not go together."""
+    """The goal of the call; ``ValueError`` if the options contradict each other."""
     given = {name: value for name, value in options.items() if value is not None}
     if n_trees is not None or max_bytes is not None:
         if n_trees is not None and max_bytes is not None:
@@ -185,7 +189,7 @@ def _goal(n_trees: int | None, max_bytes: int | None, metric: str, **options: An
 
 
 def _check_averages(adapter: Adapter) -> None:
-    """Raise `NotAForestError` where predictions are not the mean of trees' scores, or there is but one tree."""
+    """Raise `NotAForestError` if the model does not average the scores of trees, or has a single tree."""
     if not adapter.are_trees or adapter.predict_obeys != "soft":
         found = "predicts by votes" if adapter.are_trees else "has members that are no trees"
         raise NotAForestError(
@@ -197,7 +201,7 @@ def _check_averages(adapter: Adapter) -> None:
 
 
 def _split(given: LeavesOfRows, more: ForestOnRows | None) -> tuple[LeavesOfRows, LeavesOfRows]:
-    """Rows to certify on, and rows to choose and refit on, of which none is among the others."""
+    """Rows to certify on, and rows to choose trees and refit leaves on; no row is in both."""
     if more is None:
         if len(given) < 2:
             raise ValueError(
@@ -219,7 +223,7 @@ def _split(given: LeavesOfRows, more: ForestOnRows | None) -> tuple[LeavesOfRows
 
 
 def _signatures(rows: LeavesOfRows) -> Int64s:
-    """A number for each row by the leaves that it reaches in all trees."""
+    """A hash of the leaves that each row reaches in all trees."""
     leaf = rows.leaf.reshape(len(rows), -1)
     factors = np.random.default_rng(0).integers(-(2**62), 2**62, leaf.shape[1])
     return leaf.astype(np.int64) @ factors
@@ -227,7 +231,7 @@ def _signatures(rows: LeavesOfRows) -> Int64s:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A forest that is being shrunk."""
+    """The search for the smallest forest, and the sizes that it has tried."""
 
     goal: ShrunkGoal
     promise: Promise
@@ -238,7 +242,7 @@ class _Search:
 
     @classmethod
     def of(cls, goal: ShrunkGoal, given: ForestOnRows, certify: LeavesOfRows, refit: LeavesOfRows) -> _Search:
-        """Before anything is tried."""
+        """A search that has tried no size yet."""
         digest, tolerance = given.adapter.digest, goal.tolerance or 0.0
         promise = Promise(goal.alpha, goal.certainty, goal.average, digest, goal.metric, tolerance)
         likeness = Likeness.of(given, promise)
@@ -251,19 +255,19 @@ class _Search:
         return self.tester.rows.adapter
 
     def check_rows(self, which: str) -> None:
-        """Raise ``ValueError`` where the rows are too few to certify anything."""
+        """Raise ``ValueError`` if the rows are too few to certify anything."""
         try:
             self.promise.check_rows(self.tester.in_class, self.adapter.classes.tolist() or [""])
         except ValueError as error:
             raise ValueError(f"{error}{which}") from None
 
     def certified(self) -> _Search:
-        """With fewer and fewer trees tried."""
+        """Try fewer and fewer trees, as `tested_down` does."""
         sizes = sizes_tried(self.adapter.n_trees, STEP).tolist()
         return replace(self, tried=tuple(tested_down(sizes, self.candidates.of_size, self.tester, self.promise)))
 
     def of_size(self, n_trees: int) -> _Search:
-        """With one size tried, of which is certified what can be, and halves and doubles of it beside."""
+        """Try one size and multiples of it, and certify the largest ``alpha`` that this size reaches."""
         most = self.adapter.n_trees - 1
         sizes = sorted({round(min(max(1.0, n_trees * factor), most)) for factor in _BESIDE}, reverse=True)
         tried = tuple(self.tester.test(self.candidates.of_size(size)) for size in sizes)
@@ -273,11 +277,11 @@ class _Search:
         return replace(self, goal=goal, promise=replace(self.promise, alpha=alpha), tried=tried)
 
     def within(self, max_bytes: int) -> _Search:
-        """With the largest forest tried whose file has no more bytes; ``ValueError`` where none has, or all have."""
+        """Try the largest forest that fits into ``max_bytes``; ``ValueError`` if one tree does not, or all trees do."""
         if bytes_of(self.of_first(self.adapter.n_trees)) <= max_bytes:
             raise ValueError(f"the whole forest already fits into max_bytes={max_bytes:,}: it need not be shrunk")
         low = most_trees_within(max_bytes, self.of_first, self.adapter.n_trees)
-        # Refitted scores may have more digits than those that were trained.
+        # Refitted scores may have more digits than trained scores, so that their file is larger.
         while low > 0:
             candidate = self.candidates.of_size(low)
             if bytes_of(self.adapter.of_members(candidate.members, candidate.raw)) <= max_bytes:
@@ -286,18 +290,18 @@ class _Search:
         raise ValueError(f"one tree with refitted leaves is larger than max_bytes={max_bytes:,}: allow more")
 
     def of_first(self, n_trees: int) -> Any:
-        """The trees that are chosen first, as they were trained."""
+        """A forest of the trees that are chosen first, without refitted leaves."""
         return self.adapter.of_members(self.candidates.order[:n_trees], None)
 
     def model(self, n_trees: int) -> Any:
-        """The shrunken model of a size that was tried, or the whole forest again."""
+        """The shrunken model of a size that was tried, else the first trees of the whole forest."""
         for tried in self.tried:
             if tried.n_trees == n_trees:
                 return self.adapter.shrunk(tried.candidate.members, tried.candidate.raw)
         return self.adapter.model_of_first(n_trees)
 
     def report(self, y: Any) -> Report:
-        """What came of it."""
+        """Report on the sizes that were tried."""
         sizes = self._sizes(self.tried)
         classes, labels_by = self.adapter.classes.tolist(), self.adapter.predict_obeys
         refits_below = self.candidates.refits_below
@@ -308,7 +312,7 @@ class _Search:
         return Report(self.goal, *of_rows, answer.cautions, answer, None, beside)
 
     def _weighing(self, sizes: ShrunkSizes) -> Weighing | None:
-        """Forests made in each way beside the whole one; None where no smaller one is kept."""
+        """Compare forests made in each way with the whole forest; None if no smaller forest is kept."""
         kept, whole = self.goal.n_trees or sizes.fewest(self.promise), self.adapter.n_trees
         if kept == whole:
             return None
@@ -320,7 +324,7 @@ class _Search:
         predictor, rows = self.tester.likeness.predictor, self.tester.rows
         by_all = predictor.predictions(rows.whole)
         for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
-            with suppress(UndefinedMetricError), np.errstate(invalid="ignore"):  # of log loss where it is infinite
+            with suppress(UndefinedMetricError), np.errstate(invalid="ignore"):  # log loss may be infinite
                 judge = metric_with_truth(name, predictor, len(rows), y, None)
                 lost = [Paired.of(judge, predictor.predictions(tried.mean), by_all) for tried in self.tried]
                 if np.isfinite([one.lost for one in lost]).all():

@@ -1,4 +1,4 @@
-"""Smaller forests: trees in their chosen order, with their leaves refitted where that pays."""
+"""Smaller forests: the first trees of the chosen order, with leaves refitted if that helps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.refitting import refitted
 from rfsize.utils.typing import Floats, Int64s
 
-# From one size that is tried to the next, what few trees are expected to lose grows by this factor; see `sizes_tried`.
+# The expected loss grows by this factor from one size that is tried to the next; see `sizes_tried`.
 STEP = 1.1
 
-# Leaves are refitted in forests that differ on more than this part of what may differ: larger ones pass as they are.
+# Leaves are refitted if a forest changes more than this part of the labels that may change. Larger forests change fewer
+# labels and need no refitting.
 _WORTH_REFITTING = 0.25
 
-# One row in so many tells whether refitting pays.
+# One row in so many is held out, to see whether refitting helps.
 _HELD_OUT = 5
 
 
@@ -31,9 +32,9 @@ class Candidate:
     Attributes
     ----------
     members : ndarray of int64
-        Its trees, by their numbers in the whole forest.
+        Numbers of its trees in the whole forest.
     raw : ndarray or None
-        The scores of all leaves, refitted and as a model stores them; None where they are as they were.
+        The scores of all leaves, refitted and as a model stores them; None if no leaf is refitted.
     """
 
     members: Int64s
@@ -46,15 +47,16 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What rows that certify nothing say of how a forest is best shrunk.
+    """The smaller forests of any size, as chosen on rows that do not certify.
 
     Attributes
     ----------
     rows : LeavesOfRows
+        Rows to choose trees and refit leaves on.
     order : ndarray of int64
-        The trees of the whole forest, in the order in which they are taken.
+        The trees of the whole forest, in the order in which they are chosen.
     refits_below : int
-        From how many trees down leaves are refitted; 0 where that does not pay.
+        Largest size at which leaves are refitted; 0 if refitting does not help.
     """
 
     rows: LeavesOfRows
@@ -63,7 +65,7 @@ class Candidates:
 
     @classmethod
     def of(cls, rows: LeavesOfRows, likeness: Likeness, level: float) -> Candidates:
-        """Of the rows, for forests that may answer a share ``level`` of rows otherwise."""
+        """Choose on ``rows``, for forests that may change a share ``level`` of the answers."""
         order = order_of_trees(rows)
         is_held_out = np.arange(len(rows)) % _HELD_OUT == 0
         held_out, others = (rows.some(np.flatnonzero(which)) for which in (is_held_out, ~is_held_out))
@@ -73,18 +75,18 @@ class Candidates:
         return cls(rows, order, size if pays else 0)
 
     def of_size(self, n_trees: int) -> Candidate:
-        """The smaller forest of so many trees."""
+        """The smaller forest of ``n_trees`` trees."""
         members = self.order[:n_trees]
         return Candidate(members, None if n_trees > self.refits_below else _refitted_as_stored(self.rows, members))
 
 
 def _share(rows: LeavesOfRows, members: Int64s, likeness: Likeness) -> float:
-    """Share of the rows that some trees answer unlike all."""
+    """Share of the rows that some trees answer differently from all trees."""
     return float(np.mean(likeness.differ(rows.mean(members), rows.whole)))
 
 
 def _pays(held_out: LeavesOfRows, others: LeavesOfRows, members: Int64s) -> bool:
-    """Whether some trees, refitted on the other rows, are nearer to the whole forest on those held out."""
+    """Whether refitting some trees on the other rows brings them nearer to the whole forest on held-out rows."""
     plain, fitted = held_out.mean(members), held_out.mean(members, _refitted_as_stored(others, members))
     return bool(np.square(fitted - held_out.whole).sum() < np.square(plain - held_out.whole).sum())
 

@@ -1,4 +1,4 @@
-"""An order of the trees in which the first few answer as the whole forest does."""
+"""Order the trees so that the first few predict nearly what the whole forest predicts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rfsize.utils.typing import Int64s
 
 
 def order_of_trees(rows: LeavesOfRows) -> Int64s:
-    """The trees, each chosen so that the mean score of those chosen so far is nearest to that of all trees.
+    """Choose trees one after another, so that their mean score comes nearest to the mean score of all trees.
 
-    How near is the sum of squares over the rows. This is ordered bagging (Martínez-Muñoz and Suárez 2006) with the
-    whole forest in place of the labels.
+    The distance is the sum of squares over the rows. This is ordered bagging (Martínez-Muñoz and Suárez 2006) with the
+    predictions of the whole forest in place of the labels.
     """
     n_trees = rows.adapter.n_trees
     products = rows.products

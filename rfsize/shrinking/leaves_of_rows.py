@@ -1,4 +1,4 @@
-"""The leaves that rows reach in every tree, kept to ask any trees again with any scores at their leaves."""
+"""The leaves that rows reach in every tree, kept so that any trees can be asked again with other leaf scores."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Bools, Floats, Int64s
 
-# Rows × trees that are held, four bytes each; of more rows some are drawn.
+# Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
 _MOST_CELLS = 50_000_000
 
-# Scores of trees that are looked at together.
+# Most scores that are held at a time.
 _CELLS_TOGETHER = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class LeavesOfRows:
-    """The leaves that rows reach.
+    """The leaves that rows reach in every tree.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LeavesOfRows:
     leaf : ndarray of int32, shape (n_rows, n_members, n_outputs)
         Indices into the table of all leaves.
     number : ndarray of int64, shape (n_rows,)
-        Which of the rows given they are.
+        Index of each row among the rows that the user gave.
     """
 
     adapter: Adapter
@@ -43,7 +43,7 @@ class LeavesOfRows:
 
     @classmethod
     def of(cls, forest: ForestOnRows) -> LeavesOfRows:
-        """Of all rows, or of as many as are held, drawn at random."""
+        """Find the leaves of all rows, or of a random part if there are too many rows to keep."""
         if isinstance(forest.X, PiecesElsewhere):
             raise ValueError(
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
@@ -66,7 +66,7 @@ class LeavesOfRows:
         return len(self.leaf)
 
     def some(self, rows: Int64s) -> LeavesOfRows:
-        """Some of the rows."""
+        """Select rows by their index here."""
         return LeavesOfRows(self.adapter, self.leaf[rows], self.number[rows])
 
     @cached_property
@@ -75,7 +75,7 @@ class LeavesOfRows:
         return self.mean(np.arange(self.adapter.n_trees))
 
     def mean(self, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
-        """Mean scores of some trees, by default with the scores that their leaves have; shape (n_rows, n_scores)."""
+        """Mean scores of some trees, shape (n_rows, n_scores); ``raw`` replaces the scores of all leaves."""
         found = np.empty((len(self), self.adapter.leaves.n_scores))
         for rows in self._blocks(len(members)):
             found[rows] = self.scores(rows, members, raw).mean(axis=1)
@@ -89,7 +89,7 @@ class LeavesOfRows:
 
     @property
     def products(self) -> Floats:
-        """Inner products over all rows of how far each tree's score is from the mean of all trees, shape (T, T)."""
+        """Inner products over all rows of each tree's deviation from the mean score of all trees, shape (T, T)."""
         all_members = np.arange(self.adapter.n_trees)
         products = np.zeros((len(all_members),) * 2)
         for rows in self._blocks(len(all_members)):
@@ -99,7 +99,7 @@ class LeavesOfRows:
         return products
 
     def in_leaves(self, members: Int64s, output: int) -> sparse.csr_array:
-        """Which leaves each row reaches in the trees of one output: ones, shape (n_rows, n_leaves)."""
+        """Which leaves each row reaches in the trees of one output, as ones and zeros, shape (n_rows, n_leaves)."""
         leaf = np.ascontiguousarray(self.leaf[:, members, output]).ravel()
         starts = np.arange(0, leaf.size + 1, len(members))
         ones = np.ones(leaf.size, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Scores for the leaves of few trees with which these answer as the whole forest does."""
+"""Refit the leaves of a few trees, so that they predict nearly what the whole forest predicts."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from scipy.sparse.linalg import LinearOperator, cg
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.utils.typing import Floats, Int64s
 
-# How much a change of a leaf costs, for each tree: each of K trees is expected to be off by the same, and the noise in
-# the K-fold difference that they are to make up grows with K.
+# Ridge penalty for each tree. It is multiplied by K, because the noise in the K-fold difference grows with the number K
+# of trees, while the expected change of each tree stays the same.
 _RIDGE = 1.0 / 3.0
 
-_PRECISION, _MOST_STEPS = 5e-2, 200
+_PRECISION, _MOST_STEPS = 5e-2, 200  # of the conjugate gradients
 
 
 def refitted(rows: LeavesOfRows, members: Int64s) -> Floats:
-    """The scores of all leaves, of which those of some trees are refitted to the mean scores of all trees on the rows.
+    """Scores of all leaves, where the leaves of some trees are refitted to the mean scores of all trees on the rows.
 
-    With the leaves Z that the rows reach in K trees (ones and zeros), the mean f of all trees and the mean p of these,
-    the changes d of the leaves' scores minimise
+    Let Z be the matrix of ones and zeros that marks which leaves the rows reach in the K trees. Let f be the mean score
+    of all trees, and p the mean score of the K trees. The changes d of the leaves' scores minimise
 
-        ‖K (f − p) − Z d‖² + K/3 ‖d‖²,
+        ‖K (f − p) − Z d‖² + K/3 ‖d‖².
 
-    which is solved by conjugate gradients for each score. Leaves that no row reaches keep their scores. It is the leaf
-    refinement of Buschjäger and Morik (2021), by exact least squares towards the forest and not towards labels.
+    Conjugate gradients solve this for each score. Leaves that no row reaches keep their scores. This is the leaf
+    refinement of Buschjäger and Morik (2021), but by least squares, and to the forest's predictions instead of labels.
     """
     raw = rows.adapter.leaves.raw.astype(np.float64)
     missing = len(members) * (rows.whole - rows.mean(members))
-    several = raw.ndim == 1 and rows.adapter.leaves.offset.shape[1] > 1  # trees for each score
+    several = raw.ndim == 1 and rows.adapter.leaves.offset.shape[1] > 1  # each score has its own trees
     in_leaves = None if several else rows.in_leaves(members, 0)
     for score, of_score in enumerate(missing.T):
         reached = rows.in_leaves(members, score) if in_leaves is None else in_leaves
@@ -50,7 +50,7 @@ def _least_squares(reached: sparse.csr_array, missing: Floats, ridge: float) -> 
     back, shape = reached.T, (reached.shape[1],) * 2
     normal = LinearOperator(shape, matvec=partial(_normal, reached, back, np.float32(ridge)), dtype=np.float32)
     inverse = LinearOperator(shape, matvec=lambda of: of / diagonal, dtype=np.float32)
-    # How far it came where it ends early is measured with the rest, on rows that it did not see.
+    # It is safe to stop early: `_pays` and the certificate measure the result on other rows.
     found, _ = cg(normal, back @ missing, rtol=_PRECISION, maxiter=_MOST_STEPS, M=inverse)
     return np.asarray(found, dtype=np.float64)
 

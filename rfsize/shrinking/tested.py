@@ -1,4 +1,4 @@
-"""Shrunken forests beside the whole one, on rows that neither trained nor refitted them."""
+"""Compare shrunken forests with the whole forest, on rows that took no part in training, choosing or refitting."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from rfsize.utils.typing import Floats, Int64s
 
 @dataclass(frozen=True, eq=False)
 class Tester:
-    """Rows that certify, and what all trees answer them.
+    """Rows that certify, and the answers of the whole forest on them.
 
     Attributes
     ----------
     rows : LeavesOfRows
+        Rows that certify.
     likeness : Likeness
+        Says when two forests answer a row alike.
     group : ndarray of int64, shape (n_rows,)
-        The class that all trees give each.
+        The class that the whole forest gives each row.
     """
 
     rows: LeavesOfRows
@@ -33,28 +35,28 @@ class Tester:
 
     @classmethod
     def of(cls, rows: LeavesOfRows, likeness: Likeness) -> Tester:
-        """Of the rows."""
+        """Ask the whole forest about the rows."""
         return cls(rows, likeness, likeness.classes(rows.whole))
 
     @property
     def in_class(self) -> Int64s:
-        """Rows of each class."""
+        """Number of rows in each class."""
         return np.bincount(self.group, minlength=max(1, len(self.likeness.predictor.classes)))
 
     def differing(self, mean: Floats) -> Int64s:
-        """Rows of each class that mean scores answer otherwise."""
+        """Number of rows in each class that these mean scores answer differently from the whole forest."""
         differs = self.likeness.differ(mean, self.rows.whole)
         return np.bincount(self.group[differs], minlength=len(self.in_class))
 
     def test(self, candidate: Candidate) -> Tested:
-        """A shrunken forest beside the whole one."""
+        """Compare a shrunken forest with the whole forest."""
         mean = candidate.mean(self.rows)
         return Tested(candidate, self.differing(mean), mean)
 
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """A shrunken forest, the rows of each class that it answers otherwise, and its mean scores."""
+    """A shrunken forest, how many rows of each class it answers differently, and its mean scores."""
 
     candidate: Candidate
     differing: Int64s
@@ -62,14 +64,17 @@ class Tested:
 
     @property
     def n_trees(self) -> int:
-        """Its trees."""
+        """Number of its trees."""
         return len(self.candidate.members)
 
 
 def tested_down(
     sizes: list[int], of_size: Callable[[int], Candidate], tester: Tester, promise: Promise
 ) -> Iterator[Tested]:
-    """Forests of fewer and fewer trees, up to the first on which more rows like these could certify nothing either."""
+    """Test forests of fewer and fewer trees; stop at the first that misses the promise on these very rows.
+
+    More rows like these could not certify that forest either.
+    """
     for size in sizes:
         candidate = of_size(size)
         found = tester.test(candidate)

@@ -1,4 +1,4 @@
-"""Ways to make a forest smaller, beside each other: its first trees, chosen trees, and chosen trees refitted."""
+"""Compare three ways to make a forest smaller: its first trees, chosen trees, and chosen trees with refitted leaves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rfsize.shrinking.tested import Tested, Tester
 from rfsize.sizing.goals.weighed import Smaller
 from rfsize.utils.typing import Floats, Int64s
 
-# Of the sizes tried those are weighed that a picture needs: not many, and none far larger than the forest that is kept.
-_MOST, _LARGER = 7, 8
+_MOST = 7  # sizes that a picture has room for
+_LARGER = 8  # a picture shows no size larger than so many times the forest that is kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,11 @@ class Ways:
     Attributes
     ----------
     tester : Tester
+        Rows that certify.
     order : ndarray of int64
         The trees in the order in which they are chosen.
     average : {"micro", "macro"}
-        Whether what is lost is a share of all rows, or of the class that fares worst.
+        Whether the loss is a share of all rows, or of the rows of the class with the largest share.
     """
 
     tester: Tester
@@ -37,7 +38,7 @@ class Ways:
     average: str
 
     def of(self, tried: Sequence[Tested], n_kept: int) -> tuple[Smaller, ...]:
-        """Smaller forests way by way, the one that is kept among the last of its size."""
+        """Smaller forests, way by way; refitted forests come last."""
         some = _some(tried, n_kept)
         sizes = sorted(one.n_trees for one in some)
         refitted = [one for one in some if one.candidate.raw is not None]
@@ -52,7 +53,7 @@ class Ways:
         return self.tester.rows.adapter
 
     def _first_of(self, order: Int64s, sizes: list[int], way: str) -> Iterator[Smaller]:
-        """The first of the trees in an order, as they were trained."""
+        """The first trees of an order, without refitted leaves."""
         total, done = np.zeros_like(self.tester.rows.whole), 0
         for size in sizes:
             total += (size - done) * self.tester.rows.mean(order[done:size])
@@ -66,7 +67,7 @@ class Ways:
 
 
 def _some(tried: Sequence[Tested], n_kept: int) -> list[Tested]:
-    """Some of the forests, the one that is kept and the smallest among them."""
+    """Choose the forests to show, always with the smallest one and the one that is kept."""
     near = [one for one in tried if one.n_trees <= _LARGER * n_kept]
     places = set(np.linspace(0, len(near) - 1, _MOST).round().astype(int).tolist())
     return [one for place, one in enumerate(near) if place in places or one.n_trees == n_kept]

@@ -1,4 +1,4 @@
-"""The main job: how many trees are enough, and a forest cut down to them."""
+"""size and truncate: find how many trees are enough, and cut a forest down to them."""
 
 from __future__ import annotations
 
@@ -44,113 +44,114 @@ def size(
     method: str | None = None,
     max_rows: int | Literal["auto"] | None = None,
 ) -> Report:
-    """How many trees are enough.
+    """Find how many trees are enough.
 
     You choose what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
     ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``: labels that stay the same may still be
-    wrong. There are two promises:
+    wrong. You also choose the ``target``, the forest to compare with:
 
-    - ``target="limit"``: T*, the smallest forest that predicts as an unlimited forest does, on average over forests. It
-      is an estimate, from training rows out of bag or from other rows. It answers whether your forest is large enough.
-    - ``target="forest"``: the fewest first trees of *your* forest that predict as all of its trees do, on rows like
-      those given. It is certified [3]_, and needs rows that the forest was not trained on. It answers how far you can
-      cut your forest.
+    - ``target="limit"`` tells whether your forest is large enough. It estimates T*, the size of the smallest forest
+      that predicts like an unlimited forest, on average over forests. (An unlimited forest is what you would get if
+      training never stopped.) The rows may be the training rows, out of bag, or other rows.
+    - ``target="forest"`` tells how far you can cut your forest. It certifies [3]_ the fewest first trees of *your*
+      forest that predict like all of its trees, on rows like the given ones. The rows must be new to the forest.
 
     Parameters
     ----------
     model
-        A forest, as `tree_outputs` takes it; or, without ``X``, what `tree_outputs` returned, or counted `Votes`. Give
-        weights, seeds, a threshold and a memory limit to `tree_outputs`.
+        A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs`, or counted `Votes`. Weights,
+        seeds, a threshold and a memory limit are arguments of `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
-        Truth of the rows, for a metric; with ``oob`` also where the bags depend on it, see `inbag`.
+        True labels or numbers of the rows, for a metric. With ``oob`` also needed if the bags depend on ``y``, see
+        `inbag`.
     oob : bool, default False
-        Judge each training row by the trees that did not see it.
+        ``X`` are the training rows; predict each row only by the trees that were not trained on it.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
-        Training rows that belong together, as in `tree_outputs`; the report says what share of the rows has copies.
+        Training rows that belong together, as in `tree_outputs`. The report says what share of the rows has copies.
     metric : str or scorer, default "auto"
         What must stay the same:
 
         - ``"labels"``: the predicted classes, on a share ``alpha`` of the rows;
-        - ``"probabilities"``: within ``tolerance``, for the class of the row that is farthest off;
-        - ``"scores"``: what ``predict`` of a regressor gives; of a classifier the mean score of the trees before it
-          becomes a probability (``predict(raw_score=True)`` of LightGBM over the number of trees,
-          ``predict(output_margin=True)`` of XGBoost), within ``tolerance``;
-        - ``"log_loss"``, ``"brier"``, ``"accuracy"``, of two classes also ``"auc"`` and ``"average_precision"``, of a
-          regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a scorer of scikit-learn's, by its name or as
-          `sklearn.metrics.make_scorer` makes it: expected to be worse by ``tolerance`` at most.
+        - ``"probabilities"``: within ``tolerance``, for the class of each row whose probability moves most;
+        - ``"scores"``: within ``tolerance``. For a regressor, the predictions. For a classifier, the trees' mean score
+          before it becomes a probability (LightGBM's ``predict(raw_score=True)`` divided by the number of trees,
+          XGBoost's ``predict(output_margin=True)``);
+        - a metric, expected to get worse by at most ``tolerance``: ``"log_loss"``, ``"brier"``, ``"accuracy"``; for
+          two classes also ``"auc"`` and ``"average_precision"``; for a regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a
+          scikit-learn scorer, by its name or from `sklearn.metrics.make_scorer`.
 
-        ``"auto"`` is ``"labels"`` for a classifier, and ``"scores"`` for a regressor, by default within 5 % of the
-        standard deviation of ``y``. ``target="forest"`` takes labels, probabilities and scores.
+        ``"auto"`` is ``"labels"`` for a classifier and ``"scores"`` for a regressor, by default within 5 % of the
+        standard deviation of ``y``. ``target="forest"`` takes labels, probabilities and scores only.
     alpha : float, default 0.99
-        Share of the rows whose labels are equal, strictly between 0 and 1; with ``target="forest"`` also share of the
-        rows whose probabilities or scores are within ``tolerance``.
+        Share of the rows whose label must stay the same, strictly between 0 and 1. With ``target="forest"`` also the
+        share of the rows whose probabilities or scores must stay within ``tolerance``.
     tolerance : float, optional
-        How far off probabilities or scores may be, both as root mean square over rows and on 95 % of the rows (with
-        ``target="forest"``, on a share ``alpha`` of the rows); or how much worse the metric may be. Needed for every
-        metric except labels.
+        How far probabilities or scores may move: as root mean square over the rows, and also on 95 % of the rows (with
+        ``target="forest"``, on a share ``alpha`` of the rows). For a metric, how much worse it may get. Needed for
+        everything except labels.
     average : {"micro", "macro"}, default "micro"
-        Whether agreement is averaged over rows ("micro") or over classes ("macro"). If a class is rare, a few trees
-        give the same labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or
-        with ``target="forest"``, where "macro" bounds each class by itself.
+        Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
+        labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
+        ``target="forest"``, where "macro" bounds each class separately.
     target : {"limit", "forest"}, default "limit"
-        What to compare with: an unlimited forest, or all trees of your forest.
+        Compare with an unlimited forest, or with all trees of your forest.
     confidence : float, default 0.95
-        How sure the certificate of ``target="forest"`` is, at least 0.5. The chance that it is wrong, so that more than
-        a share 1 − α of rows like these get another label than all trees give, is at most 1 − confidence, over the
-        choice of the rows.
+        How sure the certificate of ``target="forest"`` is, at least 0.5. A certificate is wrong if more than a share
+        1 − α of rows like these would change. Over the choice of the rows, that happens with a probability of at most
+        1 − confidence.
     voting : {"auto", "hard", "soft"}, default "auto"
-        Which labels are sized: those of the model's own ``predict`` (``"auto"``), of the averaged scores (``"soft"``),
-        or of the majority vote (``"hard"``), as in the papers. ``predict`` averages scores in LightGBM, XGBoost and
-        scikit-learn's forests, and counts votes in bagging without probabilities. Counted `Votes`, and bagging over
-        other learners than trees, have votes only. Only for labels.
+        Which labels must stay the same: those of the model's own ``predict`` (``"auto"``), of the averaged scores
+        (``"soft"``), or of the majority vote (``"hard"``), as in the papers. ``predict`` averages scores in LightGBM,
+        XGBoost and scikit-learn's forests; it counts votes in bagging without probabilities. Counted `Votes`, and
+        bagging of learners other than trees, have votes only. Only for labels.
     method : {"auto", "plugin", "smooth"}, default "auto"
-        How agreement is estimated. ``"smooth"`` fits the density of the vote fractions to the votes of all rows at
-        once; 50 trees are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true fraction,
-        equation (17) of Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``,
-        unless rows with exact ties explain the majority's votes better, by a log-likelihood ratio of 4. It is then
-        ``"plugin"``, and the report warns that T* may be far larger. Only for labels.
+        How to estimate agreement. ``"smooth"`` fits one density of vote fractions to the votes of all rows; 50 trees
+        are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true one, by equation (17) of
+        Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``, unless exact
+        ties explain the votes better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report
+        warns that T* may be far larger. Only for labels.
     max_rows : int or "auto", optional
-        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` stops where more rows would no
-        longer narrow the interval of T*: with very many rows, its width comes from the trees, which all rows share.
+        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` takes rows until more of them
+        would no longer narrow the interval of T*. (All rows share the same trees, which set a limit to its width.)
 
     Returns
     -------
     Report
-        How many trees are enough, with a 95 % interval, whether the forest at hand has them, and what forests of any
-        size lose; with ``target="forest"`` also the ``certificate``.
+        How many trees are enough, with a 95 % interval; whether your forest has as many; and what forests of any size
+        lose. With ``target="forest"`` also the ``certificate``.
 
     Raises
     ------
     NotAForestError
         If the model is not a forest of independent trees.
     InbagError
-        If ``oob`` and the bags cannot be proven.
+        With ``oob``, if rfsize cannot prove which rows each tree was trained on.
     FewVotesError
-        If too few trees may be asked about the rows, or about the rows of one class, as when bags are drawn by weight.
+        If too few trees can vote on the rows, or on the rows of one class (as when bags are drawn by weight).
     ValueError
-        If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"`` if the rows are
-        those of training or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
+        If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"``, if the rows are
+        training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
 
     Warns
     -----
     NotCertifiedWarning
-        If the rows certify no fewer trees than the forest has; the report says how many rows would.
+        If the rows certify no smaller forest. The report says how many rows would.
     TrainingRowsWarning
         If ``X`` are the training rows, and ``oob`` is not given.
     CopiesWarning
-        If rows have copies, it is not clear whether by nature or by repetition, and T* depends on it.
+        If rows have copies and T* depends on whether these are different cases or repetitions.
     SharedBagsWarning
         If several trees were trained on the same bag.
     SeedDependenceWarning
-        If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
+        If LightGBM samples features in a way that makes forests of other seeds predict differently.
 
     See Also
     --------
     truncate : Cut a forest down.
     grow : Train a forest to its size.
-    tree_outputs : Ask the trees once, for several questions.
+    tree_outputs : Ask the trees once for several questions.
 
     References
     ----------
@@ -180,7 +181,7 @@ def size(
     >>> rfsize.size(votes, alpha=0.95, method="plugin").n_trees
     71
 
-    How far can a forest be cut? Rows that it was not trained on certify it:
+    How far can you cut this forest? Rows that it was not trained on certify the answer:
 
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(3000, random_state=0)
@@ -197,7 +198,7 @@ def size(
 
 
 def _confidence(target: str, confidence: float | None) -> float | None:
-    """The confidence of a certificate; ``ValueError`` where there is none."""
+    """The confidence of a certificate; ``ValueError`` if it is given for a target that certifies nothing."""
     if target == "limit":
         refuse_unused(
             "target='limit' estimates T*, and certifies nothing. Leave it out and look at report.upper(confidence), or "
@@ -208,7 +209,7 @@ def _confidence(target: str, confidence: float | None) -> float | None:
 
 
 def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, max_rows: Any = None) -> Report:
-    """What `size` returns, before it warns."""
+    """The report of `size`, whose warnings are not yet given."""
     if isinstance(model, Votes | TreeOutputs):
         what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
         of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
@@ -230,7 +231,7 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
 
 
 def _with_truth(given: Votes | TreeOutputs, y: Any) -> Evidence:
-    """Outputs that are given in place of a model and rows; their truth may be told later than the trees are asked."""
+    """The outputs that a user gave in place of a model and rows, with ``y`` if it is given only now."""
     if isinstance(given, Votes):
         refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
         return Evidence.of_votes(given)
@@ -255,52 +256,52 @@ def truncate(
     confidence: float | None = None,
     voting: str | None = None,
 ) -> _Model:
-    """Cut a forest to its first trees, as many as are enough; the result has the same type as ``model``.
+    """Cut a forest to its first trees, to as many as are enough.
 
     Parameters
     ----------
     model
-        A forest or tree outputs, as in `size`; it is not changed.
+        A forest or tree outputs, as in `size`. The model is not changed.
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
-        Trees to keep, in place of T*; or the report of `size` on this forest, whose number of trees is kept and whose
-        warnings are given.
+        Number of first trees to keep, instead of T*. If you give the report of `size` on this forest, its number of
+        trees is kept and its warnings are given.
     max_bytes : int, optional
-        The most bytes that the model's file may have, in place of T*: LightGBM's text, XGBoost's UBJSON, the pickle of
-        a scikit-learn forest. The largest forest of at most this size is kept. With ``X``, the forest is sized as well,
-        and a warning says what is lost if too few trees remain.
+        Keep as many first trees as fit into a file of this many bytes, instead of T*. The file is LightGBM's text,
+        XGBoost's UBJSON, or the pickle of a scikit-learn forest. If you also give ``X``, the forest is sized too, and
+        a warning says what is lost if fewer trees fit than are enough.
     oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
     Returns
     -------
-    model of the caller's type
-        A forest that predicts the mean of its trees. It has all trees of ``model`` if ``model`` has fewer than T*, or
-        if the rows certify no smaller number.
+    model of the same type as ``model``
+        A forest that predicts the mean of its trees. It keeps all trees of ``model`` if these are fewer than T*, or
+        if the rows certify no smaller forest.
 
     Raises
     ------
     ValueError
-        As in `size`; or if ``n_trees`` is not between 1 and the trees of the forest, or the report of another one; or
-        if one tree has more than ``max_bytes``.
+        As in `size`; or if ``n_trees`` is not between 1 and the number of trees of ``model``, or is the report of
+        another forest; or if a single tree takes more than ``max_bytes``.
 
     Warns
     -----
     NotConvergedWarning
-        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many it takes.
+        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many trees it takes.
     NotCertifiedWarning
-        If the rows certify no fewer trees than the forest has.
+        If the rows certify no smaller forest.
     LabelsOnlyWarning
-        If labels take so few trees that the ranking or the probabilities would suffer.
+        If so few trees are enough for the labels that the ranking or the probabilities suffer.
     CopiesWarning
         As in `size`.
 
     See Also
     --------
     size : See how many trees are enough.
-    shrink : Keep fewer trees still, chosen and refitted.
-    compile : Predict faster, and without the framework.
+    shrink : Make the forest smaller still: choose trees and refit their leaves.
+    compile : Predict faster, without the framework.
 
     Examples
     --------
@@ -321,7 +322,7 @@ def truncate(
     >>> len(pickle.dumps(rfsize.truncate(forest, max_bytes=100_000))) <= 100_000
     True
 
-    The fewest first trees that are certified to give the labels of all trees on 98 % of rows like those given:
+    Keep the fewest first trees that are certified to give the labels of all trees on 98 % of rows like these:
 
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(3000, random_state=0)
@@ -391,6 +392,6 @@ def _of_this_forest(report: Report, adapter: Adapter) -> Report:
 
 
 def cut_to(report: Report, adapter: Adapter) -> Any:
-    """The first trees of a forest that its report says to keep, with the warnings of the report."""
+    """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
     return adapter.model_of_first(report.n_kept)

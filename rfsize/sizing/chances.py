@@ -1,10 +1,11 @@
-"""Whether the logarithmic loss may be infinite on rows like those at hand.
+"""Whether the log loss may be infinite on rows like those at hand.
 
-A leaf that holds rows of one class gives the others no probability. A row that all trees send to such leaves has an
-infinite loss where it is of another class, and one such row is enough. If no row at hand is of that kind, others may be
-all the same: where one or two of the trees asked give some rows their class a probability, and all others none, other
-rows may well get none at all, as the species that were seen once tell how many were not seen (I. Good (1953). "The
-population frequencies of species and the estimation of population parameters." Biometrika 40(3-4), 237-264).
+A leaf with rows of only one class gives the other classes no probability. If all trees send a row to such leaves and
+the row is of another class, its log loss is infinite, and one such row is enough to make the mean infinite. Even if no
+row at hand is of this kind, other rows may be. If some rows get a probability of their class from only one or two
+trees, other rows are likely to get it from none, just as the species seen once tell how many species were not seen
+(I. Good (1953). "The population frequencies of species and the estimation of population parameters." Biometrika
+40(3-4), 237-264).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from rfsize.utils.words import how_many
 from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import N_FIRST, TreeBlocks
 
-# Of so few trees a row's class may hang that others hang on none; and of so few that it is worth a word.
+# If a row gets a probability of its class from this many trees at most: the loss of other rows may well be infinite;
+# a warning is due.
 _HANGS, _NEAR = 2, 9
 _ROWS_AT_ONCE = 10_000
 _WAY_OUT = (
@@ -34,18 +36,18 @@ _WAY_OUT = (
 
 
 class Chances(NamedTuple):
-    """From how many trees rows have a probability of their class.
+    """From how many trees the rows get a probability of their class.
 
     Attributes
     ----------
     n_rows : int
         Rows that count.
     hanging : int
-        Rows that have it from one or two of the trees asked, and not from most.
+        Rows that get it from only one or two of the trees asked, and from fewer than half.
     near : int
-        Rows that have it from fewer than ten, and not from most.
+        Rows that get it from fewer than ten of the trees asked, and from fewer than half.
     without : int
-        Rows that get no probability at all of some class, their own or not.
+        Rows that get no probability at all of some class, their own or another.
     """
 
     n_rows: int
@@ -54,7 +56,7 @@ class Chances(NamedTuple):
     without: int
 
     def doubt(self, name: str) -> str | None:
-        """Why the loss may be infinite on other rows; None where that is not likely."""
+        """Why the loss may be infinite on other rows; None if that is unlikely."""
         if self.hanging:
             return (
                 f"the {name} may be infinite on other rows: on {self.hanging:,} of {how_many(self.n_rows, 'row')}, "
@@ -70,12 +72,12 @@ class Chances(NamedTuple):
 
 
 def cautions_of(judge: Metric, chances: Chances) -> tuple[Caution, ...]:
-    """A warning where a metric may be infinite on other rows.
+    """A warning if a metric may be infinite on other rows.
 
     Raises
     ------
     UndefinedMetricError
-        If classes of rows hang on one or two trees, so that it may well be.
+        If some rows get a probability of their class from only one or two trees, so that infinity is likely.
     """
     doubt = chances.doubt(metric_in_words(judge.name))
     if doubt is not None and chances.hanging:
@@ -84,7 +86,7 @@ def cautions_of(judge: Metric, chances: Chances) -> tuple[Caution, ...]:
 
 
 def chances_in_blocks(judge: Metric, blocks: TreeBlocks) -> Chances:
-    """From how many trees rows have a probability of their class, as far as the blocks tell."""
+    """The chances by the first trees and by blocks of trees."""
     blocks, found = blocks.laid_over(), []
     for some in _pieces(judge, len(blocks.rows)):
         is_first = np.arange(N_FIRST)[:, None] < blocks.n_first[some, None]
@@ -94,7 +96,7 @@ def chances_in_blocks(judge: Metric, blocks: TreeBlocks) -> Chances:
 
 
 def chances_in_parts(judge: Metric, averages: Averages) -> Chances:
-    """The same by parts of the forest, which of most forests are single trees."""
+    """The chances by parts of the forest; in most forests a part is a single tree."""
     found = []
     for some in _pieces(judge, len(averages.total)):
         rows = np.arange(some.start, some.stop) * averages.parts.every
@@ -103,22 +105,22 @@ def chances_in_parts(judge: Metric, averages: Averages) -> Chances:
 
 
 def _pieces(judge: Metric, n_rows: int) -> list[slice]:
-    """Rows to be looked at together; none of a metric that is finite whatever single trees say."""
+    """Slices of rows to look at together; none if the metric is always finite."""
     if not is_of_averages(judge):
         return []
     return [slice(start, min(start + _ROWS_AT_ONCE, n_rows)) for start in range(0, n_rows, _ROWS_AT_ONCE)]
 
 
 def _counted(judge: Metric, rows: Int64s, *views: tuple[NDArray[Any], NDArray[Any]]) -> Chances:
-    """Of some rows, by one or several ways to part the trees, of which that counts which tells of most.
+    """The chances of some rows, for one or several ways to divide the trees into parts; for each row the largest count.
 
-    Each has sums of the trees' probabilities, of shape (n_rows, n_parts, n_scores), and the trees asked.
+    Each view holds the sums of the trees' probabilities, shape (n_rows, n_parts, n_scores), and the trees asked.
     """
     counts, truth = judge.weight[rows] > 0.0, judge.truth[rows]
     giving = asked = np.zeros(len(rows), dtype=np.int64)
     without = np.zeros(len(rows), dtype=np.bool_)
     for share, of_trees in views:
-        # One probability of two classes is that of the second.
+        # With two classes, a single probability belongs to the second class.
         of_classes = np.concatenate([of_trees - share, share], axis=2) if share.shape[2] == 1 else share
         own = np.take_along_axis(of_classes, truth[:, None, None], axis=2)[:, :, 0]
         giving = np.maximum(giving, np.count_nonzero(own > 0.0, axis=1))
@@ -131,5 +133,5 @@ def _counted(judge: Metric, rows: Int64s, *views: tuple[NDArray[Any], NDArray[An
 
 
 def _added(found: list[Chances]) -> Chances:
-    """Of the rows of all."""
+    """The chances of all rows together."""
     return Chances(*(sum(numbers) for numbers in zip(*found, strict=True))) if found else Chances(0, 0, 0, 0)

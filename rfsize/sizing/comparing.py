@@ -1,8 +1,8 @@
-"""compare: by how much one setting is better than another, on the same rows, beyond the noise of rows and trees.
+"""compare: how much better one setting is than another on the same rows, and whether the difference is noise.
 
-Both forests err on much the same rows, so that the difference of a metric scatters less with the rows than either value
-does: what each row adds to it, to first order, is paired. Forests of other seeds move each value by s/√T more, and how
-much better the values become by more trees is uncertain too (see `rfsize.sizing.loss`). The variances are added.
+Both forests err on much the same rows, so the difference of a metric scatters less over the rows than either value
+does. rfsize therefore pairs what each row adds, to first order, to the two values. Other seeds move each value by s/√T
+as well, and the gain by more trees is uncertain too (see `rfsize.sizing.loss`). The variances are added.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _WHICH = ("first", "second")
 
 
 class Difference(NamedTuple):
-    """The metric of the first setting less that of the second.
+    """The metric of the first setting minus the metric of the second.
 
     Attributes
     ----------
     value : float
-        In the metric's own direction: above 0 where the first has more of it.
+        The difference: above 0 if the first setting has the larger value, whether larger is better or not.
     interval : tuple of float
-        95 % interval, for other rows and other seeds of both forests.
+        95 % interval of the difference, for other rows and other seeds of both forests.
     better : {"first", "second"} or None
-        Which setting is better; None where the interval holds 0.
+        Which setting is better; None if the interval contains 0.
     """
 
     value: float
@@ -68,8 +68,9 @@ class Comparison(Result):
     Attributes
     ----------
     metric : str
-        Name of the metric. values : tuple of float The metric of each forest on the rows. Out of bag, a row asks only
-        the trees that did not see it.
+        Name of the metric.
+    values : tuple of float
+        The metric of each forest on the rows. Out of bag, a row asks only the trees that did not see it.
     n_trees : tuple of int
         Trees of each forest.
     at_hand : Difference
@@ -182,7 +183,7 @@ class Comparison(Result):
 
 
 def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:
-    """Which of two forests is better by a metric, by how much, and whether that is noise.
+    """Compare two forests by a metric: which is better, by how much, and whether the difference is noise.
 
     Train one forest with each setting and ask both about the same rows. The settings may differ in anything:
     parameters, columns, the framework, the number of trees.
@@ -190,26 +191,26 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     Parameters
     ----------
     first, second : TreeOutputs
-        What `tree_outputs` returned for each forest, on the same rows in the same order, with ``y``. Take both out of
-        bag (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
+        The results of `tree_outputs` for both forests, on the same rows in the same order, with ``y``. Take both out
+        of bag (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
     metric : str or scorer, optional
-        As in `oob_score`: "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and
-        "average_precision"; of regression forests "r2" (the default), "rmse" or "mae"; or a scorer of scikit-learn's.
+        For classifiers "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
+        "average_precision"; for regressors "r2" (the default), "rmse" or "mae"; or a scikit-learn scorer.
 
     Returns
     -------
     Comparison
-        The difference with the trees at hand and with infinitely many, each with a 95 % interval.
+        The difference with the trees at hand and with infinitely many trees, each with a 95 % interval.
 
     Raises
     ------
     FewVotesError
-        If fewer than 20 trees were asked about a row on average, or the forests have fewer than two rows in common.
+        If fewer than 20 trees predicted a row on average, or both forests predicted fewer than two common rows.
     NotAForestError
         If the trees' scores are not known.
     ValueError
-        If the rows are not the same (their number, ``y``, weights, groups, or where they come from); if one forest
-        classifies and the other does not; or if the metric does not fit them.
+        If the rows differ (in number, ``y``, weights, groups or source); if one forest is a classifier and the other
+        is not; or if the metric does not fit the forests.
 
     Warns
     -----
@@ -223,11 +224,11 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Notes
     -----
-    A forest of T trees loses ``limit + c/(T + d)`` on average. A smaller forest therefore looks worse than its setting
-    is, and so does a forest of which each row asks fewer trees out of bag. ``limit`` removes both effects. The interval
-    covers forests of other seeds and other rows. It assumes that the trees of the two forests are independent, so it is
-    a little too wide if one seed gave both forests the same bags. It does not cover training data of another size. If
-    you compare many settings, the best of them looks better than it is.
+    Written as a loss, the metric of a forest of T trees is ``limit + c/(T + d)`` on average. A setting therefore looks
+    worse if its forest has fewer trees, or if fewer trees predict each row out of bag. ``limit`` removes both effects.
+    The interval covers forests of other seeds and other rows. It assumes that the trees of the two forests are
+    independent, so it is a little too wide if one seed gave both forests the same bags. It does not cover training
+    data of another size. If you compare many settings, the best of them looks better than it is.
 
     References
     ----------
@@ -260,7 +261,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     noise, freedom = noise_of_rows(paired, rows, predicted, _units(pair, rows), pair[0].sample_weight)
 
     def difference(trees: list[int | None]) -> Difference:
-        """That of forests of so many trees, None for infinitely many."""
+        """The difference between forests of these numbers of trees; None means infinitely many."""
         known = [_at(*of) for of in zip(answers, values, trees, strict=True)]
         value = known[0].value - known[1].value
         sure = float(student.ppf(1.0 - TAIL, freedom)) * math.hypot(noise, known[0].noise, known[1].noise)
@@ -293,7 +294,7 @@ class _Known(NamedTuple):
 
 
 def _at(answer: MetricAnswer, value: float, n_trees: int | None) -> _Known:
-    """The metric of forests of so many trees, or infinitely many, from that of the trees that were asked."""
+    """The metric of forests of ``n_trees`` trees (None: infinitely many), from its value with the trees asked."""
     lost, asked = answer.lost, max(1, round(answer.lost.asked))
     if n_trees is not None and n_trees <= asked:
         return _Known(value, lost.of_a_tree / math.sqrt(asked))
@@ -306,28 +307,28 @@ def _at(answer: MetricAnswer, value: float, n_trees: int | None) -> _Known:
 
 
 def _loss_of(metric: MetricLike, outputs: Evidence) -> MetricAnswer:
-    """What a metric loses for want of trees."""
+    """How much a metric loses because the forest has too few trees."""
     answer = answer_of(any_goal(metric), outputs)
     assert isinstance(answer, MetricAnswer)
     return answer
 
 
 class _Paired(NamedTuple):
-    """The metric of one forest less that of another, whose predictions stand side by side.
+    """The metric of one forest minus the metric of another; their predictions stand in one array, side by side.
 
     Attributes
     ----------
     judges : list of Metric
-        Of either forest.
+        The metric of each forest.
     n_outputs : int
-        Predictions of a row that are of the first.
+        How many columns of the predictions belong to the first forest.
     """
 
     judges: list[Metric]
     n_outputs: int
 
     def each(self, predicted: Floats) -> list[tuple[Metric, Floats]]:
-        """Either metric, with the predictions of its forest."""
+        """The metric of each forest, with the predictions of that forest."""
         parts = predicted[..., : self.n_outputs], predicted[..., self.n_outputs :]
         return list(zip(self.judges, parts, strict=True))
 
@@ -337,13 +338,13 @@ class _Paired(NamedTuple):
         return first - second
 
     def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
-        """What each of the rows adds to the difference; None where only trying would tell."""
+        """What each row adds to the difference; None if a metric has no formula for it."""
         first, second = (judge.influence(rows, part) for judge, part in self.each(predicted))
         return None if first is None or second is None else first - second
 
 
 def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
-    """The difference, the rows that both forests were asked about, and what these predict side by side."""
+    """The difference, the rows that both forests predicted, and both forests' predictions side by side."""
     found, is_asked = [], []
     for one, judge in zip(pair, judges, strict=True):
         assert one.scores is not None
@@ -362,13 +363,13 @@ def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s
 
 
 def _units(pair: list[Evidence], rows: Int64s) -> Int64s:
-    """Numbers of the groups that the rows belong to, each its own where there are none."""
+    """The number of each row's group; without groups each row is a group of its own."""
     units = next((one.groups.units for one in pair if one.groups.units is not None), None)
     return rows if units is None else units[rows]
 
 
 def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]:
-    """Both; ``ValueError`` where they are not outputs on the same rows, as far as these are known."""
+    """Both outputs; ``ValueError`` if they are known to be of different rows."""
     for name, one in zip(_WHICH, (first, second), strict=True):
         if not isinstance(one, TreeOutputs):
             raise ValueError(
@@ -405,7 +406,7 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]
 
 
 def _told_of_rows(first: Evidence, second: Evidence) -> dict[str, tuple[Any, Any]]:
-    """What must be the same of both outputs."""
+    """Facts that must be equal in both outputs."""
     return {
         "their source": (first.source, second.source),
         "the number of rows": (first.n_rows, second.n_rows),
@@ -414,7 +415,7 @@ def _told_of_rows(first: Evidence, second: Evidence) -> dict[str, tuple[Any, Any
 
 
 def _truth(outputs: Evidence) -> Any:
-    """The truth as numbers of classes, by whatever labels a model knows them, or as it is."""
+    """The truth: numbers of classes instead of the model's labels; for a regression unchanged."""
     y = outputs.y
     assert y is not None
     return class_indices(outputs.classes, y, outputs.n_rows) if len(outputs.classes) else y

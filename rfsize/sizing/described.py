@@ -1,4 +1,4 @@
-"""What a forest is, and what a smaller one saves: facts of the model at hand, for the page of a report."""
+"""Facts about the model for the page of a report: its kind and parameters, and what a smaller forest saves."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.utils import matrix
 from rfsize.utils.words import how_many
 
-# Rows that are timed together, and how often: the fastest time is the one that nothing disturbed.
+# How many rows are timed together, and how often; the fastest time counts, since nothing else disturbed it.
 _TIMED, _TIMES = 1000, 3
 
 
 class Weight(NamedTuple):
-    """What a forest costs.
+    """The size and the speed of a forest.
 
     Attributes
     ----------
     n_bytes : int
-        Of the model as its framework saves it.
+        Bytes of the model as its framework saves it.
     seconds : float
-        That its own ``predict`` takes for one row, in a batch.
+        Time that its own ``predict`` takes per row, in a batch.
     """
 
     n_bytes: int
@@ -34,13 +34,13 @@ class Weight(NamedTuple):
 
 
 class Savings(NamedTuple):
-    """What the forest at hand costs, and the smaller one.
+    """Size and speed of the forest at hand and of the smaller one.
 
     Attributes
     ----------
     before, after : Weight
     n_rows : int
-        Rows of the batch that was timed.
+        Number of rows in the batch that was timed.
     """
 
     before: Weight
@@ -54,7 +54,7 @@ def to_time(forest: ForestOnRows) -> Any:
 
 
 def savings(outputs: Evidence | None, n_trees: int) -> Savings | None:
-    """What a cut to the first trees saves; None where the model or its rows are not at hand in memory."""
+    """What a cut to the first trees saves; None if the model or the rows are not in memory."""
     forest = None if outputs is None else outputs.forest
     if type(forest) is not ForestOnRows or n_trees >= forest.adapter.n_trees:
         return None
@@ -64,7 +64,7 @@ def savings(outputs: Evidence | None, n_trees: int) -> Savings | None:
 
 
 def weight_of(adapter: Adapter, rows: Any) -> Weight:
-    """What a forest costs, with its own ``predict`` timed on the rows together."""
+    """Size and speed of a forest; its own ``predict`` is timed on all rows together."""
     integration = integration_for(adapter.booster)
     times = []
     for _ in range(_TIMES):
@@ -75,7 +75,7 @@ def weight_of(adapter: Adapter, rows: Any) -> Weight:
 
 
 def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
-    """The model, its trees and its parameters; nothing where the model is not at hand."""
+    """The model, its trees and its parameters; empty if the model is not at hand."""
     forest = None if outputs is None else outputs.forest
     if type(forest) is not ForestOnRows:
         return ()
@@ -94,7 +94,7 @@ def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
 
 
 def _parameters(booster: Any) -> dict[str, Any]:
-    """Those that it was trained with, as far as it remembers; of an estimator those that are not its defaults."""
+    """The training parameters that the model stores; for an estimator, only those that differ from the defaults."""
     if hasattr(booster, "get_params"):
         usual = inspect.signature(type(booster)).parameters
         given = booster.get_params(deep=False).items()

@@ -1,4 +1,4 @@
-"""As many rows as T* needs: where rows are many, the noise of the trees is what makes it uncertain."""
+"""Size a forest on no more rows than needed: with many rows, only the noise of the trees makes T* uncertain."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from rfsize.sizing.report import Report, sized
 from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
 
-# Rows that "auto" begins with, and how many times as many it draws next.
+# "auto" begins with _FIRST rows, then takes _GROW times as many, which halves the noise of the rows.
 _FIRST, _GROW = 10_000, 4
-# So many times as many rows halve the noise of rows. Where an interval keeps more than this share of its width, the
-# noise of trees dominates.
+# If the interval then keeps more than this share of its width, the noise of the trees dominates.
 _KEPT = 0.9
 
 
 def sized_on_enough_rows(goal: Goal, forest: ForestOnRows, y: Any, max_rows: int | str) -> Report:
-    """The report on ``max_rows`` of the rows, drawn at random, or with "auto" on as many as narrow its interval.
+    """The report on ``max_rows`` random rows; with "auto", on as many rows as still narrow its interval.
 
     Raises
     ------
     ValueError
-        If ``max_rows`` is neither, or the rows are those of training.
+        If ``max_rows`` is neither a number nor "auto", or the rows are training rows.
     """
     if forest.bags is not None:
         raise ValueError(

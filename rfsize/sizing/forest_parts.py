@@ -1,12 +1,12 @@
-"""Forests of some of the trees at hand: what they predict, what they lose, and how that scatters with the rows.
+"""Forests of some of the trees at hand: what they predict, how much they lose, and how that scatters over the rows.
 
-Halves and quarters of a forest tell nothing of one tree, so that forests of a few trees are drawn. The trees that are
-kept one by one of a row, N of them, are dealt at random into forests of 1, 2, 3, … trees, again and again. Each row
-is asked only of trees that may vote on it, so that out of bag the forests of two rows need not be of the same trees.
-What a deal's forests lose against all N of its trees is, as with halves, free of what the single trees add to first
-order: what one forest gains by it another loses. The idea that forests within the forest at hand tell what smaller
-ones are worth is that of L. Mentch and G. Hooker (2016). "Quantifying uncertainty in random forests via confidence
-intervals and hypothesis tests." Journal of Machine Learning Research 17(26), 1-41.
+Halves and quarters of a forest do not show the loss of a single tree, so forests of a few trees are drawn. For each
+row, the outputs of N single trees are kept. These trees are dealt at random into forests of 1, 2, 3, … trees, again and
+again. Only trees that can vote on a row predict it, so out of bag two rows may get different trees. As with halves, the
+mean loss of a deal's forests against all N trees is free of what single trees add to first order: what one forest
+gains, another loses. Measuring smaller forests within the forest at hand is an idea of L. Mentch and G. Hooker (2016).
+"Quantifying uncertainty in random forests via confidence intervals and hypothesis tests." Journal of Machine Learning
+Research 17(26), 1-41.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import TreeBlocks
 
 Predicted = Callable[[Floats], Floats]
-"""What a forest predicts from mean scores, as a metric takes it."""
+"""Makes a forest's predictions from mean scores, in the form that a metric takes."""
 
 SIZES = (1, 2, 3, 5, 9, 19, 37)
 
-_FORESTS, _FORESTS_OF_ROWS = 24, 4  # drawn of each size at least, and those of which each row's influence is asked
+_FORESTS, _FORESTS_OF_ROWS = 24, 4  # fewest forests of each size, and how many of them compute each row's influence
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
-# Scatter among forests of other seeds that no estimate follows, as a share of what the single trees lose.
+# Scatter between seeds that the estimate does not include, as a share of what single trees lose.
 _UNFOLLOWED = 0.1
 
-# Of a metric without influence: groups of rows that are left out in turn, and the part of the forests that is tried.
+# For a metric without influence: into how many groups the rows are divided, to leave out one at a time, and which part
+# of the forests is tried (one in _TRIED).
 _ROW_GROUPS, _TRIED = 20, 3
 
 
 @dataclass(frozen=True, eq=False)
 class ForestParts:
-    """What parts of a forest say of rows: blocks of its trees, or trees one by one.
+    """Scores of parts of a forest on rows; a part is a block of trees or a single tree.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (n_rows,)
-        Numbers of the rows, as the truth of metrics has them.
+        Numbers of the rows, as in the truth of a metric.
     total : ndarray of float64, shape (n_rows, n_parts, n_scores)
         Sums of the scores of the trees of each part.
     asked : ndarray, shape (n_rows, n_parts, 1 or n_scores)
@@ -64,11 +65,11 @@ class ForestParts:
 
     @cached_property
     def whole(self) -> Floats:
-        """What all parts together predict, shape (n_rows, n_outputs)."""
+        """The predictions of all parts together, shape (n_rows, n_outputs)."""
         return self._predictions(slice(None), np.ones((1, self.total.shape[1])))[0]
 
     def values(self, judge: Metric, forests: Floats, turn: Int64s | None = None) -> Floats:
-        """The metric of several forests, the first of which is the whole.
+        """The metric of several forests; the first is the whole forest.
 
         Parameters
         ----------
@@ -76,7 +77,7 @@ class ForestParts:
         forests : ndarray of float, shape (n_forests, n_parts)
             Which parts are in each forest.
         turn : ndarray of int64, shape (n_rows,), optional
-            Which part is the first of each row, the others in turn.
+            Which part comes first on each row; the others follow in turn.
         """
         measuring = judge.start(len(forests), self.whole)
         step = max(1, CELLS_PER_BLOCK // (len(forests) * max(self.total.shape[2], self.whole.shape[1])))
@@ -86,15 +87,15 @@ class ForestParts:
         return measuring.conclude()
 
     def scatter_of_rows(self, judge: Metric, kinds: list[Floats], units: Int64s | None) -> Floats:
-        """Covariance of what forests of several kinds lose, as the rows, or groups of them, might have been others.
+        """Covariance of the losses of forests of several kinds, over other rows or groups of rows.
 
         Parameters
         ----------
         judge : Metric
         kinds : list of ndarray of float, shape (n_forests, n_parts)
-            Forests of each kind, over which their losses are averaged.
+            Forests of each kind; their losses are averaged.
         units : ndarray of int64 or None
-            Numbers of the groups that the rows of the metric's truth belong to; None where each is its own.
+            The group of each row of the metric's truth; None if each row is a group of its own.
 
         Returns
         -------
@@ -115,7 +116,7 @@ class ForestParts:
         return np.asarray(by_unit @ by_unit.T)
 
     def _scatter_by_trying(self, judge: Metric, kinds: list[Floats], unit: Int64s) -> Floats:
-        """The same by leaving out groups of rows in turn."""
+        """The same covariance, by leaving out groups of rows in turn."""
         left_out = np.random.default_rng(SEED).permutation(int(unit.max()) + 1)[unit] % _ROW_GROUPS
         tried = [self._predictions(slice(None), forests[: max(1, len(forests) // _TRIED)]) for forests in kinds]
         found = []
@@ -126,7 +127,7 @@ class ForestParts:
         return np.atleast_2d(np.cov(np.array(found).T)) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS
 
     def _predictions(self, rows: slice, forests: Floats, turn: Int64s | None = None) -> Floats:
-        """What forests predict of some rows, shape (n_forests, n_rows, n_outputs)."""
+        """The predictions of forests on some rows, shape (n_forests, n_rows, n_outputs)."""
         total, asked = self.total[rows], self.asked[rows]
         if turn is not None:
             n_parts = total.shape[1]
@@ -136,18 +137,18 @@ class ForestParts:
 
 
 class Measured(NamedTuple):
-    """What forests of a size were measured to lose.
+    """The measured loss of forests of one size.
 
     Attributes
     ----------
     n_trees : float
-        Their trees.
+        Number of their trees.
     loss : float
-        What they lose against a larger forest, in the mean.
+        Their mean loss against a larger forest.
     noise : float
-        Standard error of it, for other rows and other trees.
+        Standard error of the loss, for other rows and other trees.
     against : float
-        Trees of the larger forest.
+        Number of trees of the larger forest.
     """
 
     n_trees: float
@@ -159,14 +160,14 @@ class Measured(NamedTuple):
 def losses_of_few_trees(
     blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, *, below: float
 ) -> list[Measured]:
-    """What forests of `SIZES` lose, of as many as are less than ``below`` and half of the trees kept.
+    """The losses of forests of `SIZES` that are smaller than ``below`` and than half of the trees kept.
 
     Parameters
     ----------
     blocks, judge, predicted, units
-        As of `loss.metric_loss`.
+        As in `loss.metric_loss`.
     below : float
-        Sizes from which on blocks of trees tell.
+        The size from which on blocks of trees show the loss.
     """
     trees = _kept(blocks, judge, predicted)
     n_trees = trees.total.shape[1]
@@ -189,7 +190,7 @@ def losses_of_few_trees(
 
 
 def _kept(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> ForestParts:
-    """Trees that are known one by one, as many as nearly all rows that count have, on rows that all have as many."""
+    """Single trees: as many as nearly all counting rows have, on the rows that have as many."""
     some = np.flatnonzero(judge.weight[blocks.rows] > 0.0)
     most = judge.most_rows(1 + len(SIZES) * 2 * _FORESTS, max(blocks.first.shape[2], 2))
     some = some[:: 1 if most is None else -(-len(some) // most)]
@@ -200,7 +201,7 @@ def _kept(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> ForestPart
 
 
 def _deals(n_trees: int, size: int, generator: np.random.Generator) -> list[Floats]:
-    """Which trees are in each of the forests of a deal, shape (n_forests, n_trees)."""
+    """Which trees are in each forest of a deal, shape (n_forests, n_trees)."""
     n_forests = n_trees // size
     deals = []
     for _ in range(-(-_FORESTS // n_forests)):

@@ -1,33 +1,31 @@
-"""What a metric loses for want of trees: the expected loss against the infinite forest, from the trees at hand.
+"""The loss of a metric with T trees: how much worse it is expected to be than with infinitely many trees.
 
-The loss of T trees goes as c/(T + d): it comes from the variance of the averaged scores, c/T, and bends where these are
-so few that the metric can hardly get worse. Smaller forests are at hand within the forest: halves and quarters of its
-trees share their trees with the whole, so that what they lose against it hardly scatters. With n trees they lose, in
-the mean, c·(1/(n/2 + d) − 1/(n + d)) and c·(1/(n/4 + d) − 1/(n + d)). Their ratio, 3 where nothing bends, tells d, and
-then either tells c. A training row asks only the trees that did not see it: n is then theirs, and 1/(n + d) the mean
-over the rows.
+The loss is c/(T + d). It comes from the variance of the averaged scores, c/T, and flattens at small T, where the metric
+can hardly get worse. Smaller forests within the forest measure it: halves and quarters of the trees. They share their
+trees with the whole forest, so their loss against it hardly scatters. With n trees, the mean losses are
+c·(1/(n/2 + d) − 1/(n + d)) and c·(1/(n/4 + d) − 1/(n + d)). Their ratio, which is 3 for d = 0, gives d, and then either
+gives c. Out of bag, n is the number of trees that were not trained on a row, and 1/(n + d) is averaged over the rows.
 
-The trees come in `N_BLOCKS` blocks, which are dealt into four quarters at random again and again; two quarters are a
-half. To first order, what the trees of a half add to the metric its other half takes away, and so it is with quarters.
-What is left is quadratic in the trees' deviations, as a sample variance over blocks is: a deal tells of 3 of its 19
-degrees of freedom, which says how uncertain the mean over deals is of other trees. Which rows are at hand matters too:
-the influence of each row on what halves and quarters lose says how much.
+The trees come in `N_BLOCKS` blocks. The blocks are dealt into four quarters at random, again and again; two quarters
+make a half. To first order, what one half adds to the metric the other half takes away, and likewise for quarters. The
+rest is quadratic in the trees' deviations, like a sample variance over the blocks. One deal covers 3 of its 19 degrees
+of freedom, which gives the uncertainty of the mean over deals, for other trees. The influence of each row on the losses
+of halves and quarters gives the uncertainty for other rows.
 
-The law is not asked about forests smaller than quarters, from which it would be trusted far from where it was measured:
-where it says that halves lose nothing, a single tree may lose much. Such forests are drawn (see `few_trees`). Between
-sizes that were measured the loss is a straight line over 1/T, and from halves on the law continues it.
+For forests smaller than quarters the law would be an extrapolation: it may say that halves lose nothing, while a single
+tree loses much. Such forests are drawn instead (see `forest_parts`). Between the measured sizes the loss is linear in
+1/T; from halves on, the law continues it.
 
-Where few rows are outside the largest class, the rows that a smaller forest gets wrong may not be among them, and out
-of bag each is judged by trees that saw even fewer of its class: a ranking hardly better than chance then seems to lose
-nothing by a single tree. If halves do not tell the loss of such rows from none, the loss is taken as the most that it
-may be, at all sizes, and halves that seem better than all trees are taken to be as good.
+If only a few rows are outside the largest class, the rows that a smaller forest gets wrong may not be among them. Out
+of bag, these rows are also predicted by trees that saw even fewer rows of their class. A ranking hardly better than
+chance then seems to lose nothing with a single tree. If halves show no clear loss on such rows, rfsize takes the upper
+bound of the loss at all sizes, and takes halves that seem better than all trees to be equally good.
 
-The law is of the mean over forests. What one forest has of a metric moves from seed to seed by s/√T, to first order,
-which leaving out one block after the other tells, by the jackknife (B. Efron and C. Stein (1981). "The jackknife
-estimate of variance." The Annals of Statistics 9(3), 586-596). Out of bag, where n of the T trees are asked about a
-row, n²/T of them are asked about both of two rows, so that what these have in common moves the metric as it does with
-all trees; what each row has of its own moves it T/n times as much. That is what remains of the jackknife where each row
-leaves out its blocks in an order of its own.
+The law describes the mean over forests. The metric of one forest moves from seed to seed by s/√T, to first order. The
+jackknife, which leaves out one block at a time, gives s (B. Efron and C. Stein (1981). "The jackknife estimate of
+variance." The Annals of Statistics 9(3), 586-596). Out of bag, a row asks n of the T trees, and two rows have n²/T of
+them in common. The variance that rows have in common is therefore as with all trees, but the variance of each row on
+its own is T/n times as large. If each row leaves out the blocks in its own order, the jackknife gives only the latter.
 """
 
 from __future__ import annotations
@@ -53,22 +51,22 @@ from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
 FEW_ROWS = 100
-"""Rows outside the largest class that tell what a metric loses; measured by `benchmarks/few_rows.py`."""
+"""With fewer rows outside the largest class, the loss is uncertain; measured by `benchmarks/few_rows.py`."""
 
-_DEALS, _DEALS_OF_ROWS = 24, 6  # the last of which each row's influence is asked
-_DEGREES = 3.0 / (N_BLOCKS - 1)  # that a deal has of all
+_DEALS, _DEALS_OF_ROWS = 24, 6  # number of deals, and of those that compute each row's influence
+_DEGREES = 3.0 / (N_BLOCKS - 1)  # share of the degrees of freedom that one deal covers
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
 _FORESTS = len(_PAIRS) + 4  # of a deal
 _HALVES, _QUARTERS = 1, 2
 _ALL = np.ones((1, N_BLOCKS))
-# The forest at hand comes first, around which a metric may be taken to second order.
+# The forest at hand comes first: a metric may be expanded around it to second order.
 _ALL_AND_WITHOUT_ONE = np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)])
 _ALL_ASKED, _TURNS = 0.99, 2  # share of the trees that nearly all rows ask, and orders of the blocks of each row
-_FEWEST_ROWS = 0.5  # share of the rows that all quarters must know
+_FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
 
-# How bent a law is trusted, as d/n, how uncertain log c may be, and how many standard errors tell a loss from none.
+# Up to which d/n a law is trusted; how uncertain log c may be; and how many standard errors make a loss significant.
 _MOST_BENT, _MOST_UNSURE, _SIGNIFICANT = 0.6, 0.5, 2.0
-# What no estimate follows of log c: trees that are not quite independent, laws that bend a little otherwise.
+# Error of log c that the estimate does not include: trees not quite independent, laws of a slightly different form.
 _UNFOLLOWED = 0.1
 _STEP = 1e-4  # of derivatives
 
@@ -80,7 +78,7 @@ class Law(NamedTuple):
     d: float
 
     def loss(self, n_trees: float) -> float:
-        """Expected loss of so many trees."""
+        """Expected loss of ``n_trees`` trees."""
         return self.c / (n_trees + self.d)
 
 
@@ -93,24 +91,24 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees; of a loss that is not significant, c is the most that it may be (95 %), and d is 0. Of
-        one that bends too much for c to be known, the least that bends so.
+        The loss of T trees. If the loss is not significant, c is its upper bound (95 %) and d is 0. If d is too large
+        for c to be known, the law with the largest d that is trusted.
     bend : float
-        The d by which halves and quarters lose what they do.
+        The d that fits the losses of halves and quarters.
     noise : float
         Standard error of log c.
     is_significant : bool
-        Whether the loss of halves is more than their noise.
+        Whether the loss of halves exceeds its noise.
     asked, votes_per_row : float
-        Trees at hand asked about a row, as harmonic mean and as mean.
+        Number of trees that predicted a row, as harmonic mean and as mean.
     measured : tuple of Measured
-        What smaller forests lose, from the smallest up; the last are quarters and halves of the trees.
+        Losses of smaller forests, smallest first; the last two are quarters and halves of the trees.
     n_rows, n_dropped : int
-        Rows that it was measured on, and others that some quarter has no tree to ask about.
+        Rows that were used, and rows left out because some quarter has no tree to predict them.
     of_a_tree : float
-        By what the metric of a forest of T trees moves from seed to seed, times √T: a standard deviation.
+        Standard deviation of the metric from seed to seed, for a forest of T trees, times √T.
     few : int or None
-        Rows outside the largest class, where they are fewer than `FEW_ROWS`.
+        Number of rows outside the largest class, if it is below `FEW_ROWS`.
     """
 
     value: float
@@ -128,22 +126,22 @@ class MetricLoss:
 
     @property
     def is_bent(self) -> bool:
-        """Whether the law bends too much at the trees at hand for c to be known."""
+        """Whether d is too large, for the trees at hand, for c to be known."""
         return self.is_significant and self.bend > _MOST_BENT * self.asked
 
     @property
     def enough_to_tell(self) -> float:
-        """How many times the trees at hand would tell c where the law bends too much."""
+        """How many times as many trees would determine c, if d is too large."""
         return float(np.clip(2.0 * self.bend / (_MOST_BENT * self.asked), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
-        """The law at a quantile of what c may be; of a loss that is not significant, between 0 and its most."""
+        """The law at a quantile of c; if the loss is not significant, 0 below the median, else its upper bound."""
         if not self.is_significant:
             return self.law if quantile >= 0.5 else Law(0.0, 0.0)
         return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
 
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
-        """The expected loss of a number of trees, or a quantile of what it may be; more trees never lose more."""
+        """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
         law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
         sizes, losses = self._known(law, quantile)
         between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
@@ -151,7 +149,7 @@ class MetricLoss:
         return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
 
     def size(self, tolerance: float, quantile: float = 0.5) -> int | float:
-        """The smallest forest within the tolerance, of those that were measured or are larger."""
+        """The smallest size within the tolerance; not below the smallest measured size."""
         law = self.at(quantile)
         within = theory.smallest_size(
             lambda n_trees: float(self.loss(n_trees, quantile)), tolerance, guess=law.c / tolerance - law.d
@@ -159,7 +157,7 @@ class MetricLoss:
         return max(within, math.ceil(self.measured[0].n_trees))
 
     def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
-        """Sizes, from the smallest up to halves, and what they lose: no less than larger ones."""
+        """Measured sizes, smallest first, up to halves, and their losses: no smaller than those of larger sizes."""
         is_most = self.few is not None and not self.is_significant and quantile >= 0.5
         away, (*smaller, halves) = float(ndtri(max(quantile, COVERAGE) if is_most else quantile)), self.measured
         losses = [one.loss + away * one.noise + law.loss(one.against) for one in smaller]
@@ -170,25 +168,25 @@ class MetricLoss:
 def metric_loss(
     blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, few: int | None = None
 ) -> MetricLoss:
-    """What a metric loses for want of trees.
+    """Measure how much a metric loses because a forest has too few trees.
 
     Parameters
     ----------
     blocks : TreeBlocks
-        What blocks of the trees say of rows, which are numbered as the metric's truth is.
+        Scores of blocks of the trees on rows, which are numbered as in the truth of the metric.
     judge : Metric
-        One that is known to be better when larger, or when smaller.
+        A metric whose direction is known.
     predicted : callable
-        What the forest predicts from mean scores, as the metric takes it.
+        Makes predictions from mean scores, in the form that the metric takes.
     units : ndarray of int64, optional
-        Numbers of the groups that the rows of the metric's truth belong to; each its own by default.
+        The group of each row of the metric's truth; by default each row is a group of its own.
     few : int, optional
-        As of `MetricLoss`.
+        As in `MetricLoss`.
 
     Raises
     ------
     FewVotesError
-        If rows were asked of too few trees.
+        If too few trees predicted the rows.
     ValueError
         If the metric is no number.
     """
@@ -233,16 +231,17 @@ def metric_loss(
 
 @dataclass(frozen=True, eq=False)
 class _DealtBlocks(ForestParts):
-    """Blocks of the trees, and their halves and quarters, on the rows that all of these were asked about.
+    """Blocks of the trees, with halves and quarters of them, on the rows that all of these predicted.
 
     Attributes
     ----------
     in_part : ndarray of float64, shape (1 + n_deals × 10, N_BLOCKS)
-        Which blocks are in all trees, in the six halves and four quarters of the first deal, of the second, ….
+        Which blocks are in each forest: all trees, then six halves and four quarters of the first deal, of the second,
+        ….
     n_asked : list of (ndarray, ndarray)
-        Of all trees, halves and quarters: how many trees are asked, and by what share of the rows.
+        For all trees, halves and quarters: numbers of trees that predict a row, and the share of the rows with each.
     votes_per_row : float
-        Mean of the trees at hand asked about a row.
+        Mean number of trees that predicted a row.
     """
 
     in_part: Floats
@@ -274,20 +273,20 @@ class _DealtBlocks(ForestParts):
 
     @property
     def mean_asked(self) -> list[float]:
-        """Trees asked about a row, as harmonic mean, of all trees, halves and quarters."""
+        """Harmonic mean of the trees that predict a row, for all trees, halves and quarters."""
         return [1.0 / float(shares @ (1.0 / numbers)) for numbers, shares in self.n_asked]
 
     def kinds(self, n_deals: int) -> list[Floats]:
-        """Which blocks are in the halves, and in the quarters, of the first deals."""
+        """Which blocks are in the halves and quarters of the first ``n_deals`` deals."""
         return _of_kinds(self.in_part[1 : 1 + n_deals * _FORESTS])
 
     def losses(self, judge: Metric) -> Floats:
-        """What the halves and the quarters of each deal lose, shape (n_deals, 2)."""
+        """Losses of the halves and quarters of each deal, shape (n_deals, 2)."""
         values = judge.worse * self.values(of_smaller_forests(judge), self.in_part)
         return np.stack([of.reshape(_DEALS, -1).mean(axis=1) for of in _of_kinds(values[1:] - values[0])], axis=1)
 
     def spread_of_a_tree(self, judge: Metric, n_trees: int) -> float:
-        """See `MetricLoss.of_a_tree`; ``n_trees`` are at hand."""
+        """See `MetricLoss.of_a_tree`; ``n_trees`` is the number of trees at hand."""
         share, variance = self.mean_asked[0] / n_trees, self._jackknife(judge)
         if share < _ALL_ASKED:
             rng, n_rows = np.random.default_rng(SEED), len(self.rows)
@@ -297,12 +296,12 @@ class _DealtBlocks(ForestParts):
         return math.sqrt(n_trees * variance)
 
     def _jackknife(self, judge: Metric, turn: Int64s | None = None) -> float:
-        """The variance of the metric that forests without one block tell, each row's first one being its ``turn``."""
+        """Jackknife variance of the metric, over forests without one block; ``turn`` is the first block of each row."""
         values = self.values(judge, _ALL_AND_WITHOUT_ONE, turn)[1:]
         return float(np.var(values)) * (N_BLOCKS - 1.0)
 
     def fit(self, halves: float, quarters: float) -> Law:
-        """The law by which halves and quarters lose so much."""
+        """The law that fits the losses of halves and quarters."""
         ratio, most = quarters / halves, 1e3 * self.mean_asked[0]
         if ratio >= self.ratio(0.0):
             d = 0.0
@@ -313,11 +312,11 @@ class _DealtBlocks(ForestParts):
         return Law(halves / self.lost_by(_HALVES, d), d)
 
     def ratio(self, d: float) -> float:
-        """What quarters lose in units of what halves do."""
+        """The loss of quarters divided by the loss of halves, by a law with this d."""
         return self.lost_by(_QUARTERS, d) / self.lost_by(_HALVES, d)
 
     def lost_by(self, kind: int, d: float) -> float:
-        """What halves, or quarters, lose in units of c."""
+        """The loss of halves, or of quarters, divided by c."""
         of_part, of_all = (shares @ (1.0 / (numbers + d)) for numbers, shares in (self.n_asked[kind], self.n_asked[0]))
         return float(of_part - of_all)
 
@@ -333,13 +332,13 @@ def _deals() -> Floats:
 
 
 def _of_kinds(forests: Floats) -> list[Floats]:
-    """What is known of the forests of deals, of the halves and of the quarters."""
+    """Split the rows of an array over the forests of deals: halves, quarters."""
     is_half = np.arange(len(forests)) % _FORESTS < len(_PAIRS)
     return [forests[is_half], forests[~is_half]]
 
 
 def _shares(asked: Floats, weight: Floats) -> tuple[Int64s, Floats]:
-    """Numbers of trees asked, and by what share of the weight, over parts, rows and scores."""
+    """Numbers of trees asked, and the share of the weight with each number, over parts, rows and scores."""
     weights = np.broadcast_to(weight[None, :, None], asked.shape)
     found = np.bincount(asked.astype(np.int64).ravel(), weights=weights.ravel())
     numbers = np.flatnonzero(found)
@@ -357,13 +356,13 @@ def _slopes(of: Callable[[Floats], float], at: Floats) -> Floats:
 
 
 def _root(variance: float) -> float:
-    """Standard deviation; a variance of 0 may be rounded to less."""
+    """Standard deviation; rounding can make a variance of 0 negative."""
     return math.sqrt(max(variance, 0.0))
 
 
 def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
-    """What to say of rows that too few trees were asked about."""
-    # Some rows may be asked of far fewer trees than the mean, so that more of these take more than their number tells.
+    """The error if too few trees predicted the rows."""
+    # Twice what the mean suggests: some rows may ask far fewer trees than the mean.
     enough = max(2 * n_trees, math.ceil(2.0 * FEWEST_ASKED * n_trees / max(votes_per_row, 1.0)))
     return FewVotesError(
         f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to measure what a metric loses: train at "

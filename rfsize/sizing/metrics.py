@@ -1,4 +1,4 @@
-"""Metrics of predictions, with the truth of all rows, as losses and `oob_score` take them."""
+"""Metrics of predictions, with the truth of all rows, for losses and for `oob_score`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
-"""The bound of metrics, of which means and differences are then finite."""
+"""Metrics are limited to this value, so that their means and differences are finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +30,16 @@ class Metric(ABC):
     ----------
     name : str
     truth : ndarray, shape (n_rows,)
-        As the metric takes it.
+        The truth in the form that the metric takes.
     weight : ndarray of float64, shape (n_rows,)
     range : tuple of float
-        The least and the largest value it can have.
+        The smallest and the largest possible value.
     steps : bool
-        Whether it is a share of rows.
+        Whether the metric is a share of rows.
     by_order : bool
-        Whether it goes by the order of the rows alone.
+        Whether the metric depends only on the order of the rows.
     larger_is_better : bool or None
-        Whether it is better the larger it is; None where that is not known.
+        Whether larger values are better; None if unknown.
     """
 
     name: str
@@ -52,37 +52,37 @@ class Metric(ABC):
 
     @property
     def worse(self) -> float:
-        """The sign of what it becomes by getting worse."""
+        """The sign of the change when the metric gets worse."""
         return -1.0 if self.larger_is_better else 1.0
 
     @abstractmethod
     def start(self, n_replicates: int, at_hand: Floats) -> Measuring:
-        """What predictions are added to; those of the forest at hand on some rows tell where they will lie."""
+        """The object to add predictions to; ``at_hand`` are the forest's predictions on some rows, to lay bins by."""
 
     @abstractmethod
     def value(self, rows: Int64s, predicted: Floats) -> float:
-        """The metric of some rows by predictions of shape (n_rows, n_outputs); infinite or NaN where it has none."""
+        """The metric of some rows, from predictions of shape (n_rows, n_outputs); infinite or NaN if undefined."""
 
     def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
-        """What each of the rows adds to the metric, to first order; None where only trying would tell."""
+        """What each row adds to the metric, to first order; None if there is no formula."""
         return None
 
     def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
-        """Rows at most that draws of trees can be measured on; None for as many as there are."""
+        """The most rows that the replicates can be computed on; None means no limit."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class MeanMetric(Metric):
-    """A metric by the mean over rows of what each adds.
+    """A metric that depends on the mean of one number per row.
 
     Attributes
     ----------
     by_row : callable
-        What each row adds, shape (n_replicates, n_rows), from predictions of shape (n_replicates, n_rows, n_outputs)
-        and the truth.
+        The number of each row, shape (n_replicates, n_rows), from predictions of shape (n_replicates, n_rows,
+        n_outputs) and the truth.
     form : {"mean", "root", "explained"}
-        The mean, its root, or 1 less the ratio of it to the variance of the truth.
+        The mean, its root, or 1 minus its ratio to the variance of the truth.
     """
 
     by_row: Callable[[Floats, NDArray[Any]], Floats]
@@ -97,13 +97,13 @@ class MeanMetric(Metric):
         return float(self.finished(mean, self.variance(self.truth[rows], weight))[0])
 
     def finished(self, mean: Floats, variance: float) -> Floats:
-        """The metric from the mean over rows, and the variance of their truth."""
+        """The metric, from the mean over the rows and the variance of the truth."""
         if self.form == "mean":
             return mean
         return np.sqrt(mean) if self.form == "root" else 1.0 - mean / variance
 
     def variance(self, truth: NDArray[Any], weight: Floats) -> float:
-        """Variance of the truth, where it counts; ``ValueError`` where it is 0."""
+        """Variance of the truth, if the form needs it; ``ValueError`` if it is 0."""
         if self.form != "explained":
             return 1.0
         found = float(np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight))
@@ -131,7 +131,7 @@ class RankMetric(Metric):
     Attributes
     ----------
     of_levels, slopes : callable
-        The metric and what weight at each level gains it, as in `ranking`.
+        The metric and its derivative by the weight at each level, as in `ranking`.
     """
 
     of_levels: Callable[[Floats, Floats], Floats]
@@ -155,12 +155,12 @@ class RankMetric(Metric):
 
 @dataclass(frozen=True, eq=False)
 class GivenMetric(Metric):
-    """A callable of the user's, of all rows at once.
+    """A user's callable, which takes all rows at once.
 
     Attributes
     ----------
     given : callable
-        The metric from the truth, the predictions that `as_given` makes, and the weights of the rows.
+        Computes the metric from the truth, the predictions made by `as_given`, and the weights of the rows.
     as_given : callable
     """
 
@@ -168,14 +168,14 @@ class GivenMetric(Metric):
     as_given: Callable[[Floats], Floats]
     larger_is_better: bool | None = field(default=None, kw_only=True)
 
-    # Predictions of all draws are held at once.
+    # The predictions of all replicates are held in memory at once.
     _CELLS_HELD: ClassVar[int] = 1 << 25
 
     def start(self, n_replicates: int, at_hand: Floats) -> HeldRows:
         return HeldRows(self)
 
     def value(self, rows: Int64s, predicted: Floats) -> float:
-        # A callable may alter what it is given.
+        # Copied, because a callable may change its arguments.
         return _number(self.given(self.truth[rows], self.as_given(predicted.copy()), self.weight[rows]))
 
     def most_rows(self, n_replicates: int, n_outputs: int) -> int | None:
@@ -183,11 +183,11 @@ class GivenMetric(Metric):
 
 
 class MeanOfRows:
-    """Adds up what the rows say.
+    """Adds up the numbers of the rows for a `MeanMetric`.
 
-    It is a `Measuring`: blocks of rows are added, by their numbers and by predictions of shape (n_replicates, n_rows,
-    n_outputs), the first of the forest at hand, and the metric of each replicate is concluded; ``ValueError`` where it
-    is no number, or no row has a weight.
+    Like every `Measuring`, it takes blocks of rows: their numbers, and predictions of shape (n_replicates, n_rows,
+    n_outputs), of which the first replicate is the forest at hand. ``conclude`` returns the metric of each replicate;
+    ``ValueError`` if it is no number, or no row has a weight.
     """
 
     def __init__(self, metric: MeanMetric, n_replicates: int) -> None:
@@ -216,7 +216,7 @@ class MeanOfRows:
 
 
 class RanksOfRows:
-    """Counts the rows of both classes in fine bins of the score."""
+    """Counts the rows of both classes in fine bins of the score, for a `RankMetric`."""
 
     def __init__(self, metric: RankMetric, n_replicates: int, at_hand: Floats) -> None:
         self._metric, self._bins = metric, Bins(n_replicates, at_hand[:, -1])
@@ -234,7 +234,7 @@ class RanksOfRows:
 
 
 class HeldRows:
-    """Holds all predictions, for a metric of all rows at once."""
+    """Holds all predictions, for a `GivenMetric`."""
 
     def __init__(self, metric: GivenMetric) -> None:
         self._metric = metric
@@ -252,11 +252,11 @@ class HeldRows:
 
 
 Measuring = MeanOfRows | RanksOfRows | HeldRows
-"""A metric of several replicates of the predictions, to which blocks of rows are added."""
+"""Computes a metric for several replicates of the predictions, from blocks of rows."""
 
 
 def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
-    """The metric of some rows; raises ``ValueError`` where it is no number, and says why."""
+    """The metric of some rows; ``ValueError``, with the reason, if it is no number."""
     if not judge.weight[rows].any():
         raise no_weight()
     found = judge.value(rows, predicted)
@@ -268,14 +268,14 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
 
 
 def no_weight() -> UndefinedMetricError:
-    """What to say of rows none of which counts."""
+    """The error if no row has a weight."""
     return UndefinedMetricError(
         "sample_weight is 0 on all rows that were used: give a row that counts a weight above 0"
     )
 
 
 def infinite(name: str, n_rows: int) -> UndefinedMetricError:
-    """What to say of a logarithmic loss of rows whose class has no probability."""
+    """The error if the log loss is infinite because rows get no probability of their class."""
     return UndefinedMetricError(
         f"the {metric_in_words(name)} is infinite: on {n_rows:,} of the rows, no tree asked gives the row's class "
         "any probability. Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows "
@@ -284,14 +284,14 @@ def infinite(name: str, n_rows: int) -> UndefinedMetricError:
 
 
 def one_class_only(name: str) -> UndefinedMetricError:
-    """What to say of an order of the rows of one class."""
+    """The error if a ranking has rows of only one class."""
     return UndefinedMetricError(
         f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
     )
 
 
 def _number(found: Any) -> float:
-    """What a metric gave, as a float; raises ``ValueError`` where it is no finite number."""
+    """The value of a metric as a float; ``ValueError`` if it is no finite number."""
     if isinstance(found, np.ndarray) and found.ndim == 0:
         found = found.item()
     try:

@@ -1,4 +1,4 @@
-"""Metrics: those that are known by name, those that a callable gives, and scikit-learn's scorers.
+"""Metrics: by name, by a callable, or by a scikit-learn scorer.
 
 To add a metric, see "To add a metric" in docs/contributing/architecture.md.
 """
@@ -25,9 +25,9 @@ from rfsize.voting.links import Predictor
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
 METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
-"""Those of what is predicted against the truth."""
+"""Names of the metrics that compare predictions with the truth."""
 
-# Names that scikit-learn has for them, as scorers or as functions; what is found is the same by either name.
+# scikit-learn's names of the same metrics, as scorers or functions.
 _ALIASES = {
     **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
     **dict.fromkeys(("roc_auc", "roc_auc_score"), "auc"),
@@ -48,14 +48,14 @@ _SCORERS = {
 }
 
 Scorer = Callable[..., float]
-"""One of scikit-learn's, called as ``scorer(estimator, X, y)``: its estimator has predicted rows named by number."""
+"""A scikit-learn scorer, called as ``scorer(estimator, X, y)``; the estimator returns stored predictions."""
 
-# What a user may ask for: a name, a function of the truth and the predictions, or a scorer of scikit-learn's.
+# What a user can give: a name, a function of the truth and the predictions, or a scikit-learn scorer.
 MetricLike = str | Callable[..., float]
 
 
 def one_name(metric: MetricLike) -> MetricLike:
-    """The name that a metric goes by here, whichever of its names was given, in capitals or not."""
+    """rfsize's name of a metric, from any of its names, in upper or lower case."""
     if not isinstance(metric, str):
         return metric
     name = metric.strip().lower().replace("-", "_").replace(" ", "_")
@@ -63,7 +63,7 @@ def one_name(metric: MetricLike) -> MetricLike:
 
 
 def scorer_name(metric: str) -> str:
-    """scikit-learn's name of the scorer of a metric, by whichever of its names; ``ValueError`` where there is none."""
+    """scikit-learn's name of the scorer of a metric, from any of its names; ``ValueError`` if there is none."""
     name = str(one_name(metric))
     name = _SCORERS.get(name, name)
     if name not in scorer_names():
@@ -76,23 +76,23 @@ def scorer_name(metric: str) -> str:
 
 
 def is_metric(metric: MetricLike) -> bool:
-    """Whether it is a metric or a scorer, by the name that it has here."""
+    """Whether it is a metric or a scorer, by rfsize's name."""
     return callable(metric) or metric in METRICS or scorer_of(metric, METRICS) is not None
 
 
 def other_names() -> list[str]:
-    """Names that are taken besides those that rfsize has for metrics."""
+    """Names of metrics that rfsize accepts besides its own."""
     return [*_ALIASES, *scorer_names()]
 
 
 def goes_by_labels(metric: MetricLike) -> bool:
-    """Whether a metric may depend on labels, which a threshold decides; nobody knows what a scorer asks for."""
+    """Whether a metric may depend on labels, and so on the threshold; a scorer may."""
     metric = one_name(metric)
     return metric == "accuracy" or scorer_of(metric, METRICS) is not None
 
 
 def of_score(metric: MetricLike | None, outputs: Evidence) -> tuple[MetricLike, Evidence]:
-    """The metric of a score, by default accuracy or R², and the outputs, without weights where it cannot take them."""
+    """The metric of a score (default: accuracy or R²), and the outputs, without weights if it cannot take them."""
     if metric is None:
         return "accuracy" if len(outputs.classes) else "r2", outputs
     scorer = scorer_of(metric, METRICS)
@@ -102,14 +102,14 @@ def of_score(metric: MetricLike | None, outputs: Evidence) -> tuple[MetricLike, 
 
 
 def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
-    """The metric of rows whose truth is known; raises ``ValueError`` where it is not, or does not fit the forest."""
+    """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
     if outputs.y is None:
         raise ValueError(f"y is missing: {_named(metric)} needs the truth of the rows")
     return metric_with_truth(metric, outputs.predictor, outputs.n_rows, outputs.y, outputs.sample_weight)
 
 
 def check_direction(judge: Metric) -> None:
-    """Raise ``ValueError`` where nothing says whether more of a metric is better, so that it has no loss."""
+    """Raise ``ValueError`` if it is unknown whether larger is better: the metric then has no loss."""
     if judge.larger_is_better is None:
         raise ValueError(
             f"the callable {judge.name!r} does not say whether larger values are better: give a scorer, "
@@ -124,7 +124,7 @@ def _named(metric: MetricLike) -> str:
 def metric_with_truth(
     metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Metric:
-    """The metric of so many rows with its truth; raises ``ValueError`` where they do not fit the forest."""
+    """The metric with the truth of ``n_rows`` rows; ``ValueError`` if they do not fit the forest."""
     metric, classes = one_name(metric), forest.classes
     weight = sample_weights(sample_weight, n_rows)
     scorer = scorer_of(metric, known=METRICS)
@@ -187,7 +187,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
 def _of_scorer(
     name: str, scorer: Scorer, forest: Predictor, n_rows: int, y: ArrayLike, weight: Floats | None
 ) -> Metric:
-    """A scorer as a metric, which is given back the labels of the model."""
+    """A scorer as a metric; the scorer gets the model's own labels."""
     classes, truth = forest.classes, training_labels(forest.classes, y, n_rows)
     truth = classes[truth] if classes.size else truth
     if weight is not None and not takes_weights(scorer):
@@ -209,12 +209,12 @@ def _of_scorer(
 
 
 def is_of_averages(judge: Metric) -> bool:
-    """Whether it is the logarithmic loss of averaged probabilities, which is infinite where all of these are 0."""
+    """Whether it is the log loss of averaged probabilities, which is infinite if all trees give probability 0."""
     return isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages
 
 
 def of_smaller_forests(judge: Metric) -> Metric:
-    """The metric that smaller forests have where that of draws of trees is taken to second order."""
+    """The exact metric for smaller forests, if the metric of drawn trees is a second-order expansion."""
     if isinstance(judge, MeanMetric) and is_of_averages(judge):
         return replace(judge, by_row=_logloss)
     return judge
@@ -234,7 +234,7 @@ def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
 
 
 def predictions_for(outputs: Evidence, judge: Metric) -> Callable[[Floats], Floats]:
-    """What makes predictions of mean scores, as a metric takes them; an order of single scores is that of these."""
+    """Makes predictions from mean scores, for a metric; for a ranking by single scores, the scores themselves do."""
     if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
         return _as_they_are
     return outputs.predictor.predictions
@@ -249,13 +249,13 @@ def _numbers_as_given(predicted: Floats) -> Floats:
 
 
 def _probabilities_as_given(predicted: Floats) -> Floats:
-    """Probabilities as metrics take them, within [0, 1] and with the same sum: of two classes that of class 1."""
+    """Probabilities as a user's metric takes them, within [0, 1] and with sum 1; of two classes, only class 1."""
     cut = _all_probabilities(predicted)
     return cut[:, 1] if cut.shape[1] == 2 else cut
 
 
 def _all_probabilities(predicted: Floats) -> Floats:
-    """The same of all classes."""
+    """The same probabilities of all classes."""
     cut = np.clip(predicted, 0.0, 1.0)
     cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
     np.minimum(cut, 1.0, out=cut)  # the last bit of the product
@@ -268,7 +268,7 @@ def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
 
 
 def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    """To second order around the first of the predictions; infinite on rows where that is 0."""
+    """The log loss to second order around the first of the predictions; infinite on rows where that one is 0."""
     of_truth = predicted[:, np.arange(len(truth)), truth]
     known = of_truth[0] > _LEAST_PROBABILITY
     now = np.where(known, of_truth[0], 1.0)
@@ -277,7 +277,7 @@ def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
 
 
 def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    """Squared distance from the truth, of two classes that of the probability of class 1 alone."""
+    """Squared distance from the truth; of two classes, only the probability of class 1."""
     if predicted.shape[2] == 2:
         return np.asarray((predicted[..., 1] - truth) ** 2)
     of_truth = predicted[:, np.arange(len(truth)), truth]
@@ -292,7 +292,7 @@ def scorer_names() -> list[str]:
 
 
 def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
-    """The scorer that is meant by a name which is not ``known`` otherwise, or by a callable; None where it is none."""
+    """The scorer of a name that is not in ``known``, or the callable if it is a scorer; otherwise None."""
     from sklearn.metrics import get_scorer, get_scorer_names
 
     if isinstance(metric, str):
@@ -302,12 +302,12 @@ def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
 
 
 def takes_weights(scorer: Scorer) -> bool:
-    """Whether it can be given weights of the rows."""
+    """Whether the scorer takes weights of the rows."""
     return "sample_weight" in _parameters(getattr(scorer, "_score_func", scorer))
 
 
 def name_of(scorer: Scorer) -> str:
-    """What reports call it."""
+    """The scorer's name in reports."""
     score = getattr(scorer, "_score_func", scorer)
     return str(getattr(score, "__name__", type(score).__name__))
 
@@ -319,15 +319,15 @@ def scored(
     forest: Predictor,
     sample_weight: Floats | None,
 ) -> float:
-    """What a scorer says of predictions of a forest: probabilities of all classes, or numbers where there are none."""
+    """The score of a forest's predictions: probabilities of all classes, or numbers of a regression."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     rows = np.arange(len(truth))[:, None]
     return scorer(_estimator(predicted, forest), rows, truth, **weights)
 
 
 def _estimator(predicted: Floats, forest: Predictor) -> Any:
-    """An estimator that has predicted all rows, and finds them by their numbers."""
-    # Here, because scikit-learn takes long to import.
+    """An estimator that returns stored predictions, by the numbers of the rows."""
+    # Imported here, because importing scikit-learn takes long.
     from rfsize.utils.stored import StoredClassifier, StoredRegressor
 
     if not len(forest.classes):

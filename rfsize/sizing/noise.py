@@ -1,4 +1,4 @@
-"""How a metric scatters: as the rows might have been others, and as the trees might have been."""
+"""How a metric scatters: over other rows, and over other trees."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rfsize.sizing.metrics import Metric
 from rfsize.utils.matrix import blocks
 from rfsize.utils.typing import Floats, Int64s
 
-_ROWS_TRIED = 50_000  # that a callable is tried on again and again
-_AT_HAND = 100_000  # rows whose predictions tell where those of draws will lie
+_ROWS_TRIED = 50_000  # most rows for each bootstrap replicate of a callable
+_AT_HAND = 100_000  # rows whose predictions determine the bins
 
 
 class OfRows(Protocol):
@@ -30,8 +30,8 @@ class OfRows(Protocol):
 def noise_of_rows(
     judge: OfRows, rows: Int64s, predicted: Floats, units: Int64s, weight: Floats | None
 ) -> tuple[float, float]:
-    """Standard error of the metric as the rows, or groups of them, might have been others, and its freedom."""
-    if weight is not None:  # rows without weight are none of those that might have been others
+    """Standard error of the metric over other rows or groups of rows, and its degrees of freedom."""
+    if weight is not None:  # rows without weight do not count as sampled rows
         counts = weight[rows] > 0.0
         rows, predicted, units = rows[counts], predicted[counts], units[counts]
     added = judge.influence(rows, predicted)
@@ -42,17 +42,18 @@ def noise_of_rows(
     n_units, squares = len(by_unit), by_unit**2
     if n_units < 2:
         raise FewVotesError(
-            "all rows outside the bags of the trees are of one group, and other groups cannot be judged by it"
+            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
+            "groups, or validation rows"
         )
     variance = float(squares.sum())
-    # Few rows may make most of the metric, as those of a rare class do: Satterthwaite's degrees of freedom.
+    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
     tails = n_units * float(np.sum(squares**2)) / variance**2 if variance > 0.0 else 1.0
     freedom = min(n_units - 1.0, max(1.0, 2.0 * n_units / max(tails - 1.0, 1e-9)))
     return math.sqrt(variance * n_units / (n_units - 1.0)), freedom
 
 
 def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int64s) -> tuple[float, float]:
-    """The same of a callable, by the bootstrap over groups, on some of them where rows are many."""
+    """The same for a callable, by the bootstrap over groups; with many rows, on some of the groups."""
     rng = np.random.default_rng(SEED)
     names, unit, size = np.unique(units, return_inverse=True, return_counts=True)
     first = np.append(0, np.cumsum(size))
@@ -68,20 +69,21 @@ def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int6
 
 
 def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
-    """The metric of averages of draws of the parts of a forest, shape (REPLICATES,).
+    """The metric of forests drawn from the parts of a forest, twice, each of shape (REPLICATES,).
 
-    As noisy as the whole forest is, and as the parts that rows asked are; on ``most_rows``, spread over all.
+    The first replicates are as noisy as the whole forest, the second as the parts that each row asked. At most
+    ``most_rows`` rows are used, spread over all.
     """
     averages, n_trees = outputs.averages, outputs.n_trees
     n_parts = len(averages.parts)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
     weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)
-    # The forest itself, then its replicates as noisy as it is, then as noisy as those of out-of-bag trees.
+    # The forest itself, then replicates as noisy as the whole forest, then replicates as noisy as the out-of-bag trees.
     kinds = 2 if outputs.source == "oob" else 1
     n_scores, n_outputs = averages.mean.shape[1], max(1, len(outputs.classes))
     at_most = [most for most in (most_rows, judge.most_rows(1 + kinds * REPLICATES, n_outputs)) if most is not None]
     step = -(-len(averages.total) // min(at_most, default=len(averages.total)))
-    # An order of single scores is that of what they predict.
+    # The order of single scores is the order of their predictions.
     is_order = judge.by_order and n_scores == 1
 
     def predicted(score: Floats) -> Floats:
@@ -93,11 +95,11 @@ def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = Non
     cells = max(1, (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs) // step)
     for start, stop in blocks(len(averages.total), cells, what="metric"):
         part = averages.take(start + -start % step, stop, step)
-        # Deviations need two parts that were asked for each score.
+        # A deviation of each score needs two parts that were asked.
         part = part.where(part.n_parts_asked.min(axis=1) > 1)
         if not len(part.rows):
             continue
-        drawn = np.maximum(weighted_sums(part.asked_of, weights), 1e-9)  # where none was drawn, the mean stays
+        drawn = np.maximum(weighted_sums(part.asked_of, weights), 1e-9)  # if no part is drawn, the mean stays
         spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
         noise = weighted_sums(part.total - part.mean[:, None] * part.asked_of, weights) / drawn * spread
         scaled = noise * np.sqrt(part.asked / n_trees)

@@ -1,16 +1,21 @@
 """The out-of-bag score of a forest, how sure it is, and its curve over the number of trees.
 
-A training row asks only the n of the T trees that did not see it, so that the out-of-bag score is that of a smaller
-forest. Draws of the trees, as noisy as n of them are and as T of them are, tell the difference, by
-which the middle of the interval is moved.
+Of the T trees, only the n that were not trained on a row predict it out of bag. The out-of-bag score is therefore the
+score of a forest of n trees. Drawing forests of n and of T trees from the trees at hand shows what the score gains with
+all trees. The middle of the interval is moved by this gain.
 
-Three things make the score uncertain of the forest at hand on fresh rows. The rows are a sample: what each adds to the
-metric, to first order, scatters, and its sum over the rows of a group is one draw. The rows ask other trees than fresh
-rows do, the same ones for many of them: that scatter is the metric's over draws of the trees. And with few votes a row
-the difference that draws tell falls short, by some 2d/n of it: where shares of rows and rankings lose c/(n + d) by n
-trees, draws are of trees half as many. That share is added, and how uncertain it is. The variances are added, and an
-interval is made that keeps within the range of the metric: by Wilson's formula between 0 and 1, else on the logarithmic
-scale.
+The score on fresh rows is uncertain for three reasons:
+
+- The rows are a sample. To first order, each row adds a term to the metric; the scatter of the terms gives the
+  variance. The rows of a group count as one draw.
+- Out of bag, rows ask other trees than fresh rows do, and many rows ask the same ones. The scatter of the metric over
+  drawn forests gives the variance.
+- With few votes a row, the drawn forests show too small a gain. Shares of rows and rankings lose c/(n + d) with n
+  trees, and a drawn forest has only half as many distinct trees: about 2d/n of the gain is missing. This share is
+  added, with its uncertainty.
+
+The three variances are added. The interval stays within the range of the metric: Wilson's formula is used between 0 and
+1, and a logarithmic scale for other metrics.
 """
 
 from __future__ import annotations
@@ -39,10 +44,10 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
-_ROWS_DRAWN = 20_000  # that tell what more trees are worth
+_ROWS_DRAWN = 20_000  # for the gain by all trees
 _POINTS = 40  # of the curve
-# By how many votes, in units of the gain over votes, draws of the trees miss what shares of rows and rankings gain by
-# all of them (2d), and how uncertain that is. Measured on problems of `benchmarks/oob_score.py`.
+# Drawn forests miss a share of the gain by all trees: this number over the votes a row (2d/n, for shares of rows and
+# rankings), and how uncertain it is. Both are measured on the problems of `benchmarks/oob_score.py`.
 _BENT, _UNTOLD = 3.0, 4.0
 
 
@@ -79,50 +84,50 @@ def oob_score(
     groups: ArrayLike | str | None = None,
     cv: Any = None,
 ) -> OobScore | FoldScores:
-    """The out-of-bag score by any metric: how good the forest is on fresh rows, without held-out rows.
+    """Score a forest out of bag by any metric: how good it is on fresh rows, without held-out rows.
 
     Parameters
     ----------
     model
-        As in `tree_outputs`; or tree outputs of ``oob=True``, which have their rows, and may have ``y``. Give
-        weights, seeds and the threshold there. With ``cv`` the trained models of several folds: a list of models, or a
-        `lightgbm.CVBooster`.
+        A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs` with ``oob=True``. Weights,
+        seeds and the threshold are arguments of `tree_outputs`. With ``cv``, the trained models of several folds: a
+        list of models, or a `lightgbm.CVBooster`.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
-        Labels or numbers of the rows, as at training.
+        Labels or numbers of the rows, as in training.
     metric : str or callable, optional
-        "accuracy" (the default), "log_loss", "brier", of two classes also "auc" and "average_precision"; of a
-        regression forest "r2" (the default), "rmse" or "mae"; or a function of the truth and the predictions that
-        returns a number. It is given the probability of the second class, of more classes an array of shape
-        (n_rows, n_classes), of a regression forest its predictions.
+        For a classifier "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
+        "average_precision"; for a regressor "r2" (the default), "rmse" or "mae". Or a function of the truth and the
+        predictions that returns a number. The predictions are the probabilities of the second class; with more
+        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers.
     groups
-        As in `tree_outputs`. The interval counts the rows of a group as one draw.
+        As in `tree_outputs`. For the interval, the rows of a group count as one draw.
     cv : int, splitter or iterable of (train, held out) pairs, optional
-        The folds that the models were trained by, in their order; ``X`` and ``y`` then hold the rows of all folds. The
-        folds of ``lightgbm.cv(..., nfold=5)`` are those of ``StratifiedKFold(5, shuffle=True, random_state=0)``, or of
-        a regression ``KFold``. Rows are taken in ascending order, as the frameworks take them, and the bags of every
-        model are proven, so that other folds are refused.
+        The folds that the models were trained on, in the order of the models. ``X`` and ``y`` then hold the rows of
+        all folds. ``lightgbm.cv(..., nfold=5)`` uses the folds of ``StratifiedKFold(5, shuffle=True,
+        random_state=0)``, for a regression those of ``KFold``. rfsize takes the rows of a fold in ascending order, as
+        the frameworks do. It proves which rows every tree was trained on, and refuses other folds.
 
     Returns
     -------
     OobScore
         The metric, a 95 % interval, and the curve over the number of trees. With ``cv`` a `FoldScores`: the
-        ``scores`` of all folds, the ``sizes`` that `rfsize.size` finds for each out of bag, and in one report
-        both beside each other, with the mean of the metric and the trees that are enough in every fold.
+        ``scores`` of all folds, and their ``sizes``, the out-of-bag reports of `rfsize.size`. It prints both in one
+        table, with the mean of the metric and the number of trees that is enough in every fold.
 
     Raises
     ------
     FewVotesError
-        If less than ten trees were asked about a row on average, unless they are nearly all; or about rows of one
-        class, where their number depends on it. It says how many trees it takes.
+        If fewer than ten trees, and not nearly all trees, predict a row out of bag, on average over the rows or over
+        the rows of one class. The message says how many trees it takes.
     NotAForestError, InbagError, ValueError
-        As by `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
+        As in `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
 
     Warns
     -----
     CopiesWarning
-        If rows have copies, it is not clear whether by nature or by repetition, and the score depends on it.
+        If rows have copies and the score depends on whether these are different cases or repetitions.
 
     See Also
     --------
@@ -134,8 +139,8 @@ def oob_score(
     -----
     The interval is for the metric of *this* forest on fresh rows from the same source as the training rows. ``value``
     comes from predictions by some 37 % of the trees, so it may lie outside the interval if the forest is small. A row
-    needs at least ten votes on average. The measurements show how often intervals contain the metric on fresh rows.
-    They contain it less often if a few rows make most of the metric, as squared errors with long tails do.
+    needs at least ten votes on average. The measurements show how often the interval contains the metric on fresh
+    rows: less often if a few rows dominate the metric, as large squared errors can.
 
     References
     ----------
@@ -157,7 +162,7 @@ def oob_score(
     >>> score.interval[0] < score.value < score.interval[1]
     True
 
-    The forests of a cross-validation in one report:
+    Score the forests of a cross-validation in one report:
 
     >>> import lightgbm as lgb
     >>> from sklearn.model_selection import StratifiedKFold
@@ -184,12 +189,12 @@ def oob_score(
 
 
 def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricLike | None, groups: Any) -> FoldScores:
-    """The score and the size of each fold's forest."""
+    """The out-of-bag score and the size of each fold's forest."""
     missing = [name for name, value in (("X", X), ("y", y), ("cv", cv)) if value is None]
     if missing or not models:
         raise ValueError(
-            f"{' and '.join(missing) or 'models'} missing: of several models give all rows, their y, and as cv the "
-            "folds that the models were trained by"
+            f"{' and '.join(missing) or 'models'} missing: for several models give all rows, their y, and as cv the "
+            "folds that the models were trained on"
         )
     from rfsize.counting.trained_folds import out_of_bag_of_folds  # scikit-learn takes long to import
 
@@ -214,7 +219,7 @@ def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
 
 
 def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
-    """What trees say of training rows that they did not see, and the truth of these."""
+    """The trees' outputs out of bag on the training rows, with the truth of the rows."""
     if isinstance(model, TreeOutputs):
         refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
         outputs = model._evidence
@@ -234,7 +239,7 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
 
 
 def _warn_where_copies_decide(found: OobScore, outputs: Evidence, metric: MetricLike) -> None:
-    """Warn where it is not clear whether copies belong together, and the score depends on it."""
+    """Warn if the score depends on whether copies of a row belong together."""
     groups = outputs.groups
     if groups.of_copies is None:
         return
@@ -276,7 +281,7 @@ def _scored(outputs: Evidence, judge: Metric) -> OobScore:
 
 
 def _gain_by_all_trees(outputs: Evidence, judge: Metric) -> tuple[float, float]:
-    """What the metric gains where rows ask all trees, and how it scatters with the trees that they ask."""
+    """How much the metric gains if all trees predict a row, and its scatter over forests drawn from the trees."""
     if outputs.n_trees == 1:
         return 0.0, 0.0  # fresh rows ask the same one tree
     by_all, as_asked = drawn_trees(outputs, judge, most_rows=_ROWS_DRAWN)
@@ -284,7 +289,7 @@ def _gain_by_all_trees(outputs: Evidence, judge: Metric) -> tuple[float, float]:
 
 
 def _interval(span: tuple[float, float], centre: float, noise: float, freedom: float) -> tuple[float, float]:
-    """95 % interval within the range of a metric."""
+    """95 % interval that stays within the range of the metric."""
     wide = float(student.ppf(1.0 - TAIL, freedom))
     lowest, highest = span
     if math.isfinite(lowest) and math.isfinite(highest):
@@ -300,7 +305,7 @@ def _interval(span: tuple[float, float], centre: float, noise: float, freedom: f
 
 
 def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[float, float]:
-    """Wilson's interval of a share, of as many rows as would make it as uncertain."""
+    """Wilson's interval of a share, for the number of rows at which the share would have this noise."""
     n_rows = share * (1.0 - share) / noise**2 if noise > 0.0 and 0.0 < share < 1.0 else freedom + 1.0
     middle = (share + wide**2 / (2.0 * n_rows)) / (1.0 + wide**2 / n_rows)
     half = wide * math.sqrt(share * (1.0 - share) / n_rows + wide**2 / (4.0 * n_rows**2)) / (1.0 + wide**2 / n_rows)
@@ -308,7 +313,7 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
 
 
 def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
-    """The metric of the first trees, at the ends of some of the parts."""
+    """The metric of the first trees, for some numbers of them."""
     averages = outputs.averages
     ends, every = averages.parts.ends, averages.parts.every
     points = np.unique(np.geomspace(1, len(ends), _POINTS).round().astype(np.int64)) - 1
@@ -321,7 +326,7 @@ def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
         done = point + 1
         known = (asked > 0).all(axis=1)
         values.append(_value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
-    values[-1] = value  # of all rows, and not rounded
+    values[-1] = value  # the curve may know only some rows, rounded; this value is exact
     return Curve(ends[points], np.array(values))
 
 

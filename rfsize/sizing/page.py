@@ -1,4 +1,4 @@
-"""What reports on the size of a forest say of themselves on a page."""
+"""The HTML page of a report on the size of a forest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUPS = {"given": "as given", "copies": "copies of a row", "rows": "each row a
 
 
 def report_account(report: SizedForest) -> Account:
-    """The account of a report."""
+    """The contents of the page of a report."""
     goal, kept = report.goal, report.n_kept
     loss = report.loss_at(kept)
     answers = [report._answer, *map(report._answer_to, report._beside)]
@@ -48,7 +48,7 @@ def report_account(report: SizedForest) -> Account:
 
 
 def _unlimited(report: SizedForest) -> tuple[str, ...]:
-    """What an unlimited forest is, where smaller ones are compared with it."""
+    """The explanation of an unlimited forest, if smaller forests are compared with one."""
     if report._answer.tried is not None:
         return ()
     return (
@@ -58,7 +58,7 @@ def _unlimited(report: SizedForest) -> tuple[str, ...]:
 
 
 def _lost(report: SizedForest) -> str:
-    """What the table of losses compares."""
+    """What the table of losses compares, in a sentence."""
     if report.certificate is None:
         return "Against an unlimited forest, expected of a forest of each size."
     if report._answer.tried is not None:
@@ -74,10 +74,10 @@ def _rest(report: SizedForest) -> str:
 # The end of a warning, such as "; size it by metric='auc', tolerance=0.001".
 _ADVICE = re.compile(r"; size [\w ]+ by (\w+='.*)$")
 
-# Other levels that a report lists: shares of rows, and of a tolerance.
+# Other levels that a report lists: values of alpha, and factors of the tolerance.
 _ALPHAS, _TOLERANCES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999), (4.0, 2.0, 1.0, 0.5, 0.25)
 
-_SIZES = 10  # of shrunken forests, about as many as a table has
+_SIZES = 10  # about as many sizes of shrunken forests as a table lists
 
 
 def _is_good(report: SizedForest) -> bool | None:
@@ -93,13 +93,13 @@ def _verdict(report: SizedForest) -> str:
 
 
 def _cautions(report: SizedForest) -> tuple[Remark, ...]:
-    """The warnings; of a forest that is too small what to do, since the verdict says the rest."""
+    """The warnings. If the forest is too small, what to do; the verdict says the rest."""
     texts = [one.text for one in report._cautions]
     return tuple(_remark(report, text) for text in (texts if report.enough else [*texts, what_now(report)]))
 
 
 def _remark(report: SizedForest, text: str) -> Remark:
-    """A warning, whose advice to size by other options becomes the call that does so."""
+    """A warning; its advice to size by other options becomes a line of code."""
     advice = _ADVICE.search(text)
     if advice is None:
         return Remark(sentence(text))
@@ -124,7 +124,7 @@ def _what(report: SizedForest) -> str:
 
 
 def _before_and_after(report: SizedForest) -> tuple[Figure, ...]:
-    """What the forest at hand costs, and the smaller one."""
+    """Trees, bytes and time of the forest at hand and of the smaller one."""
     kept, available = report.n_kept, report.available
     whose = "trees of your forest" if report.goal.confidence is None else "trees grown"
     enough = report._likely + ("enough" if report.enough else "not enough")
@@ -144,7 +144,7 @@ def _before_and_after(report: SizedForest) -> tuple[Figure, ...]:
 
 
 def _bytes(before: int, after: int) -> str:
-    """Two sizes of files, in the unit of the larger one."""
+    """The sizes of two files, in the unit of the larger."""
     unit, size = ("MB", 1e6) if before >= 1e6 else ("kB", 1e3)
     return f"{_in_two_digits(before / size)} → {_in_two_digits(after / size)} {unit}"
 
@@ -154,14 +154,14 @@ def _in_two_digits(value: float) -> str:
 
 
 def _levels(report: SizedForest) -> tuple[Grid, ...]:
-    """How many trees other levels take."""
+    """The table of how many trees other levels take."""
     goal = report.goal
     own = 1.0 - goal.level if goal.is_share else goal.level
     levels = _ALPHAS if goal.is_share else tuple(factor * goal.level for factor in _TOLERANCES)
     known = {round(level, 12): f"{level:.6g}" for level in (*levels, own)}
     sizes = {}
     for level in sorted(known, reverse=not goal.is_share):
-        with suppress(ValueError):  # which so few rows cannot certify
+        with suppress(ValueError):  # a level that too few rows cannot certify is left out
             sizes[level] = report.size_at(level)
     if report._cannot_tell is not None or not sizes:
         return ()
@@ -185,7 +185,7 @@ def _loss(goal: Goal, loss: Loss) -> str:
 
 
 def _losses(report: SizedForest, answers: list[Answer]) -> Grid:
-    """What forests of the size to keep, of the size at hand, and of some around them lose."""
+    """The table of losses of the forest to keep, of the forest at hand, and of some sizes around them."""
     kept, at_hand = report.n_kept, report.available
     sizes = sorted({max(1, kept // 4), kept, at_hand} | ({4 * at_hand} if report.certificate is None else set()))
     tried = report._answer.tried
@@ -210,7 +210,7 @@ def _code(report: SizedForest) -> str:
     goal = report.goal
     if not goal.is_of_predictions:
         return ""
-    # A forest that was grown has been cut when its training ended.
+    # A grown forest was already cut when its training ended.
     if report.enough and report.n_kept < report.available and goal.confidence is None:
         return (
             f"small = {goal.made_by}  # {report.n_kept:,} trees, a model of the same type\n"
@@ -223,7 +223,7 @@ def _code(report: SizedForest) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as one would type it; a scorer's name says nothing of how one gets it."""
+    """A value as a user would type it; for a scorer, only the word "scorer"."""
     return "scorer" if callable(value) else repr(value)
 
 

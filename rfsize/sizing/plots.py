@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE = 70  # characters of a warning above a picture
-_SIZES, _INTERVALS = 60, 9  # at which losses are drawn, and their intervals
+_SIZES, _INTERVALS = 60, 9  # number of sizes at which losses, and their intervals, are drawn
 
 
 def plot_report(report: SizedForest, ax: Axes | None = None) -> Axes:
@@ -40,7 +40,7 @@ def _panels(n: int) -> list[Axes]:
 
 
 def _write_title(report: SizedForest, panels: list[Axes]) -> None:
-    """The warnings, and what came of it, above all panels."""
+    """Write the warnings and the result above all panels."""
     lines = [line for one in report._cautions for line in wrap(f"! {one.text}", _LINE)]
     write = panels[0].set_title if len(panels) == 1 else panels[0].figure.suptitle
     drawn = write("\n".join([*lines, _title(report)]))
@@ -50,17 +50,17 @@ def _write_title(report: SizedForest, panels: list[Axes]) -> None:
 
 
 def draw_size(report: SizedForest, ax: Axes) -> None:
-    """The same without a word above."""
+    """Draw the same without title and warnings."""
     _draw_loss(report, ax)
     _mark_size(report, ax)
     _finish(report, ax)
 
 
 def _draw_loss(report: SizedForest, ax: Axes) -> None:
-    """The loss over the number of trees with its interval, and the level that T* reaches."""
+    """Draw the loss over the number of trees with its interval, and the level that T* reaches."""
     goal, answer, largest = report.goal, report._answer, _largest(report)
     if answer.largest is not None:
-        largest = max(1, answer.largest - 1)  # all trees answer as all trees do
+        largest = max(1, answer.largest - 1)  # with all trees the loss is 0
     sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
     if answer.tried is not None:
         sizes = np.array([size for size in answer.tried if size <= largest])
@@ -104,19 +104,19 @@ def _curve(report: SizedForest) -> str:
 
 
 def _agreement(loss: float) -> str:
-    """A share that is lost as the tick of the share that stays."""
+    """The tick label: for a share of rows that changes, the share that stays the same."""
     return in_percent(1.0 - loss)
 
 
 def _largest(report: SizedForest) -> float:
-    """Trees up to which is drawn."""
+    """The largest number of trees on the axis."""
     if report._answer.largest is not None:
         return report._answer.largest
     return 4.0 * max(size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size))
 
 
 def _mark_size(report: SizedForest, ax: Axes) -> None:
-    """T* with its interval, at the level that it is the smallest forest to reach, and the forest at hand."""
+    """Mark T* with its interval, at the level that it reaches, and the forest at hand."""
     if math.isfinite(report.n_trees):
         ends = np.minimum(report.interval, _largest(report))
         ax.errorbar(
@@ -135,7 +135,7 @@ def _mark_size(report: SizedForest, ax: Axes) -> None:
 
 
 def _write_size(report: SizedForest, ax: Axes) -> None:
-    """T* and its interval beside the mark, on the side of the curve where nothing else is drawn."""
+    """Write T* and its interval next to the mark, on the empty side of the curve."""
     above = "over" if report.goal.is_share else "under"
     text = f"{_of_size(report)} {report.n_trees:,}\n({from_to(report.interval)})"
     is_far = math.log(max(report.n_trees, 1)) > 0.5 * math.log(max(2.0, _largest(report)))
@@ -152,26 +152,26 @@ def _write_size(report: SizedForest, ax: Axes) -> None:
 
 
 def _title(report: SizedForest) -> str:
-    """What came of it; no more of a forest that is too small, of which the warnings say the rest."""
+    """The title: the result; for a forest that is too small it is short, as the warnings say the rest."""
     if report.certificate is not None:
         return sentence(how_many_are_enough(report)).rstrip(".")
     return f"The forest is {report._likely}{'large enough' if report.enough else 'too small'}"
 
 
 def _of_size(report: SizedForest) -> str:
-    """What the size is."""
+    """What the size is, in a few words."""
     if report.certificate is not None:
         return "certified:"
     return "T* at most" if report._answer.is_bound else "T* ="
 
 
 def mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
-    """A line at the trees of the forest."""
+    """Draw a line at the number of trees of the forest."""
     ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
 
 
 def _finish(report: SizedForest, ax: Axes) -> None:
-    """Logarithmic axis of trees, grid and legend."""
+    """Set the logarithmic axis of trees, the grid and the legend."""
     ax.set_xscale("log")
     ax.set_xlim(1.0, max(2.0, _largest(report)))
     ax.set_xlabel("trees in the forest")

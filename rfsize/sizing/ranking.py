@@ -1,4 +1,4 @@
-"""Metrics of a ranking of two classes, and what each row adds to them, from the weight of each class at each score."""
+"""Metrics of a ranking of two classes, and what each row adds to them, from the weights of both classes by score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Floats, Int64s
 
 N_BINS = 1 << 14
-# Cells by which the bin of a score is found, and how far they reach beyond the scores, as a share.
+# Number of cells to look up the bin of a score, and how far they reach beyond the scores, as a share of their range.
 _N_CELLS, _MARGIN = 1 << 13, 0.1
 _AT_ONCE = 50  # replicates that one thread counts
 
@@ -23,12 +23,12 @@ def auc(low: Floats, high: Floats) -> Floats:
     Parameters
     ----------
     low, high : ndarray of float, shape (..., n_levels)
-        Weight of the rows of class 0 and 1 at each level of the score, from the lowest up.
+        Weight of the rows of class 0 and of class 1 at each level of the score, lowest level first.
 
     Returns
     -------
     ndarray of float, shape (...)
-        NaN where a class has no weight.
+        The area; NaN if a class has no weight.
     """
     below = np.cumsum(low, axis=-1) - low / 2.0
     pairs = low.sum(axis=-1) * high.sum(axis=-1)
@@ -37,7 +37,7 @@ def auc(low: Floats, high: Floats) -> Floats:
 
 
 def average_precision(low: Floats, high: Floats) -> Floats:
-    """Precision averaged over the recall that each level adds; arguments and result as of `auc`."""
+    """Average precision: the precision at each level, weighted by the recall it adds; arguments as of `auc`."""
     found = np.cumsum(high[..., ::-1], axis=-1)
     taken = found + np.cumsum(low[..., ::-1], axis=-1)
     precision = found / np.where(taken > 0.0, taken, 1.0)
@@ -46,7 +46,7 @@ def average_precision(low: Floats, high: Floats) -> Floats:
 
 
 def auc_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """What the area gains by the weight of a row at each level, of class 0 and of class 1."""
+    """Derivative of the area by the weight of a row at each level, of class 0 and of class 1."""
     area, n_low, n_high = auc(low, high), low.sum(), high.sum()
     lower = (np.cumsum(low) - low / 2.0) / n_low
     higher = 1.0 - (np.cumsum(high) - high / 2.0) / n_high
@@ -54,13 +54,13 @@ def auc_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def average_precision_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """What the average precision gains by the weight of a row at each level, of class 0 and of class 1."""
+    """Derivative of the average precision by the weight of a row at each level, of class 0 and of class 1."""
     low, high = low[::-1], high[::-1]
     found, n_high = np.cumsum(high), high.sum()
     taken = found + np.cumsum(low)
     taken = np.where(taken > 0.0, taken, 1.0)
     precision = found / taken
-    # A row counts at its own level and at all below.
+    # A row counts at its own level and at all lower levels.
     gained, lost = (np.cumsum(part[::-1])[::-1] for part in (high / taken, high * precision / taken))
     of_high = (precision + gained - lost - np.sum(high * precision) / n_high) / n_high
     return (-lost / n_high)[::-1], of_high[::-1]
@@ -69,7 +69,8 @@ def average_precision_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]
 class Levels:
     """Rows at the levels of their scores.
 
-    Rows of the same leaves are tied, whatever the last bits of their sums say: scores are compared in single precision.
+    Rows in the same leaves are ties, but the last bits of their sums may differ: scores are compared in single
+    precision.
     """
 
     def __init__(self, truth: NDArray[Any], score: Floats, weight: Floats) -> None:
@@ -88,28 +89,28 @@ class Levels:
         return low, high
 
     def of_rows(self, of_low: Floats, of_high: Floats) -> Floats:
-        """What levels say of the weight of a row, by its class, times the weight of each row."""
+        """The value of each row's level, for the class of the row, times the weight of the row."""
         return self._weight * np.where(self._is_high, of_high[self._level], of_low[self._level])
 
 
 class Bins:
-    """Rows of both classes in bins of their scores, by replicates of these.
+    """Rows of both classes in bins of their scores, for several replicates of the scores.
 
-    The bins hold about as many rows each, half of them by the scores on some rows and half of even width, so that draws
-    of trees that reach farther find bins too. Rows of one bin count as tied: the area under the curve is off by half of
-    the pairs of both classes that share a bin at most, a share of 1/`N_BINS` of all pairs, and those errors are nearly
-    the same in all replicates.
+    Half of the bins hold about equally many rows each, by the scores on some rows. The other half have equal width, so
+    that scores outside the range of these rows find bins too. Rows in one bin count as ties. The AUC is therefore off
+    by at most half of the pairs in one bin, a share of about 1/`N_BINS` of all pairs, and by nearly the same in all
+    replicates.
 
     Parameters
     ----------
     n_replicates : int
     score : ndarray of float, shape (n,)
-        Scores to lay the bins by.
+        The scores that determine the bins.
 
     Attributes
     ----------
     low, high : ndarray of float, shape (n_replicates, N_BINS)
-        Weight of the rows of class 0 and 1.
+        Weight of the rows of class 0 and of class 1.
     """
 
     def __init__(self, n_replicates: int, score: Floats) -> None:
@@ -122,7 +123,7 @@ class Bins:
         self._start, self._per_unit = float(knots[0]), float(_N_CELLS / (knots[-1] - knots[0]))
 
     def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
-        """Count rows; scores have the shape (n_replicates, n_rows)."""
+        """Count rows; ``score`` has shape (n_replicates, n_rows)."""
         score, of_one, of_row = np.ascontiguousarray(score), np.ascontiguousarray(is_high), np.ascontiguousarray(weight)
 
         def add(start: int, stop: int) -> None:

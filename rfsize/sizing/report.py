@@ -1,4 +1,4 @@
-"""Report: how many trees of a forest are enough, and what fewer or more of them lose."""
+"""Report: how many trees are enough, and what forests of other sizes lose."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Report(SizedForest, Result):
     goal : Goal
         What must stay the same. Its ``name`` is the ``metric``, its ``level`` the loss that you allow.
     available : int
-        Trees of your forest.
+        Number of trees of your forest.
     source : str
-        Where the votes or scores come from: "oob", "rows given", "cross-validation", or in training the name of the
-        validation set.
+        Where the votes or scores come from: "oob", "rows given", "cross-validation", or during training the name of
+        the validation set.
     copied : float or None
-        Share of the training rows that have a copy; None where copies were not looked for.
+        Share of the training rows that have a copy. None if rfsize did not look for copies.
     groups : {"rows", "copies", "given", "unknown"}
-        Which training rows belong together: a tree that saw one of them votes on none of them. "rows": each row stands
-        alone; "copies": equal rows belong together; "given": your groups; "unknown": the training data keep no rows in
-        which to look for copies.
+        Which training rows belong together. A tree that was trained on one row of a group votes on none of the group.
+        "rows": each row is a group of its own; "copies": equal rows belong together; "given": your groups; "unknown":
+        the training data does not store rows, so rfsize cannot look for copies.
 
     See Also
     --------
@@ -55,10 +55,10 @@ class Report(SizedForest, Result):
 
     Notes
     -----
-    The 95 % interval of T* covers the choice of the rows and of the trees. All rows ask the same trees, so their errors
-    are related; rfsize measures this from blocks of trees. Counted `Votes` have no blocks, so their interval covers the
-    choice of the rows only. The loss of a metric falls as c/(T + d); halves and quarters of your trees show c and d.
-    The loss of forests of up to 37 trees is measured on forests drawn from your trees.
+    The 95 % interval of T* covers the choice of the rows and of the trees. All rows ask the same trees, so the errors
+    of the rows are correlated. rfsize measures this correlation from blocks of trees. Counted `Votes` have no blocks,
+    so their interval covers the choice of the rows only. The loss of a metric falls like c/(T + d); rfsize finds c and
+    d from halves and quarters of your trees. For up to 37 trees, it measures the loss on forests drawn from your trees.
 
     Examples
     --------
@@ -75,15 +75,16 @@ class Report(SizedForest, Result):
 
     @property
     def warnings(self) -> tuple[Caution, ...]:
-        """Warnings about the forest, or about what suffers when you cut it: each has a ``category`` and a ``text``.
+        """Warnings about the forest, or about what suffers when you cut it.
 
-        `rfsize.truncate`, `rfsize.grow` and `rfsize.SizeCallback` give them as Python warnings.
+        Each has a ``category`` and a ``text``. `rfsize.truncate`, `rfsize.grow` and `rfsize.SizeCallback` issue them
+        as Python warnings.
         """
         too_small = () if self.enough else (Caution(NotConvergedWarning, finding(self)),)
         return (*self._cautions, *too_small)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain Python values that ``json`` can write; infinite sizes are None."""
+        """The report as plain Python values that ``json`` can write; an infinite size becomes None."""
         return {
             "warnings": [one.to_dict() for one in self.warnings],
             "n_trees": finite(self.n_trees),
@@ -118,9 +119,9 @@ class Report(SizedForest, Result):
         Returns
         -------
         matplotlib Axes
-            The axes. Where the report is about a share of rows, the curve is the share that changes, and the ticks name
-            the share that stays. A report of `rfsize.shrink` draws the loss over the bytes of the model's file, and in
-            a new figure also over the time of a row.
+            The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name
+            the share that stays the same. A report of `rfsize.shrink` shows the loss over the bytes of the model's
+            file; a new figure also shows it over the prediction time of a row.
         """
         return plot_report(self, ax)
 
@@ -139,7 +140,7 @@ class Report(SizedForest, Result):
 
 
 def report_of(outputs: Evidence, goal: Goal) -> Report:
-    """What the trees' outputs say of a goal; raises as `Goal.checked` and `Goal.answer`."""
+    """The report that the trees' outputs give for a goal; raises as `Goal.checked` and `Goal.answer`."""
     goal, groups = goal.checked(len(outputs.classes), outputs.y), outputs.groups
     answer = answer_of(goal, outputs)
     return Report(goal, outputs.n_trees, outputs.source, groups.copied, groups.by, answer.cautions, answer, outputs)
@@ -159,7 +160,7 @@ def sized(outputs: Evidence, goal: Goal) -> Report:
 def report_by(
     groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
 ) -> Report:
-    """What the trees of a finished forest say of their training rows by other groups of these."""
+    """The report on a finished forest out of bag, with other groups of its training rows."""
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
     forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
@@ -167,16 +168,16 @@ def report_by(
 
 
 def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report] | None) -> Report:
-    """The report, with a warning where it is not clear whether copies belong together, and the size depends on it.
+    """The report, with a warning if T* depends on whether copies of a row belong together.
 
     Parameters
     ----------
     report : Report
-        Of rows that stand alone.
+        The report in which each row is a group of its own.
     groups : Groups
-        By which it was made.
+        The groups of ``report``, which also say which rows are copies.
     size_by : callable or None
-        Makes the report by other groups; None where the trees cannot be asked again.
+        Makes the report for other groups; None if the trees cannot be asked again.
     """
     if groups.of_copies is None:
         return report
@@ -192,7 +193,7 @@ def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Re
 def copies_caution(
     groups: Groups, what: str, value: str, interval: tuple[float, float], other: float, found: str
 ) -> tuple[Caution, ...]:
-    """What to say where ``other``, which counts if copies belong together, is not in the interval; else nothing."""
+    """A warning if ``other``, the value that holds if copies belong together, lies outside the interval."""
     low, high = interval
     if groups.copied is None or low <= other <= high:
         return ()

@@ -1,4 +1,4 @@
-"""What `rfsize.oob_score` answers: the score of a forest, and those of the forests of several folds."""
+"""The results of `rfsize.oob_score`: the score of one forest, or the scores of the forests of several folds."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ class Curve(NamedTuple):
     Attributes
     ----------
     sizes : ndarray of int64, shape (n_sizes,)
-        Numbers of trees, from the forest's beginning.
+        Numbers of first trees.
     values : ndarray of float64, shape (n_sizes,)
-        The out-of-bag score of so many trees, on the rows that one of them had not seen; NaN where there is none.
+        The out-of-bag score of these trees, on the rows that at least one of them was not trained on; NaN if there are
+        no such rows.
     """
 
     sizes: Int64s
@@ -39,24 +40,24 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OobScore(Result):
-    """The answer of `rfsize.oob_score`.
+    """The result of `rfsize.oob_score`.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
     value : float
-        The metric of the out-of-bag predictions, as `oob_predict_proba` and `oob_predict` give them.
+        The metric of the out-of-bag predictions, those of `oob_predict_proba` or `oob_predict`.
     at_all_trees : float
-        The metric to expect when each row asks all trees, as fresh rows do.
+        The metric to expect if all trees predict each row, as on fresh rows.
     interval : tuple of float
         95 % interval of the metric of your forest on fresh rows.
     curve : Curve
-        The metric of the out-of-bag predictions by the first n trees, for growing n.
+        The metric of the out-of-bag predictions of the first n trees, over n.
     available : int
-        Trees of the forest.
+        Number of trees of the forest.
     votes_per_row : float
-        Trees asked about a row, on average.
+        Mean number of trees that predicted a row.
     source : str
         "oob".
     groups : {"rows", "copies", "given", "unknown"}
@@ -64,7 +65,7 @@ class OobScore(Result):
     n_rows : int
         Rows that were scored.
     n_dropped : int
-        Rows left out because every tree saw them.
+        Rows left out because every tree was trained on them.
 
     See Also
     --------
@@ -97,13 +98,13 @@ class OobScore(Result):
     n_dropped: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write; undefined values of the curve are None."""
+        """The score as plain Python values that ``json`` can write; undefined values of the curve become None."""
         values = [value if math.isfinite(value) else None for value in self.curve.values.tolist()]
         plain = {**self.__dict__, "interval": list(self.interval)}
         return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve over the number of trees, and the interval at the last.
+        """Draw the curve over the number of trees, and the interval of the whole forest.
 
         Parameters
         ----------
@@ -173,7 +174,7 @@ class OobScore(Result):
         return metric_in_words(self.metric)
 
     def _in_digits(self, value: float) -> str:
-        """A value of the metric, with as many digits as the interval is worth."""
+        """A value of the metric, with as many digits as the width of the interval allows."""
         return f"{value:.{decimals(self.interval)}f}"
 
     def __str__(self) -> str:
@@ -191,14 +192,14 @@ class OobScore(Result):
 
 @dataclass(frozen=True, eq=False)
 class FoldScores(Result):
-    """The answer of `rfsize.oob_score` on the models of several folds.
+    """The result of `rfsize.oob_score` for the models of several folds.
 
     Attributes
     ----------
     scores : tuple of OobScore
-        The out-of-bag score of each fold's forest on the rows that it was trained on.
+        The out-of-bag score of each fold's forest, on its training rows.
     sizes : tuple of Report
-        How many trees each fold's forest needs, as `rfsize.size` tells with ``oob=True`` and nothing else.
+        How many trees each fold's forest needs: the report of `rfsize.size` with ``oob=True`` and no other option.
     """
 
     scores: tuple[OobScore, ...]
@@ -211,22 +212,22 @@ class FoldScores(Result):
 
     @property
     def value(self) -> float:
-        """Mean over the folds of the metric with all trees, which is ``at_all_trees`` of each score."""
+        """Mean over the folds of the metric with all trees, ``at_all_trees`` of each score."""
         return float(np.mean([one.at_all_trees for one in self.scores]))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Mean of the folds' 95 % intervals; folds share most rows, so that no narrower interval holds for the mean."""
+        """Mean of the folds' 95 % intervals. The folds share most rows, so their mean has no narrower interval."""
         low, high = np.mean([one.interval for one in self.scores], axis=0).tolist()
         return low, high
 
     @property
     def n_trees(self) -> float:
-        """The trees that are enough in every fold; infinite where no number is."""
+        """The number of trees that is enough in every fold; infinite if no number is known to be."""
         return max(one.n_trees for one in self.sizes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values that ``json`` can write; an infinite size is None."""
+        """The scores and sizes as plain Python values that ``json`` can write; an infinite size becomes None."""
         return {
             "metric": self.metric,
             "value": self.value,
@@ -252,12 +253,12 @@ class FoldScores(Result):
             return "The trees of some fold do not tell how many are enough: see its report in sizes."
         trees = int(self.n_trees)
         are = "is" if trees == 1 else "are"
-        too_few = "" if all(one.enough for one in self.sizes) else "; not all of the forests have so many"
+        too_few = "" if all(one.enough for one in self.sizes) else "; some forests have fewer"
         return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self._title}{too_few}."
 
     @property
     def _title(self) -> str:
-        """What is estimated in every fold; tolerances of numbers go by the ``y`` of each."""
+        """What is estimated in every fold. The default tolerance of a regression depends on the ``y`` of the fold."""
         goals = sorted((one.goal for one in self.sizes), key=lambda goal: goal.level)
         least, most = goals[0], goals[-1]
         if least.title == most.title:
@@ -265,7 +266,7 @@ class FoldScores(Result):
         return f"T*({least.name} within {least.level_in_words} to {most.level_in_words})"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads, and the text of a line for each fold and their mean."""
+        """The heads of the table, and the cells of one line for each fold and of one for their mean."""
         digits = decimals(self.interval)
 
         def line(name: str, rows: str, value: float, interval: tuple[float, float], *sizes: str) -> tuple[str, ...]:

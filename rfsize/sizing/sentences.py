@@ -1,4 +1,4 @@
-"""A report in words, line by line: how many trees, what stays, what suffers, against what, from what."""
+"""A report in words: how many trees are enough, what stays the same, what suffers, the price, and the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def headline(report: SizedForest) -> str:
 
 
 def lines(report: SizedForest) -> str:
-    """What a report prints."""
+    """The printed report."""
     said = [f"! {one.text}" for one in report._cautions]
     if report.enough:
         first, rest = how_many_are_enough(report), [] if is_whole(report) else [report._answer.said(report.n_kept)]
@@ -29,18 +29,18 @@ def lines(report: SizedForest) -> str:
 
 
 def finding(report: SizedForest) -> str:
-    """What a warning says of a forest that is too small."""
+    """The warning about a forest that is too small."""
     return f"{how_many_are_needed(report)}. {sentence(what_now(report))}".rstrip(".")
 
 
 def _trees(report: SizedForest) -> str:
-    """The trees that there are."""
+    """The name of all trees in a sentence, such as "your 500 trees"."""
     trees = how_many(report.available, "tree")
     return f"your {trees}" if report.goal.confidence is None else f"the {trees} grown"
 
 
 def is_whole(report: SizedForest) -> bool:
-    """Whether all trees are kept since no fewer are certified."""
+    """Whether all trees are kept because no fewer are certified."""
     return report.certificate is not None and report.n_kept == report.available
 
 
@@ -86,7 +86,7 @@ def how_many_are_needed(report: SizedForest) -> str:
 
 
 def what_now(report: SizedForest) -> str:
-    """What a forest that is too small reaches, and what to do."""
+    """What a forest that is too small reaches, and what you can do."""
     if report._cannot_tell is not None:
         return f"{report._cannot_tell}. No tree is dropped"
     reached = report._answer.said(report.available)
@@ -99,7 +99,7 @@ def what_now(report: SizedForest) -> str:
 
 
 def _beside(report: SizedForest, said: list[str]) -> list[str]:
-    """What the forest loses of anything else, but what a warning has just said."""
+    """The line of the other losses, without those that a warning names already."""
     others = [report._answer_to(name) for name in report._beside]
     losses = [other.in_short(report.n_kept) for other in others]
     unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in said))
@@ -107,14 +107,14 @@ def _beside(report: SizedForest, said: list[str]) -> list[str]:
 
 
 def remarks(report: SizedForest) -> list[str]:
-    """What you should know beside T*; of trees that cannot tell it, nothing more."""
+    """Notes of the report; if the trees do not tell T*, only which rows belong together."""
     if report._cannot_tell is not None:
         return _of_groups(report)
     return [*(f"note: {note}" for note in [*report._answer.notes(), *_of_first_trees(report)]), *_of_groups(report)]
 
 
 def _of_first_trees(report: SizedForest) -> list[str]:
-    """Why a forest grown keeps more trees than it takes to be sure of T*."""
+    """Why a grown forest keeps more trees than its confidence in T* requires."""
     kept = report.n_kept
     if not report.enough or kept > report._fewest_alike:
         return []
@@ -137,7 +137,7 @@ def _of_groups(report: SizedForest) -> list[str]:
 
 
 def origin(report: SizedForest) -> str:
-    """From what it was estimated."""
+    """The rows and votes that the report was computed from."""
     answer = report._answer
     votes = "vote" if report.goal.of_votes else "tree"
     dropped = (

@@ -1,4 +1,4 @@
-"""What is known of the size of a forest, without the words and pictures that a report has for it."""
+"""The numbers of a report on the size of a forest, without its words and pictures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_CONFIDENCE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SizedForest:
-    """How many trees of a forest are enough, and what fewer or more of them lose; see `Report`."""
+    """How many trees are enough, and what forests of other sizes lose; see `Report`."""
 
     goal: Goal
     available: int
@@ -42,15 +42,15 @@ class SizedForest:
 
     @property
     def n_trees(self) -> int | float:
-        """T*, the smallest number of trees that is enough; ``math.inf`` if none is known to be (see `reason`).
+        """T*, the smallest number of trees that is enough; ``math.inf`` if no number is known to be (see `reason`).
 
-        With ``target="forest"``, the smallest number of first trees that is certified.
+        With ``target="forest"``, the smallest certified number of first trees.
         """
         return self._answer.n_trees
 
     @property
     def certificate(self) -> Certificate | None:
-        """With ``target="forest"``: the rows that certify the first `n_trees` trees, how many differ, and the bound."""
+        """With ``target="forest"``: the rows that test the first `n_trees` trees, how many differ, and the bound."""
         return self._answer.certificate
 
     @property
@@ -60,19 +60,19 @@ class SizedForest:
 
     @property
     def n_dropped(self) -> int:
-        """Rows left out because too few trees could be asked about them."""
+        """Rows left out because too few trees could predict them."""
         return self._answer.n_dropped
 
     @property
     def votes_per_row(self) -> float:
-        """Mean number of trees asked about a row."""
+        """Mean number of trees that predicted a row."""
         return self._answer.votes_per_row
 
     @cached_property
     def interval(self) -> tuple[int | float, int | float]:
-        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` where T* is not known.
+        """95 % interval of T*, for other rows and other trees; from 1 to ``math.inf`` if the trees do not tell T*.
 
-        With ``target="forest"`` of the fewest first trees that would do if all rows like those given were known.
+        With ``target="forest"``, the interval of the fewest first trees that are enough on all rows like those given.
         """
         if self._cannot_tell is not None:
             return 1, math.inf
@@ -80,12 +80,12 @@ class SizedForest:
         return min(low, self.n_trees), max(high, self.n_trees)
 
     def upper(self, confidence: float) -> int | float:
-        """The size that T* does not exceed with probability ``confidence``: the end of a one-sided interval.
+        """A number of trees that is enough with a probability of ``confidence``: the end of a one-sided interval.
 
         Parameters
         ----------
         confidence : float
-            The probability, from a millionth to below 1.
+            The probability, at least a millionth and below 1.
 
         Returns
         -------
@@ -114,19 +114,19 @@ class SizedForest:
 
     @property
     def enough(self) -> bool:
-        """Whether your forest is large enough; in training, with the ``confidence`` that you asked for."""
+        """Whether your forest is large enough; during training, with the ``confidence`` that you asked for."""
         return self._has_enough and self._wanted <= self.available
 
     @property
     def _has_enough(self) -> bool:
-        """Whether the forest has T* trees, as far as the estimate itself says."""
+        """Whether the forest has T* trees by the estimate, whatever its confidence."""
         return self._cannot_tell is None and self.n_trees <= self.available
 
     @property
     def _wanted(self) -> int | float:
-        """Trees that the forest shall have: T*, or in training as many as T* is at most with its ``confidence``.
+        """Trees that the forest needs: T*, or during training the upper end of T* at the ``confidence``.
 
-        In training not fewer than agree with all trees at hand, by what changed since an earlier look.
+        During training also at least as many as agree with all trees so far, by the change since an earlier look.
         """
         if self.goal.confidence is None or not self._has_enough:
             return self.n_trees
@@ -135,12 +135,12 @@ class SizedForest:
 
     @property
     def n_kept(self) -> int:
-        """Trees to keep: enough of them, or all trees if the forest is too small."""
+        """Number of trees to keep: as many as are enough, or all trees if the forest is too small."""
         return int(self._wanted) if self.enough else self.available
 
     @cached_property
     def _cannot_tell(self) -> str | None:
-        """Why the trees at hand do not tell T*, and what to do; None where they do."""
+        """Why the trees at hand do not tell T*, and what to do; None if they do."""
         answer, oob = self._answer, self.source == "oob"
         if answer.votes_per_row < answer.fewest_votes:
             what = "how many trees are enough"
@@ -157,7 +157,7 @@ class SizedForest:
 
     @property
     def reason(self) -> str | None:
-        """Why T* is infinite; None where it is not."""
+        """Why T* is infinite; None if it is finite."""
         if math.isfinite(self.n_trees):
             return None
         return self._cannot_tell or self._answer.why_infinite()
@@ -172,12 +172,12 @@ class SizedForest:
 
     @cached_property
     def _savings(self) -> Savings | None:
-        """What the smaller forest saves; None where that is not known."""
+        """What the smaller forest saves in bytes and time; None if it cannot be measured."""
         return self._answer.savings or savings(self._outputs, self.n_kept)
 
     @cached_property
     def _suffering(self) -> tuple[Caution, ...]:
-        """What suffers where the forest is cut to the trees to keep."""
+        """What suffers if the forest is cut to `n_kept` trees."""
         if not self.enough:
             return ()
         found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
@@ -185,7 +185,7 @@ class SizedForest:
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:
-        """What is wrong, or suffers, but that the forest is too small."""
+        """All warnings, except that the forest is too small."""
         return (*self._noted, *self._suffering)
 
     def _noting(self, *cautions: Caution) -> Self:
@@ -193,7 +193,7 @@ class SizedForest:
         return replace(self, _noted=(*self._noted, *cautions)) if cautions else self
 
     def _keeping(self, n_trees: int) -> Self:
-        """The same report, which keeps so many trees at least."""
+        """The same report, which keeps at least ``n_trees`` trees."""
         return replace(self, _fewest_alike=n_trees)
 
     def size_at(self, level: float) -> int | float:
@@ -235,19 +235,19 @@ class SizedForest:
         n_trees : int
             Ensemble size T, at least 1.
         metric : str or scorer, optional
-            The metric that is lost, as in `rfsize.size`; by default the metric of the report. Metrics need ``y``: give
-            it to `rfsize.size` or `rfsize.tree_outputs`.
+            What is lost, as in `rfsize.size`; by default the metric of the report. Metrics need ``y``: give ``y`` to
+            `rfsize.size` or `rfsize.tree_outputs`.
 
         Returns
         -------
         Loss
-            ``value`` and its 95 % ``interval``; for a metric also the ``spread`` of single forests, for labels also the
-            loss ``by_class``.
+            ``value`` and its 95 % ``interval``; for a metric also its ``spread`` between single forests, for labels
+            also the loss ``by_class``.
 
         Raises
         ------
         FewVotesError
-            If too few trees were asked about each row.
+            If too few trees predicted each row.
         ValueError
             If ``n_trees`` is below 1, if ``y`` is missing or does not fit the metric, or if the report was pickled
             before this metric was computed.
@@ -269,7 +269,7 @@ class SizedForest:
         return (self._answer if metric is None else self._answer_to(metric)).loss(n_trees)
 
     def _answer_to(self, metric: MetricLike) -> Answer:
-        """What the same outputs say of another goal; raises as `loss_at`."""
+        """The answer of the same outputs to another goal; raises as `loss_at`."""
         metric = one_name(metric)
         if self.goal.answers(metric):
             return self._answer
@@ -286,7 +286,7 @@ class SizedForest:
 
     @cached_property
     def _beside(self) -> tuple[str, ...]:
-        """Names of the losses that the report lists beside its own: of labels, probabilities or scores, and metrics."""
+        """Names of the other losses that the report lists: of labels, probabilities or scores, and of metrics."""
         return tuple(map(str, self._answers) if self._outputs is None else self._told(self._outputs))
 
     def _told(self, outputs: Evidence) -> Iterator[str]:
@@ -303,16 +303,16 @@ def answer_of(goal: Goal, outputs: Evidence) -> Answer:
     Raises
     ------
     FewVotesError
-        If rows of some kind have too few out-of-bag votes, or else as the answer of the goal.
+        If rows of some kind have too few out-of-bag votes; other errors as by `Goal.answer`.
     """
     distinct = outputs.distinct
     return goal.answer(_by_votes(goal, distinct) if outputs.source == "oob" else distinct)
 
 
 def _by_votes(goal: Goal, outputs: Evidence) -> Evidence:
-    """Outputs out of bag, with strata where the number of votes depends on what a row is."""
+    """Out-of-bag outputs, with strata if some kinds of rows have fewer votes than others."""
     asked = outputs.by_votes()
-    # Where rows of large groups have no votes, or none has any, the report says so.
+    # If rows of large groups have no votes, or no row has any, the report says so; no error is raised here.
     if asked.is_uneven or not too_many_without_votes(asked.n_without, len(asked.asked)):
         lack = asked.of_some_rows("how many trees are enough", fewest=goal.fewest_votes)
         if lack is not None:

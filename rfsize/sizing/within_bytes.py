@@ -1,4 +1,4 @@
-"""The largest forest whose file has no more bytes than it may."""
+"""The largest forest whose file has at most ``max_bytes``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rfsize.utils.words import how_many
 
 
 def bytes_of(model: Any) -> int:
-    """Bytes of a model as its framework saves it."""
+    """Bytes of a model's file as its framework saves it."""
     return adapter_for(model, casts_votes=False, may_be_shrunk=True).n_bytes
 
 
 def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) -> int:
-    """The most trees, up to ``n_trees``, of which the model that is ``made`` has no more bytes.
+    """The largest number of trees, up to ``n_trees``, for which the model ``made`` has at most ``max_bytes``.
 
     Raises
     ------
     ValueError
-        If one tree has more.
+        If one tree takes more bytes.
     """
     if bytes_of(made(n_trees)) <= max_bytes:
         return n_trees
@@ -40,12 +40,12 @@ def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) 
 
 
 def first_trees_within(max_bytes: int, adapter: Adapter) -> int:
-    """The most first trees of a forest whose file has no more bytes; ``ValueError`` where none has."""
+    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
     return most_trees_within(max_bytes, adapter.truncated, adapter.n_trees)
 
 
 def lost_by(kept: int, report: Report, max_bytes: int) -> tuple[Caution, ...]:
-    """What to say where ``max_bytes`` leave fewer trees than the report calls enough."""
+    """A warning if ``max_bytes`` leaves fewer trees than the report calls enough."""
     if kept >= report.n_kept and report.enough:
         return ()
     lost = report._answer.in_short(kept)
@@ -57,6 +57,6 @@ def lost_by(kept: int, report: Report, max_bytes: int) -> tuple[Caution, ...]:
     return (
         Caution(
             NotConvergedWarning,
-            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow for more bytes, or train smaller trees",
+            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow more bytes, or train smaller trees",
         ),
     )

@@ -11,7 +11,7 @@ from rfsize.counting.representative import by_nature_advice
 from rfsize.utils.words import how_many
 
 RARE = 0.05
-"""A class of fewer of the labels is rare."""
+"""A class with a smaller share of the labels is rare."""
 
 _METRICS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 
@@ -19,17 +19,17 @@ VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 
 def metric_in_words(name: str) -> str:
-    """What sentences call a metric."""
+    """The name of a metric in sentences."""
     return _METRICS.get(name, name)
 
 
 def finite(size: int | float) -> int | None:
-    """A size as ``json`` takes it."""
+    """A size for ``json``; None if it is infinite."""
     return int(size) if math.isfinite(size) else None
 
 
 def rows_from(n_rows: int, source: str) -> str:
-    """Rows with where they come from, such as "569 out-of-bag rows"."""
+    """The number of rows and their source, such as "569 out-of-bag rows"."""
     if source == "oob":
         return how_many(n_rows, "out-of-bag row")
     rows = how_many(n_rows, "row")
@@ -37,7 +37,7 @@ def rows_from(n_rows: int, source: str) -> str:
 
 
 def decimals(interval: tuple[float, float]) -> int:
-    """How many decimals a number with this interval is worth."""
+    """How many decimals to print of a number with this interval."""
     length = interval[1] - interval[0]
     return int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 0, 8))
 
@@ -53,7 +53,7 @@ def in_words(size: int | float) -> str:
 
 
 def roughly(size: int | float) -> int | float:
-    """A size to three digits, which is all that is known of a forest far larger than the one at hand."""
+    """A size to three digits; more are not known of a forest far larger than the one at hand."""
     if not math.isfinite(size):
         return size
     return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
@@ -66,7 +66,7 @@ def from_to(interval: tuple[int | float, int | float]) -> str:
 
 
 def no_votes_advice(outputs: Evidence) -> str:
-    """What to do where no row has votes or scores enough, as the end of a sentence."""
+    """What to do if no row has enough votes or scores, as the end of a sentence."""
     if outputs.n_trees < 2:
         return f": the forest has {how_many(outputs.n_trees, 'tree')}; train more"
     if outputs.source == "oob":

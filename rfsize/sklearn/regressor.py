@@ -29,7 +29,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     estimator : estimator
         A regression forest that is not fitted, such as ``LGBMRegressor(boosting_type="rf", subsample=0.632,
         subsample_freq=1)``, ``XGBRegressor(n_estimators=1, learning_rate=1, subsample=0.632, colsample_bynode=0.6)``,
-        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over trees. Its own
+        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner. Its own
         number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
     tolerance : float, optional
         How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. With a metric:

@@ -1,4 +1,4 @@
-"""The equations of T*(α) and of agreement, as pure functions of arrays: two classes here, more in `multiclass`."""
+"""Equations for T*(α) and agreement, as pure functions of arrays: two classes here, several in `multiclass`."""
 
 from rfsize.theory.arguments import MAX_TREES
 from rfsize.theory.asymptotic import (

@@ -1,4 +1,4 @@
-"""Sizes, fractions, confidences and weights, checked for the equations."""
+"""Check the arguments of the equations: sizes, fractions, confidences and weights."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rfsize.utils.typing import Floats
 from rfsize.utils.validation import as_numbers
 
 MAX_TREES = 10**9 + 1
-"""The largest ensemble size searched for: beyond it the incomplete beta function loses its last digits."""
+"""The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""
 
-_LARGEST_SIZE = 2**31 - 1  # that equations take, as many as votes are counted of: at 1e12 four digits are left
+# The equations take no larger size. Votes are counted in 32 bits, and at 1e12 trees only four digits would be left.
+_LARGEST_SIZE = 2**31 - 1
 
-_MOST_DENSE = 1e100  # no square of a density, over a confidence's distance from 1, overflows
+_MOST_DENSE = 1e100  # up to here (density / (1 − α))² does not overflow
 
 
 def checked_sizes(n_trees: ArrayLike, at_most: float = _LARGEST_SIZE) -> Floats:
@@ -40,7 +41,7 @@ def checked_alpha(alpha: ArrayLike) -> Floats:
     if not np.all((confidence > 0.0) & (confidence < 1.0)):
         raise ValueError(
             f"alpha must lie strictly between 0 and 1, found {alpha!r}: it is the share of rows on which the "
-            "forest agrees with the infinite forest, and only the infinite forest reaches 1"
+            "forest agrees with an unlimited forest, and only an unlimited forest reaches 1"
         )
     return confidence
 
@@ -70,5 +71,5 @@ def checked_weights(pi: ArrayLike, weights: ArrayLike | None) -> Floats:
             f"weights must be finite, non-negative, not all zero, and of shape {shape}; found {weight.shape}"
         )
     largest = weight.max()
-    # Sums of the largest numbers overflow, and products of the smallest vanish.
+    # Scale extreme weights: sums of huge numbers overflow, and products of tiny numbers vanish.
     return weight if 1e-100 < largest < 1e100 else weight / largest

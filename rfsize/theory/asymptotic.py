@@ -1,6 +1,6 @@
-"""Large forests: the power laws of T* and of disagreement, equations (12) to (14) and (16) of the 2013 paper.
+"""Large forests: power laws of T* and of disagreement, equations (12) to (14) and (16) of the 2013 paper.
 
-Arguments and references are those of `rfsize.theory.binary`.
+`rfsize.theory.binary` cites the paper and explains the arguments.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rfsize.utils.typing import Floats
 HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 """∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""
 
-_MOST = 1e300  # any finite size that leaves room to compute
+_MOST = 1e300  # the power laws take any size that does not overflow
 
 
 def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
-    """T*(α, π) by the normal approximation of the binomial, equation (12).
+    """Trees that one row needs, T*(α, π), by the normal approximation of the binomial, equation (12).
 
-    T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)², accurate where the size is large; not rounded to odd.
+    T*(α, π) ≈ Φ⁻¹(α)² · π(1 − π) / (π − 1/2)². This is accurate for large sizes, and not rounded to an odd number.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Sizes, ``inf`` at π = 1/2 (for α > 1/2) and 0 for α ≤ 1/2.
+        Sizes: 0 for α ≤ 1/2, and ``inf`` at π = 1/2 for larger α.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 
     Examples
     --------
-    Close to `instance_size` where the size is large:
+    Large sizes are close to those of `instance_size`:
 
     >>> from rfsize.theory import instance_size_closed_form
     >>> instance_size_closed_form(0.99, [0.9, 0.6, 0.51, 0.5]).round().tolist()
@@ -59,10 +59,10 @@ def instance_size_closed_form(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """Share of the instances that need more than ``n_trees`` trees, P(T* > T), equation (13).
+    """Share of rows that need more than ``n_trees`` trees, P(T* > T), equation (13).
 
-    From the closed form (12), T*(α, π) > T exactly where abs(π − 1/2) < Φ⁻¹(α) / (2√T) to leading order, so
-    that P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T: the same power law, with exponent −1/2, for every problem.
+    By the closed form (12), a row has T*(α, π) > T if abs(π − 1/2) < Φ⁻¹(α) / (2√T), to leading order. So
+    P(T* > T) ≈ f(1/2) · Φ⁻¹(α) / √T. Every data set follows this power law, with exponent −1/2.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
     alpha : array_like of float
         Confidence α, strictly between 0 and 1.
     density_at_half : array_like of float
-        f(1/2), the density of the vote fractions at one half.
+        Density f(1/2) of the rows' vote fractions at one half.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
 
     Examples
     --------
-    A hundred times as many trees leave a tenth as many instances:
+    With 100 times as many trees, a tenth as many rows need more:
 
     >>> from rfsize.theory import size_tail
     >>> size_tail([100, 10_000], alpha=0.99, density_at_half=0.5).round(4).tolist()
@@ -97,7 +97,7 @@ def size_tail(n_trees: ArrayLike, alpha: ArrayLike, density_at_half: ArrayLike) 
 
 
 def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """Mean disagreement of a large forest with the infinite one, equation (14).
+    """Mean disagreement of a large forest with the unlimited forest, equation (14).
 
     1 − α(T) ≈ f(1/2) · 0.398942 / √T.
 
@@ -122,7 +122,9 @@ def asymptotic_disagreement(n_trees: ArrayLike, density_at_half: ArrayLike) -> F
 
 
 def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
-    """T*(α) as α → 1, equation (16): (f(1/2) · 0.398942 / (1 − α))². Not rounded to odd.
+    """Ensemble size T*(α) as α → 1, equation (16).
+
+    T*(α) ≈ (f(1/2) · 0.398942 / (1 − α))², not rounded to an odd number.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
 
     Examples
     --------
-    A tenth of the disagreement takes a hundred times as many trees:
+    A tenth of the disagreement takes 100 times as many trees:
 
     >>> from rfsize.theory import asymptotic_size
     >>> asymptotic_size([0.99, 0.999], density_at_half=0.5).round().tolist()

@@ -1,15 +1,16 @@
-"""The mathematics of majority voting between two classes; `rfsize.theory.multiclass` has that of more.
+"""The mathematics of majority voting between two classes; see `rfsize.theory.multiclass` for more classes.
 
-The votes of a forest's trees on one instance are independent draws, given the training data: each tree
-votes for class 1 with probability π, the instance's *vote fraction* in the infinite forest. Everything
-here follows from the binomial distribution of the votes and is a pure function of arrays.
+On one row, each tree votes for class 1 with probability π. This is the row's *vote fraction* in an unlimited
+forest, the forest that you would get if training never stopped. Given the training data, the trees' votes are
+independent draws. So the number of votes for class 1 is binomial, and every function here follows from that.
 
 Equation numbers refer to
 
     D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
     be?" Pattern Recognition 46(5), 1323-1336.
 
-``n_trees`` is the ensemble size T, ``pi`` the vote fraction π of class 1, ``alpha`` the confidence α.
+``n_trees`` is the ensemble size T, ``pi`` the vote fraction π of class 1, and ``alpha`` the confidence α. An
+*instance* in the paper is a row here.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from rfsize.utils.words import in_percent
 
 
 def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
-    """Probability that a forest of ``n_trees`` predicts class 1, equation (7).
+    """Probability that a forest of ``n_trees`` predicts class 1 on a row, equation (7).
 
-    P(class 1) = I_π(⌊T/2⌋ + 1, T − ⌊T/2⌋), I the regularised incomplete beta function. With an even number
-    of trees a tie goes to class 0, the lowest class index.
+    P(class 1) = I_π(⌊T/2⌋ + 1, T − ⌊T/2⌋), where I is the regularised incomplete beta function. If an even
+    number of trees ties, class 0 wins, the lowest class index.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If a size is below 1 or above 2³¹ − 1, or a fraction outside [0, 1].
+        If a size is below 1 or above 2³¹ − 1, or a fraction is outside [0, 1].
 
     Examples
     --------
@@ -59,10 +60,10 @@ def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
-    """Probability that a forest of ``n_trees`` predicts what the infinite forest predicts, equation (9).
+    """Probability that a forest of ``n_trees`` gives a row the unlimited forest's label, equation (9).
 
-    For odd T, agreement(T, π) = I_q(⌊T/2⌋ + 1, T − ⌊T/2⌋) with q = max(π, 1 − π). At π = 1/2 the infinite
-    forest is tied: the agreement is 1/2 for every odd size, and such an instance never converges.
+    For odd T, agreement(T, π) = I_q(⌊T/2⌋ + 1, T − ⌊T/2⌋) with q = max(π, 1 − π). At π = 1/2 the unlimited
+    forest is tied. The agreement is then 1/2 for every odd size, so more trees do not help such a row.
 
     Parameters
     ----------
@@ -72,11 +73,11 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Agreement, in the broadcast shape; non-decreasing over the odd sizes.
+        Agreement, in the broadcast shape. It never falls from one odd size to the next.
 
     Examples
     --------
-    Votes of 40 to 60 are settled by a few hundred trees, a tie never is:
+    At π = 0.4, 101 trees agree with a probability of 98 %. On a tie, no number of trees helps:
 
     >>> from rfsize.theory import agreement
     >>> agreement([1, 11, 101], 0.4).round(4).tolist()
@@ -88,7 +89,7 @@ def agreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
-    """One minus `agreement`, to full relative precision where the agreement is close to one.
+    """One minus `agreement`, accurate even where the agreement rounds to one.
 
     Parameters
     ----------
@@ -116,7 +117,9 @@ def disagreement(n_trees: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
-    """T*(α, π): the smallest odd forest that agrees on one instance with probability α, equation (10).
+    """Smallest odd forest that gives one row the unlimited forest's label with probability α, equation (10).
+
+    This size is T*(α, π).
 
     Parameters
     ----------
@@ -128,7 +131,7 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float
-        Odd whole numbers; ``inf`` where no forest of up to `MAX_TREES` trees is enough, as at π = 1/2.
+        Odd whole numbers; ``inf`` if even `MAX_TREES` trees are too few, as at π = 1/2.
 
     Raises
     ------
@@ -142,9 +145,9 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
     [5.0, 133.0, 13527.0, inf]
     """
     confidence, fraction = np.broadcast_arrays(checked_alpha(alpha), checked_fractions(pi))
-    # As `smallest_size`, of all instances at once.
+    # `smallest_size` takes one loss; here each row has its own, and all are bisected at once.
     allowed = (1.0 - confidence) * (1.0 + ROUNDING)
-    # Sizes are T = 2h + 1; h lies in (low, high] throughout, high being large enough where any size is.
+    # Sizes are T = 2h + 1. Throughout, low is too small; high is large enough on each row that is reachable.
     low = np.full(fraction.shape, -1, dtype=np.int64)
     high = np.full(fraction.shape, (MAX_TREES - 1) // 2, dtype=np.int64)
     reachable = disagreement(MAX_TREES, fraction) <= allowed
@@ -157,19 +160,19 @@ def instance_size(alpha: ArrayLike, pi: ArrayLike) -> Floats:
 
 
 def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Mean agreement of a forest of ``n_trees`` over instances, equations (15) and (17).
+    """Mean agreement of a forest of ``n_trees`` with the unlimited forest over rows, equations (15) and (17).
 
-    With the true vote fractions this is equation (15); with fractions estimated from counted votes it is
-    the plug-in estimate of equation (17).
+    With true vote fractions the result is equation (15). With vote fractions estimated from counted votes, the
+    result is the plug-in estimate of equation (17).
 
     Parameters
     ----------
     n_trees : int
         Ensemble size T, 1 to 2³¹ − 1.
     pi : array_like of float, shape (n,)
-        Vote fractions of the instances.
+        Vote fractions of the rows.
     weights : array_like of float, shape (n,), optional
-        Instances that each fraction stands for; all 1 by default.
+        How many rows each vote fraction stands for; 1 by default.
 
     Returns
     -------
@@ -179,7 +182,7 @@ def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None
     Raises
     ------
     ValueError
-        If an argument is out of range, no instance is given, or the weights are not positive.
+        If an argument is out of range, no vote fraction is given, or a weight is negative or all are 0.
 
     Examples
     --------
@@ -191,7 +194,7 @@ def mean_agreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None
 
 
 def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """One minus `mean_agreement`, to full relative precision.
+    """One minus `mean_agreement`, accurate even where the agreement rounds to one.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ def mean_disagreement(n_trees: int, pi: ArrayLike, weights: ArrayLike | None = N
 
 
 def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """The mean agreement that no forest exceeds: 1 less half the share of instances with π = 1/2.
+    """The mean agreement that no odd size exceeds: 1 minus half the share of tied rows (π = 1/2).
 
     Parameters
     ----------
@@ -228,7 +231,7 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
 
     Examples
     --------
-    One instance of four is tied:
+    One row of four is tied:
 
     >>> from rfsize.theory import limit_agreement
     >>> limit_agreement([0.1, 0.5, 0.7, 0.9])
@@ -238,10 +241,10 @@ def limit_agreement(pi: ArrayLike, weights: ArrayLike | None = None) -> float:
 
 
 def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> int | float:
-    """T*(α): the smallest odd forest whose mean agreement reaches α, by bisection.
+    """Smallest odd forest with a mean agreement of at least α over rows: T*(α).
 
-    The mean agreement of equation (15) (or (17)) is monotone over the odd sizes, so bisection finds the
-    smallest exactly.
+    The mean agreement of equation (15) or (17) never falls from one odd size to the next, so bisection finds
+    the smallest size exactly.
 
     Parameters
     ----------
@@ -253,7 +256,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     Returns
     -------
     int or float
-        An odd size, or ``math.inf`` where no size up to `MAX_TREES` reaches α; `why_infinite` says why.
+        An odd size, or ``math.inf`` if even `MAX_TREES` trees are too few; `why_infinite` says why.
 
     Examples
     --------
@@ -261,7 +264,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
     >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95])
     89
 
-    Where most instances are clear, a few trees agree on most of them:
+    If most rows have a clear majority, a few trees are enough:
 
     >>> ensemble_size(0.95, [0.03, 0.4, 0.55, 0.95], weights=[10, 1, 1, 10])
     3
@@ -273,7 +276,7 @@ def ensemble_size(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None)
 
 
 def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) -> str:
-    """The reason why `ensemble_size` found no size, in one sentence.
+    """Say in one sentence why `ensemble_size` found no size.
 
     Parameters
     ----------
@@ -283,7 +286,7 @@ def why_infinite(alpha: float, pi: ArrayLike, weights: ArrayLike | None = None) 
     Returns
     -------
     str
-        Too many ties, or too many trees.
+        That too many rows are tied, or that the size would exceed `MAX_TREES`.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""The mathematics of plurality voting between any number of classes: agreement with the infinite forest.
+"""The mathematics of plurality voting between any number of classes: agreement with the unlimited forest.
 
-The votes of T trees on a row are a multinomial draw from the row's *vote fractions* π; the forest predicts the
-class with the most votes, the lowest index of ties, and the infinite forest the class of the largest fraction.
-Equation (9) of Hernández-Lobato et al. 2013 (see `rfsize.theory`) is the case of two classes.
+The votes of T trees on a row are a multinomial draw from the row's *vote fractions* π. The forest predicts the
+class with the most votes, and the unlimited forest predicts the class with the largest vote fraction. If classes
+tie, the lowest class index wins. For two classes this is equation (9) of Hernández-Lobato et al. 2013 (see
+`rfsize.theory`).
 """
 
 from __future__ import annotations
@@ -18,28 +19,31 @@ from rfsize.theory.arguments import checked_sizes, single
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import as_numbers
 
-# Pairs that one thread solves in no time, and pieces per thread, since some rows take longer than others.
-_FEW_PAIRS, _PIECES_PER_THREAD = 20_000, 4
+_FEW_PAIRS = 20_000  # so few pairs are solved before a second thread has started
+_PIECES_PER_THREAD = 4  # more than one, since some rows take longer than others
 
 
 @dataclass(frozen=True)
 class Rivals:
-    """Vote fractions of rows as pairs of the leading class and each rival that has any votes.
+    """Vote fractions of rows, as pairs of the leading class and a rival class.
+
+    The leading class is the one that the unlimited forest predicts. A rival is any other class with a vote fraction
+    above 0.
 
     Attributes
     ----------
     leader : ndarray of float, shape (n,)
-        Vote fraction of the class that the infinite forest predicts: the largest, the lowest index of ties.
+        Vote fraction of each row's leading class.
     first : ndarray of int64, shape (n + 1,)
-        Where each row's rivals begin.
+        Index in ``rival`` of each row's first rival.
     rival : ndarray of float, shape (n_pairs,)
-        Their vote fractions, above 0.
+        Vote fractions of the rivals, row after row.
     wins_ties : ndarray of bool, shape (n_pairs,)
-        Whether the rival has the lower class index, which wins where both have as many votes.
+        Whether the rival wins if it ties with the leading class, because its class index is lower.
 
     Examples
     --------
-    The second row has one rival only, whose lower index wins ties:
+    The second row has a single rival. Its class index is lower, so it wins ties:
 
     >>> from rfsize.theory.multiclass import Rivals
     >>> rivals = Rivals.of([[0.5, 0.3, 0.2], [0.4, 0.6, 0.0]])
@@ -56,7 +60,7 @@ class Rivals:
 
     @classmethod
     def of(cls, pi: ArrayLike) -> Rivals:
-        """Pairs of vote fractions.
+        """Pair the vote fractions of each row.
 
         Parameters
         ----------
@@ -66,12 +70,12 @@ class Rivals:
         Returns
         -------
         Rivals
-            Of all rows.
+            The pairs of all rows.
 
         Raises
         ------
         ValueError
-            If a row is no distribution over the classes.
+            If a row has a negative vote fraction or does not sum to 1.
         """
         fraction = _checked_simplex(pi)
         leading = fraction.argmax(axis=1)
@@ -109,26 +113,27 @@ class Rivals:
         if pieces == 1:
             solve(0, len(out))
         else:
-            # Threads do not outlive the call: a pool that did would be dead after a fork.
+            # The pool ends with the call: the threads of a lasting pool would be gone after a fork.
             with ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
                 list(pool.map(solve, ends[:-1], ends[1:]))
         return out
 
     def limit(self) -> Floats:
-        """Disagreement of each row that no forest falls below: that of a tie, shape (n,)."""
+        """The least disagreement of each row, shape (n,): above 0 only if classes tie for the lead."""
         row = np.repeat(np.arange(len(self.leader)), np.diff(self.first))
         ties = np.bincount(row, weights=self.rival == self.leader[row], minlength=len(self.leader))
         return np.asarray(1.0 - 0.5**ties)
 
 
 def agreement(n_trees: int, pi: ArrayLike) -> Floats:
-    """Probability that a forest of ``n_trees`` predicts what the infinite forest predicts, for K classes.
+    """Probability that a forest of ``n_trees`` gives a row the unlimited forest's label, for K classes.
 
-    The product over the rivals of the leading class of the exact probability that the rival, of T votes, does
-    not overtake it (ties go to the lowest class index). The events go together, because they share the
-    leader's votes (for many trees Slepian's inequality says so), so the product claims too little agreement,
-    never too much; it is closer than one minus the sum over the rivals, and exact for two classes and for one
-    tree. No distribution of votes was found where it claims noticeably more than there is.
+    For each rival class, rfsize computes the exact probability that the rival does not overtake the leading class
+    in T votes. If two classes tie, the lower class index wins. The result is the product over the rivals. It is
+    exact for two classes and for one tree. Otherwise the product is too low rather than too high: all rivals
+    compete with the same leader's votes, so the events go together (for many trees by Slepian's inequality). No
+    vote fractions were found where the product is noticeably too high. The product is closer to the truth than
+    one minus the sum of the probabilities that a rival overtakes.
 
     Parameters
     ----------
@@ -145,7 +150,7 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If the size is below 1 or above 2³¹ − 1, or a row is no distribution over the classes.
+        If the size is below 1 or above 2³¹ − 1, or a row has a negative vote fraction or does not sum to 1.
 
     Examples
     --------
@@ -157,7 +162,7 @@ def agreement(n_trees: int, pi: ArrayLike) -> Floats:
 
 
 def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
-    """One minus `agreement`, to full relative precision.
+    """One minus `agreement`, accurate even where the agreement rounds to one.
 
     Parameters
     ----------
@@ -171,7 +176,7 @@ def disagreement(n_trees: int, pi: ArrayLike) -> Floats:
 
     Examples
     --------
-    One tree disagrees wherever it does not vote for the leading class:
+    One tree disagrees if it votes for a rival:
 
     >>> from rfsize.theory import multiclass
     >>> multiclass.disagreement(1, [[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]]).round(3).tolist()

@@ -1,4 +1,4 @@
-"""Sampling ratios with replacement, and the bagging fractions without that are worth them."""
+"""Convert between sampling ratios with replacement and bagging fractions without replacement."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def ratio_with_replacement(fraction: ArrayLike) -> NDArray[np.float64]: ...
 
 
 def ratio_with_replacement(fraction: Any) -> Any:
-    """The sampling ratio with replacement that is worth a bagging fraction without: r / (1 − r), equation (1).
+    """Sampling ratio with replacement that is equivalent to a bagging fraction without replacement, equation (1).
 
-    Forests of about the same error result from both. Standard bagging draws n of n rows with replacement; drawing half
-    of the rows without replacement is worth the same.
+    The ratio is r / (1 − r). Forests trained in either way have about the same error. For example, standard bagging
+    draws n of n rows with replacement, which is equivalent to drawing half of the rows without replacement.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def fraction_without_replacement(ratio: ArrayLike) -> NDArray[np.float64]: ...
 
 
 def fraction_without_replacement(ratio: Any) -> Any:
-    """The bagging fraction without replacement that is worth a sampling ratio m with: m / (1 + m).
+    """Bagging fraction without replacement that is equivalent to a sampling ratio with replacement.
 
-    The inverse of `ratio_with_replacement`.
+    The fraction is m / (1 + m), where m is the sampling ratio: the inverse of `ratio_with_replacement`.
 
     Parameters
     ----------

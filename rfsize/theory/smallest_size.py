@@ -1,4 +1,4 @@
-"""The one search for T*: the smallest forest whose expected loss is small enough."""
+"""The search for T*: the smallest ensemble size with a small enough expected loss."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable
 from rfsize.theory.arguments import MAX_TREES
 
 ROUNDING = 1e-12
-"""By how much of itself a loss may exceed the level, and counts as within it."""
+"""Relative tolerance: a loss of up to (1 + ROUNDING) times the level counts as small enough."""
 
 
 def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 1, odd: bool = False) -> int | float:
-    """The smallest ensemble size whose loss is at most ``level``, if the loss falls with the size.
+    """Find the smallest ensemble size with a loss of at most ``level``, if the loss falls with the size.
 
     Parameters
     ----------
     loss : callable
-        The loss as a function of the size, up to `MAX_TREES`.
+        Function of the size that returns the loss, for sizes up to `MAX_TREES`.
     level : float
         The largest loss allowed, above 0.
     guess : int or float, default 1
-        Where to begin to look; a good guess saves evaluations.
+        Size to try first. A good guess saves calls of ``loss``.
     odd : bool, default False
-        Consider odd sizes only, so that the majority of two classes is never a tie.
+        Try odd sizes only, so that votes for two classes never tie.
 
     Returns
     -------
     int or float
-        ``math.inf`` where no size up to `MAX_TREES` is enough.
+        The size, or ``math.inf`` if even `MAX_TREES` trees are too few.
 
     Raises
     ------
@@ -44,9 +44,9 @@ def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 
     35
     """
     if not level > 0.0:
-        raise ValueError(f"level must be above 0, which only the infinite forest reaches; found {level!r}")
+        raise ValueError(f"level must be above 0, which only an unlimited forest reaches; found {level!r}")
     allowed, step = level * (1.0 + ROUNDING), 2 if odd else 1
-    # Sizes are step·k + 1; ``low`` is known to be too small, ``high`` to be enough.
+    # Sizes are step·k + 1. The size at ``low`` is too small; the size at ``high`` is enough.
     last = (MAX_TREES - 1) // step
     low, high = -1, last + 1
     at_low, at_high = math.inf, 0.0
@@ -70,7 +70,10 @@ def smallest_size(loss: Callable[[int], float], level: float, *, guess: float = 
 
 
 def _between(low: int, high: int, at_low: float, at_high: float, allowed: float) -> int:
-    """Where a power law through both ends falls to what is allowed, kept a tenth of the way off either end."""
+    """Next size to try: where a power law through both ends reaches the allowed loss.
+
+    The size stays a tenth of the way off either end, so that the search always gets shorter.
+    """
     lower, upper = math.log(low + 0.5), math.log(high + 0.5)
     way = 0.5
     if at_high > 0.0:

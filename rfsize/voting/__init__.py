@@ -1,1 +1,1 @@
-"""What trees said: votes, scores, and from scores to predictions."""
+"""The votes and scores of trees, and the step from scores to predictions."""

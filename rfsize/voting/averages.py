@@ -1,4 +1,4 @@
-"""Averages: the scores of a forest's trees averaged, row by row, for the whole forest and for parts of it."""
+"""Averages: mean scores of the trees on each row, for the whole forest and for parts of it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
 
-# Parts are held of so many sums at most (4 bytes each, and 2 for the trees asked), of which a row has this many at
-# least; of very many rows and classes, some rows have none.
+# Most sums that the parts hold in all, at 4 bytes each, and 2 bytes for the number of trees asked.
 _SUMS = 1 << 26
+# Fewest and most parts of a row. With very many rows and classes, only some rows have parts.
 _FEWEST_PARTS, _MOST_PARTS = 20, 1000
 
 
 @dataclass(frozen=True)
 class Parts:
-    """How the trees of a forest are cut into runs of consecutive ones, and which rows know of them.
+    """How a forest is cut into parts of consecutive trees, and which rows keep sums by part.
 
     Attributes
     ----------
     ends : ndarray of int64, shape (n_parts,)
-        Trees of the forest up to the end of each part.
+        Number of trees up to the end of each part.
     every : int
-        One row in so many knows them.
+        One row in so many keeps sums by part.
     """
 
     ends: Int64s
@@ -34,7 +34,7 @@ class Parts:
 
     @classmethod
     def of(cls, n_rows: int, n_trees: int, n_scores: int) -> Parts:
-        """As many parts as memory allows, of all rows if it can be."""
+        """As many parts as memory allows, for all rows if possible."""
         fewest = min(n_trees, _FEWEST_PARTS)
         every = max(1, -(-n_rows * n_scores * fewest // _SUMS))
         most = _SUMS // max(1, n_scores * -(-n_rows // every))
@@ -46,11 +46,11 @@ class Parts:
 
     @staticmethod
     def most_sums(n_rows: int, n_trees: int, n_scores: int) -> int:
-        """Sums that are held of so many rows, or of fewer, at most."""
+        """The most sums that ``n_rows`` rows, or fewer, can need."""
         return min(n_rows * n_scores * min(n_trees, _MOST_PARTS), _SUMS)
 
     def known(self, n_rows: int) -> int:
-        """How many of the first rows know the parts."""
+        """How many of the first ``n_rows`` rows keep sums by part."""
         return -(-n_rows // self.every)
 
     def sums(self, of_trees: NDArray[Any]) -> NDArray[Any]:
@@ -60,22 +60,22 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """The mean scores of rows, and the sums that parts of the forest add to them.
+    """The mean scores of rows, and sums of the scores by part of the forest.
 
     Attributes
     ----------
     mean : ndarray of float64, shape (n_rows, n_scores)
-        Mean scores of the trees that were asked; 0 where none was.
+        Mean scores of the trees that were asked; 0 if no tree was asked.
     asked : ndarray of int32, shape (n_rows, 1 or n_scores)
-        Trees asked; a number for each score where the trees of each class have bags of their own.
+        Number of trees asked; one number for each score if the trees of each class have their own bags.
     parts : Parts
         How the forest is cut.
     total : ndarray of float32, shape (n_rows / every, n_parts, n_scores)
-        Sums of the scores of the trees asked, part by part.
+        Sums of the scores of the trees asked, by part.
     asked_of : ndarray of uint16, shape (n_rows / every, n_parts, 1 or n_scores)
-        Trees asked, part by part.
+        Number of trees asked, by part.
     first : int
-        Number of the first row, where they are some of others: those know the parts whose numbers `every` divides.
+        Number of the first row, if these rows are some of many. A row keeps sums if ``every`` divides its number.
     """
 
     mean: Floats
@@ -87,9 +87,9 @@ class Averages:
 
     @classmethod
     def empty(cls, rows: range, of: int, n_trees: int, n_scores: int, n_bags: int) -> Averages:
-        """To be filled, for some rows ``of`` so many.
+        """Averages to fill, for some ``rows`` out of ``of`` rows in all.
 
-        ``n_bags`` is 1, or as many as scores where each class has bags of its own.
+        ``n_bags`` is 1, or the number of scores if each class has its own bags.
         """
         parts, n_rows = Parts.of(of, n_trees, n_scores), len(rows)
         known = parts.known(rows.stop) - parts.known(rows.start)
@@ -104,14 +104,14 @@ class Averages:
 
     @classmethod
     def stacked(cls, some: Sequence[Averages]) -> Averages:
-        """Of rows one after another."""
+        """Join the averages of consecutive rows."""
         mean, asked, total, asked_of = (
             np.concatenate([getattr(one, name) for one in some]) for name in ("mean", "asked", "total", "asked_of")
         )
         return cls(mean, asked, some[0].parts, total, asked_of, some[0].first)
 
     def fill(self, rows: slice, score: NDArray[Any], asked: NDArray[np.bool_]) -> None:
-        """Put in what the trees score on some rows, where they were asked.
+        """Enter the scores of the trees that were asked about some rows.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Averages:
         score : ndarray of float, shape (n_rows, n_trees, n_scores)
         asked : ndarray of bool, shape (n_rows, n_trees, 1 or n_scores)
         """
-        score = np.where(asked, score, np.float64(0.0))  # XGBoost's are in single precision, and are added in double
+        score = np.where(asked, score, np.float64(0.0))  # XGBoost's scores are float32, and are summed in float64
         self.asked[rows] = asked.sum(axis=1)
         self.mean[rows] = score.sum(axis=1) / np.maximum(self.asked[rows], 1)
         start, stop = self.first + rows.start, self.first + rows.stop
@@ -131,11 +131,11 @@ class Averages:
 
     @property
     def is_asked(self) -> NDArray[np.bool_]:
-        """Rows that a tree was asked about, for each score."""
+        """Rows that have asked at least one tree for each score."""
         return np.asarray((self.asked > 0).all(axis=1))
 
     def take(self, start: int, stop: int, step: int = 1) -> PartsOfRows:
-        """Of the rows that know the parts, those with these numbers among them, in double precision."""
+        """Some of the rows that keep sums by part, numbered among these rows; in double precision."""
         some = slice(start, stop, step)
         rows = np.arange(start, stop, step) * self.parts.every
         total, asked_of = (of[some].astype(np.float64) for of in (self.total, self.asked_of))
@@ -148,7 +148,7 @@ class Averages:
 
 
 class PartsOfRows(NamedTuple):
-    """Some rows of `Averages`; attributes are named as there, and ``rows`` are their numbers."""
+    """Some rows of `Averages`: ``rows`` are their numbers, and the other attributes mean the same as there."""
 
     rows: Int64s
     mean: Floats
@@ -158,10 +158,10 @@ class PartsOfRows(NamedTuple):
 
     @property
     def n_parts_asked(self) -> Int64s:
-        """Parts with a tree that was asked, shape (n_rows, 1 or n_scores)."""
+        """Number of parts with a tree that was asked, shape (n_rows, 1 or n_scores)."""
         return np.asarray(np.count_nonzero(self.asked_of, axis=1))
 
     def where(self, some: NDArray[np.bool_]) -> PartsOfRows:
-        """Those of some of the rows, a mask."""
+        """Select rows by a mask."""
         taken: Any = (array[some] for array in self)
         return PartsOfRows(*taken)

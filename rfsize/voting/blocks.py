@@ -1,7 +1,7 @@
-"""TreeBlocks: what the trees say of some rows, by blocks of trees, which tells how far the rows err together.
+"""TreeBlocks: votes and scores of some rows by blocks of trees, to measure the error that rows share.
 
-All rows are asked of the same trees. Rows by themselves do not show it: their number makes an estimate look as sure as
-it would be if each row had trees of its own.
+All rows ask the same trees, so their errors go together. The rows alone do not show this: an estimate from many rows
+looks as certain as if each row had trees of its own.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from rfsize.voting.scores import Scores, in_proportion
 
 N_BLOCKS = 20
 N_FIRST = 74
-"""Trees of a row that are kept one by one: two forests of 37."""
+"""Trees of a row that are kept one by one: enough for two forests of 37 trees."""
 
-# Arrays of `TreeBlocks`: those of rows, and those of the blocks of each row.
+# Arrays of `TreeBlocks` with one entry for each row, and with one for each row and block.
 _OF_ROWS, _DEALT = ("rows", "counts", "first"), ("votes", "total", "squares", "asked")
 
-# The noise that rows share is seen in so many of them, or in fewer where there are many classes.
+# So many rows are enough to see the noise that rows share; with many classes, fewer rows are kept.
 _ROWS, _CELLS = 20_000, 1 << 22
 
 
 @dataclass(eq=False)
 class TreeBlocks:
-    """Votes and scores of some rows, the trees of a forest dealt in turn into `N_BLOCKS` blocks.
+    """Votes and scores of some rows, by block. The trees of a forest are dealt in turn into `N_BLOCKS` blocks.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (n_rows,)
-        Which rows, as numbers among those that the votes beside it are of.
+        Number of each row among all rows whose votes are counted.
     counts : ndarray of int32, shape (n_rows, n_classes)
         Votes of all trees.
     scores : Scores
         Scores of all trees.
     votes : ndarray of int32, shape (n_rows, N_BLOCKS, n_classes)
-        Votes of the trees of each block. Where trees of several blocks cast one vote together, it is of both blocks
-        that the two leading classes' trees are in.
+        Votes of the trees of each block. If trees of several blocks cast one vote together, the vote counts in the
+        blocks that hold the trees of the two leading classes.
     total, squares : ndarray of float64, shape (n_rows, N_BLOCKS, n_scores)
-        Sums of the scores of the trees of each block, and of their squares.
+        Sums of the scores of the trees of each block, and sums of their squares.
     asked : ndarray of int32, shape (n_rows, N_BLOCKS, 1 or n_scores)
-        Trees that were asked for each of the scores.
+        Number of trees that were asked for each score.
     first : ndarray of float64, shape (n_rows, N_FIRST, n_scores)
-        Scores of the first trees that were asked, tree by tree; 0 where there are no more (see `n_first`). Blocks tell
-        nothing of forests smaller than a block.
+        Scores of the first trees that were asked, tree by tree, for forests smaller than a block. 0 beyond the number
+        of such trees, which is `n_first`.
     n_trees : int
-        Trees dealt.
+        Number of trees dealt.
     strata : ndarray of int64, shape (n_rows,), or None
-        Number of the stratum of each row, where those are sized by themselves.
+        Number of each row's stratum, if strata are sized separately.
     """
 
     rows: Int64s
@@ -68,7 +68,7 @@ class TreeBlocks:
 
     @classmethod
     def nothing(cls, rows: Int64s, n_classes: int, n_scores: int) -> TreeBlocks:
-        """Those of no trees."""
+        """Blocks without trees."""
         dealt = len(rows), N_BLOCKS
         return cls(
             rows,
@@ -84,7 +84,7 @@ class TreeBlocks:
 
     @classmethod
     def stacked(cls, parts: list[TreeBlocks]) -> TreeBlocks:
-        """Those of the rows of all parts, which the same trees were asked about."""
+        """Join the blocks of the rows of all parts, which asked the same trees."""
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_OF_ROWS, *_DEALT)
         }
@@ -92,9 +92,9 @@ class TreeBlocks:
 
     @classmethod
     def of_batches(cls, batches: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
-        """Those of the rows of batches of so many rows each, which the same trees were asked about.
+        """Join the blocks of batches of ``n_rows`` rows each, which asked the same trees.
 
-        Of many rows a part is kept, of all batches the same share.
+        If there are too many rows, the same share of each batch is kept.
         """
         first = np.cumsum([0, *n_rows[:-1]])
         whole = cls.stacked([replace(one, rows=one.rows + start) for one, start in zip(batches, first, strict=True)])
@@ -103,9 +103,9 @@ class TreeBlocks:
 
     @classmethod
     def of_forests(cls, forests: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
-        """Those of several forests, each asked about so many rows of its own; each has its own `N_BLOCKS` blocks.
+        """Join the blocks of several forests. Each was asked about its own ``n_rows`` rows, and has its own blocks.
 
-        Of many rows a part is kept, since each has blocks for every forest.
+        If there are too many rows, only a part is kept, since each row needs blocks for every forest.
         """
         step = -(-sum(len(each.rows) for each in forests) * len(forests) // _ROWS)
         some = [each.where(np.arange(len(each.rows)) % max(step, 1) == 0) for each in forests]
@@ -115,7 +115,7 @@ class TreeBlocks:
         return replace(found, **apart)
 
     def laid_over(self) -> TreeBlocks:
-        """Those of several forests, each asked about rows of its own, as `N_BLOCKS` of one forest."""
+        """Treat several forests, each asked about its own rows, as one forest of `N_BLOCKS` blocks."""
         n_forests = self.total.shape[1] // N_BLOCKS
         if n_forests == 1:
             return self
@@ -128,12 +128,12 @@ class TreeBlocks:
 
     @property
     def n_first(self) -> Int64s:
-        """How many trees `first` holds of each row and score, shape (n_rows, 1 or n_scores)."""
+        """How many trees `first` holds for each row and score, shape (n_rows, 1 or n_scores)."""
         return np.minimum(self.asked.sum(axis=1), N_FIRST)
 
     @property
     def n_filled(self) -> int:
-        """Blocks that hold trees."""
+        """Number of blocks that hold trees."""
         return int(np.count_nonzero(self.asked.any(axis=(0, 2))))
 
     @property
@@ -143,10 +143,10 @@ class TreeBlocks:
         return sum(getattr(self, name).nbytes for name in (*_OF_ROWS, *_DEALT, "scores")) + strata
 
     def plus(self, more: TreeBlocks) -> TreeBlocks:
-        """Those of the trees of both, on the same rows."""
+        """Blocks of the trees of both, on the same rows."""
         turn = self.n_trees % N_BLOCKS
         first = np.concatenate([self.first, more.first], axis=1)
-        # Scores may have been asked of each tree alike, or of each by itself.
+        # One may count the trees asked once for all scores, and the other for each score.
         one, other = np.broadcast_arrays(_up_to(self.n_first), _up_to(more.n_first))
         return replace(
             self,
@@ -160,9 +160,9 @@ class TreeBlocks:
     def add(
         self, vote: NDArray[np.int16], may_vote: NDArray[np.bool_], score: Floats, may_score: NDArray[np.bool_]
     ) -> None:
-        """Count in place what the next trees say: votes, shape (n_trees, n_rows), and scores, where they may count.
+        """Add the next trees in place: their votes, shape (n_trees, n_rows), and scores, on rows where they count.
 
-        `counts` and `scores` are left as they are.
+        `counts` and `scores` do not change.
         """
         block, score = self.n_trees % N_BLOCKS, np.ascontiguousarray(score)
         dealt = self.total, self.squares, self.asked, self.first
@@ -170,13 +170,13 @@ class TreeBlocks:
         self.n_trees += len(vote)
 
     def take(self, rows: NDArray[np.bool_]) -> TreeBlocks:
-        """Those of some of the rows, a mask over all that the votes are of."""
+        """Select rows by a mask over all rows whose votes are counted."""
         number = np.cumsum(rows) - 1
         found = self.where(rows[self.rows])
         return replace(found, rows=number[found.rows])
 
     def halves(self) -> list[Scores]:
-        """Scores of the trees of either half of the blocks, with the covariance of the scores of all."""
+        """Scores of the trees in each half of the blocks, with the covariance over all trees."""
         found = []
         for half in (slice(0, None, 2), slice(1, None, 2)):
             by_score = self.asked[:, half].sum(axis=1)
@@ -187,14 +187,14 @@ class TreeBlocks:
         return found
 
     def where(self, some: NDArray[np.bool_]) -> TreeBlocks:
-        """Those of some of these rows, a mask of shape (n_rows,)."""
+        """Select rows by a mask over the rows here, shape (n_rows,)."""
         arrays: dict[str, Any] = {name: getattr(self, name)[some] for name in (*_OF_ROWS, *_DEALT)}
         strata = None if self.strata is None else self.strata[some]
         return replace(self, scores=self.scores.take(some), strata=strata, **arrays)
 
 
 def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays of shape (n_rows, n_blocks, n) one after another, in rows and blocks of their own."""
+    """Join arrays of shape (n_rows, n_blocks, n), each with rows and blocks of its own; 0 elsewhere."""
     n_rows, n_blocks = (sum(array.shape[axis] for array in arrays) for axis in (0, 1))
     found = np.zeros((n_rows, n_blocks, arrays[0].shape[2]), dtype=arrays[0].dtype)
     row = block = 0
@@ -205,7 +205,7 @@ def _apart(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def rows_in_blocks(n_rows: int, n_classes: int, n_scores: int) -> slice:
-    """Which of so many rows are looked at block by block."""
+    """Which of ``n_rows`` rows have blocks."""
     return slice(None, None, -(-n_rows // _most_rows(n_classes, n_scores)) if n_rows else 1)
 
 
@@ -214,7 +214,7 @@ def _most_rows(n_classes: int, n_scores: int) -> int:
 
 
 def dealt(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums over the trees of each block, shape (n_rows, N_BLOCKS, …), of values of shape (n_rows, n_trees, …)."""
+    """Sum values of shape (n_rows, n_trees, …) over the trees of each block; returns shape (n_rows, N_BLOCKS, …)."""
     n_rows, n_trees, *rest = values.shape
     short = -n_trees % N_BLOCKS
     padded = np.concatenate([values, np.zeros((n_rows, short, *rest), dtype=values.dtype)], axis=1)
@@ -222,9 +222,9 @@ def dealt(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def first_asked(score: NDArray[Any], asked: NDArray[np.bool_]) -> Floats:
-    """Scores of the first trees that were asked, as `TreeBlocks.first` has them.
+    """Scores of the first trees that were asked, in the form of `TreeBlocks.first`.
 
-    Of scores of shape (n_rows, n_trees, n_scores), and whether they count, with 1 or n_scores in the last place.
+    ``score`` has the shape (n_rows, n_trees, n_scores). ``asked`` has the same shape, or 1 in place of n_scores.
     """
     n_rows, _, n_scores = score.shape
     found = np.zeros((n_rows, N_FIRST, n_scores))

@@ -1,4 +1,4 @@
-"""Groups: training rows that belong together, so that a tree which saw one of them is no stranger to the others."""
+"""Groups: training rows that belong together. A tree that was trained on one of them also knows the others."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.utils.words import how_many
 
-# In place of an array: copies belong together, or each row stands alone.
+# What users may give instead of an array: copies belong together, or each row stands alone.
 WORDS = ("copies", "rows")
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which training rows belong together. A tree whose bag holds one of them does not vote on the others out of bag.
+    """Which training rows belong together. If a tree's bag holds one of them, it votes on none of them out of bag.
 
     Attributes
     ----------
     by : {"rows", "copies", "given", "unknown"}
-        Whether each row stands alone, copies belong together, or the groups were given; "unknown" where rows stand
-        alone because there were none to look for copies in.
+        "rows": each row stands alone. "copies": copies belong together. "given": the user gave groups. "unknown": each
+        row stands alone, because rfsize had no rows in which to look for copies.
     index : ndarray of int64, shape (n_rows,), or None
-        Number of the group of each row, -1 where no other row belongs to it; None where that is so of all rows.
+        Number of each row's group; -1 if the row stands alone. None if every row stands alone.
     sizes : ndarray of int64, shape (n_rows,), or None
-        Rows of the group of each row; None where each row stands alone.
+        Number of rows in each row's group; None if every row stands alone.
     copied : float or None
-        Share of the rows that have a copy; None where copies were not looked for.
+        Share of the rows that have a copy; None if rfsize did not look for copies.
     of_copies : Groups or None
-        Where rows stand alone though it is not clear whether their copies should: the groups of copies.
+        The groups of copies, if rows stand alone but it is not clear whether their copies should.
     """
 
     by: str = "rows"
@@ -41,7 +41,7 @@ class Groups:
 
     @classmethod
     def numbered(cls, by: str, group: NDArray[Any]) -> Groups:
-        """Groups by a number for each row, shape (n_rows,), whatever the numbers."""
+        """Groups from a number for each row, shape (n_rows,). Any numbers will do."""
         _, inverse, size = np.unique(group, return_inverse=True, return_counts=True)
         if not (size > 1).any():
             return cls(by)
@@ -50,12 +50,12 @@ class Groups:
 
     @classmethod
     def given(cls, groups: ArrayLike, n_rows: int) -> Groups:
-        """Groups by a label for each row.
+        """Groups from a label for each row.
 
         Raises
         ------
         ValueError
-            If there is not one label for each row.
+            If there is not exactly one label for each row.
         """
         label = _as_labels(groups)
         if label.shape != (n_rows,):
@@ -79,12 +79,12 @@ class Groups:
 
     @property
     def n_groups(self) -> int:
-        """Groups of more than one row."""
+        """Number of groups of more than one row."""
         return 0 if self.index is None else int(self.index.max()) + 1
 
     @property
     def units(self) -> NDArray[np.int64] | None:
-        """A number for each row, the same for rows of one group alone; None where each row stands alone."""
+        """A number for each row, equal only for rows of one group; None if every row stands alone."""
         if self.index is None:
             return None
         alone = self.index < 0
@@ -92,9 +92,9 @@ class Groups:
 
     @property
     def once(self) -> NDArray[np.bool_] | None:
-        """The first of the copies of each row, shape (n_rows,); None where every row counts.
+        """Mask of the rows to count if each set of copies counts once, shape (n_rows,); None if every row counts.
 
-        Copies are one row that stands there often; rows of a group that was given are many rows.
+        Copies are one row that occurs several times. Rows of a group that the user gave are different rows.
         """
         if self.by != "copies" or self.index is None:
             return None
@@ -103,23 +103,23 @@ class Groups:
         return None if first.all() else first
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Groups:
-        """Those of some of the rows; sizes stay those of all rows."""
+        """Groups of some of the rows; ``sizes`` still counts all rows."""
         if self.index is None or self.sizes is None:
             return self
         return replace(self, index=self.index[rows], sizes=self.sizes[rows])
 
     def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Rows that were seen, or of whose group one was; shape (n_rows,)."""
+        """Rows that were ``seen``, or that share a group with such a row, shape (n_rows,)."""
         if self.index is None:
             return seen
-        hit = np.zeros(self.n_groups + 1, dtype=np.bool_)  # the last, at -1, is of rows that stand alone
+        hit = np.zeros(self.n_groups + 1, dtype=np.bool_)  # the last entry, at -1, is for rows that stand alone
         hit[self.index[seen]] = True
         hit[-1] = False
         return np.asarray(seen | hit[self.index])
 
 
 def _as_labels(groups: ArrayLike) -> NDArray[Any]:
-    """Labels as an array; those of a list keep their kinds, which NumPy would make one of."""
+    """Labels as an array. Labels in a list keep their types, which NumPy would convert to a common type."""
     if np.ma.is_masked(groups):
         raise ValueError("groups is a masked array with masked labels: give rows that belong to no other a label")
     if isinstance(groups, (list, tuple)) and not any(isinstance(one, (list, tuple, np.ndarray)) for one in groups):
@@ -133,7 +133,7 @@ def _as_labels(groups: ArrayLike) -> NDArray[Any]:
 
 
 def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or what does not even tell whether it is itself."""
+    """Whether a label is None, NaN, or cannot be compared with itself."""
     try:
         return label is None or bool(label != label)
     except (TypeError, ValueError, ArithmeticError):

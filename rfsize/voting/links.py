@@ -1,4 +1,4 @@
-"""Links: what a forest predicts from the mean of its trees' scores."""
+"""Links: the functions that turn the mean score of a forest's trees into a prediction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 
 @dataclass(frozen=True)
 class Link:
-    """From mean scores to predictions.
+    """Turns mean scores into predictions.
 
     Attributes
     ----------
     kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square"}
-        "logistic" and "one-vs-all" predict one probability from each score, "softmax" those of all classes together;
-        "square" keeps the sign.
+        "logistic" and "one-vs-all" turn each score into one probability. "softmax" turns all scores into the
+        probabilities of all classes. "square" keeps the sign.
     slope : float
-        What the mean scores are multiplied by first.
+        Factor by which the mean scores are multiplied first.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Link:
         return np.sign(score) * score * score if self.kind == "square" else score
 
     def steepness(self, score: Floats) -> Floats:
-        """What each prediction moves by where its own mean score does, by one; arguments as in `predicted`."""
+        """Derivative of each prediction with respect to its own mean score; arguments as in `predicted`."""
         if self.kind in ("logistic", "one-vs-all", "softmax"):
             found = self.predicted(score)
             return self.slope * found * (1.0 - found)
@@ -53,12 +53,13 @@ class Link:
     def predictions(self, score: Floats, n_classes: int) -> Floats:
         """What a forest predicts from mean scores of shape (…, n_scores).
 
-        Probabilities of all classes, shape (…, n_classes), or of regression, which has none, one number, shape (…, 1).
+        Returns the probabilities of all classes, shape (…, n_classes). For a regression, which has no classes, it
+        returns one number, shape (…, 1).
         """
         return self.probabilities(score) if n_classes else self.predicted(score)
 
     def probabilities(self, score: Floats) -> Floats:
-        """Probabilities of all classes from mean scores, shape (…, n_classes); of two classes there is one score."""
+        """Probabilities of all classes from mean scores, shape (…, n_classes); two classes have a single score."""
         if score.shape[-1] > 1:
             return self.predicted(score)
         other = self.predicted(-score) if self.kind == "logistic" else 1.0 - self.predicted(score)
@@ -67,16 +68,16 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """What a forest predicts from mean scores.
+    """Turns mean scores into probabilities, numbers or labels.
 
     Attributes
     ----------
     classes : ndarray, shape (n_classes,)
         Class labels; empty for regression.
     link : Link
-        From mean scores to probabilities or numbers.
+        Turns mean scores into probabilities or numbers.
     threshold : float
-        Probability of class 1 above which it is predicted; two classes only.
+        Class 1 is predicted if its probability is above the threshold; two classes only.
     """
 
     classes: NDArray[Any]
@@ -84,11 +85,11 @@ class Predictor:
     threshold: float = 0.5
 
     def predictions(self, mean: Floats) -> Floats:
-        """From mean scores of shape (…, n_scores) probabilities of all classes, or one number: (…, n_outputs)."""
+        """Probabilities of all classes, or one number, shape (…, n_outputs), from mean scores, shape (…, n_scores)."""
         return self.link.predictions(mean, len(self.classes))
 
     def labels(self, probability: Floats) -> NDArray[np.int64]:
-        """Index of the class that probabilities of all classes, shape (…, n_classes), predict."""
+        """Index of the predicted class, from the probabilities of all classes, shape (…, n_classes)."""
         if probability.shape[-1] > 2:
             return np.asarray(probability.argmax(axis=-1), dtype=np.int64)
         return np.asarray(probability[..., 1] > self.threshold, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Scores: mean and scatter of the trees' scores, row by row, in memory that grows with the rows alone."""
+"""Scores: mean and scatter of the trees' scores on each row. Their memory does not grow with the number of trees."""
 
 from __future__ import annotations
 
@@ -14,55 +14,56 @@ from rfsize.utils.typing import Floats, Int64s
 
 _LEVEL = 1e-12
 
-# Numbers that the scatter of scores may hold, for which of many rows and classes a part of the rows do.
+# Most numbers that the scatter of scores may hold. With many rows and classes, only a part of the rows is scored.
 _HELD = 1 << 25
 
 
 def scored_every(n_rows: int, n_scores: int) -> int:
-    """Of so many rows, one in how many is scored."""
+    """k, if one in k of ``n_rows`` rows is scored."""
     return 1 + n_rows * n_scores**2 // _HELD
 
 
 def most_scored(n_rows: int, n_scores: int) -> int:
-    """Of so many rows, or of fewer, at most so many are scored."""
+    """The most rows that are scored of ``n_rows`` rows or fewer."""
     return min(n_rows, 1 + _HELD // n_scores**2)
 
 
 def in_proportion(n_kept: Sequence[int], n_rows: Sequence[int], most: int | None = None) -> NDArray[np.bool_]:
-    """Of rows that are kept of several parts, a mask of those to keep on: of all parts the same share of their rows.
+    """Thin out the rows kept from several parts, so that the same share of each part's rows stays.
 
     Parameters
     ----------
     n_kept, n_rows : sequence of int
-        Rows that are kept of each part, and all of its rows.
+        How many rows of each part are kept so far, and how many rows the part has.
     most : int, optional
-        Rows to keep on in all, at most.
+        Most rows to keep in all.
 
     Returns
     -------
     ndarray of bool, shape (sum of n_kept,)
+        Mask of the kept rows that stay.
     """
     shares = [kept / rows for kept, rows in zip(n_kept, n_rows, strict=True) if rows]
     share = min([*shares, 1.0 if most is None else most / max(1, sum(n_rows))])
     of_each = [share * rows / max(1, kept) for kept, rows in zip(n_kept, n_rows, strict=True)]
-    # Over all parts, so that of many small ones some are kept.
+    # Count on from part to part: if each small part were rounded down by itself, none of its rows would stay.
     upto = np.concatenate([[0.0], np.cumsum(np.repeat(of_each, n_kept))])
     return np.diff(np.floor(upto + 1e-9)) > 0
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What the trees score on each row, before the link.
+    """Mean and scatter of the trees' scores on each row, before the link turns them into predictions.
 
-    That is one score for two classes and for regression, else one for each class. Of a softmax, a constant that all
-    classes of a row share may be missing.
+    Two classes have a single score, and so does a regression. With more classes, each class has a score. For a softmax,
+    the scores of a row may lack a constant that all classes share.
 
     Attributes
     ----------
     asked : ndarray of int32, shape (n_rows,)
-        Trees asked; 0 where none could score the row, whose mean is then 0.
+        Number of trees asked. If 0, no tree could score the row, and its mean is 0.
     mean : ndarray of float64, shape (n_rows, n_scores)
-        Their mean scores.
+        Mean scores of these trees.
     scatter : ndarray of float64, shape (n_rows, n_scores · (n_scores + 1) / 2)
         Sums over the trees of the products of the scores' deviations from their means, for each pair of classes j ≤ k
         in the order (0, 0), (0, 1), …, (1, 1), …
@@ -77,7 +78,7 @@ class Scores:
 
     @property
     def n_scores(self) -> int:
-        """Scores of a row: 1, or one for each class."""
+        """Number of scores of a row: 1, or one for each class."""
         return self.mean.shape[1]
 
     @property
@@ -87,25 +88,25 @@ class Scores:
 
     @staticmethod
     def bytes_of(n_rows: int, n_scores: int) -> int:
-        """`nbytes` of so many rows."""
+        """`nbytes` of the scores of ``n_rows`` rows."""
         return n_rows * (4 + 8 * n_scores + 4 * n_scores * (n_scores + 1))
 
     @classmethod
     def nothing(cls, n_rows: int, n_scores: int) -> Scores:
-        """Those of no trees."""
+        """Scores without trees."""
         pairs = n_scores * (n_scores + 1) // 2
         return cls(np.zeros(n_rows, dtype=np.int32), np.zeros((n_rows, n_scores)), np.zeros((n_rows, pairs)))
 
     @classmethod
     def of(cls, score: NDArray[Any], may_vote: NDArray[np.bool_] | None = None) -> Scores:
-        """Those of some trees, shape (n_rows, n_trees, n_scores), each only on the rows that it ``may_vote`` on."""
+        """Scores of trees, shape (n_rows, n_trees, n_scores). Each tree counts on the rows that it ``may_vote`` on."""
         score = np.asarray(score, dtype=np.float64)
         if may_vote is None:
             may_vote = np.ones(score.shape[:2], dtype=np.bool_)
         counts = may_vote[:, :, None]
         asked = may_vote.sum(axis=1, dtype=np.int32)
         mean = np.sum(score, axis=1, where=counts) / np.maximum(asked, 1)[:, None]
-        with np.errstate(invalid="ignore"):  # infinite scores have no scatter, which is for whoever asks for it to say
+        with np.errstate(invalid="ignore"):  # infinite scores have no scatter; callers check with `are_finite`
             away = np.where(counts, score - mean[:, None, :], 0.0)
         if score.shape[2] == 1:
             return cls(asked, mean, np.einsum("rts,rts->rs", away, away))
@@ -114,7 +115,7 @@ class Scores:
         return cls(asked, mean, products[:, one, other])
 
     def plus(self, more: Scores) -> Scores:
-        """Those of the trees of both, on the same rows.
+        """Scores of the trees of both, on the same rows.
 
         By the update of T. Chan, G. Golub, R. LeVeque (1983). "Algorithms for computing the sample variance." The
         American Statistician 37(3), 242-247.
@@ -137,13 +138,13 @@ class Scores:
 
     @classmethod
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
-        """Those of the rows of all parts, in their order."""
+        """Join the rows of all parts, in their order."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
 
     def leading(self) -> Int64s:
-        """Index of the highest mean score of each row, shape (n_rows,); the lowest of those that are level.
+        """Index of the highest mean score of each row, shape (n_rows,). If scores tie, the lowest index wins.
 
-        Scores are level that differ in their last bits only, in which they depend on the order of the trees.
+        Scores also tie if they differ only in their last bits, which depend on the order of the trees.
         """
         top = self.mean.max(axis=1, keepdims=True)
         return np.asarray((self.mean >= top - _LEVEL * np.abs(top)).argmax(axis=1), dtype=np.int64)
@@ -153,18 +154,18 @@ class Scores:
         return bool(np.isfinite(self.mean).all() and np.isfinite(self.scatter).all())
 
     def take(self, rows: NDArray[Any] | slice) -> Scores:
-        """Those of some of the rows."""
+        """Scores of some of the rows."""
         return Scores(*(part[rows] for part in self._arrays()))
 
     def put(self, rows: NDArray[Any], scores: Scores) -> None:
-        """Write those of some of the rows, in place."""
+        """Replace the scores of some of the rows, in place."""
         for whole, part in zip(self._arrays(), scores._arrays(), strict=True):
             whole[rows] = part
 
     def covariance(self, one: Any, other: Any) -> Floats:
-        """Covariance between the trees of a row's scores of two classes, shape (n_rows,); NaN of less than two trees.
+        """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.
 
-        The classes are numbers, or arrays of shape (n_rows,) with a class for each row.
+        Give each class as a number, or as an array of shape (n_rows,) with a class for each row.
         """
         low, high = np.minimum(one, other), np.maximum(one, other)
         place = low * self.n_scores - low * (low - 1) // 2 + high - low

@@ -1,4 +1,4 @@
-"""Tallied: what trees say of rows, such as the training rows that they did not see."""
+"""Tallied: votes and scores of trees on rows, such as the training rows that they were not trained on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rfsize.voting.scores import Scores
 
 @dataclass(frozen=True, eq=False)
 class Tallied:
-    """What a forest's trees say of rows.
+    """Votes and scores of a forest's trees on rows.
 
     Attributes
     ----------
     counts : ndarray of int32, shape (n_rows, n_classes)
         Votes for each class; no columns for regression.
     scores : Scores
-        Their scores before the link, of the rows whose scores are kept.
+        Scores before the link, of the rows whose scores are kept.
     blocks : TreeBlocks or None
-        What blocks of the trees say of some of the rows; None where nothing is asked of them.
+        Votes and scores of some of the rows by blocks of trees; None if nobody needs them.
     averages : Averages or None
-        Averaged scores of all rows, where they are kept.
+        Averaged scores of all rows, if they are kept.
     """
 
     counts: NDArray[np.int32]
@@ -36,19 +36,19 @@ class Tallied:
 
     @classmethod
     def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Tallied:
-        """What no trees say."""
+        """Votes and scores without trees."""
         rows = np.arange(n_rows)[rows_in_blocks(n_rows, n_classes, n_scores)]
         blocks = TreeBlocks.nothing(rows, n_classes, n_scores)
         return cls(np.zeros((n_rows, n_classes), dtype=np.int32), Scores.nothing(n_rows, n_scores), blocks)
 
     def plus(self, other: Tallied) -> Tallied:
-        """What the trees of both say of the same rows."""
+        """Votes and scores of the trees of both, on the same rows."""
         blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
         return Tallied(self.counts + other.counts, self.scores.plus(other.scores), blocks)
 
     @classmethod
     def joined(cls, parts: Sequence[Tallied]) -> Tallied:
-        """What the same trees say of the rows of all parts, one after another."""
+        """Join votes and scores of the same trees on the rows of all parts."""
         blocks = [part.blocks for part in parts if part.blocks is not None]
         averages = [part.averages for part in parts if part.averages is not None]
         return cls(

@@ -1,4 +1,4 @@
-"""Votes: how many trees voted for each class, row by row."""
+"""Votes: how many trees voted for each class on each row."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rfsize.utils.validation import share, whole
 from rfsize.utils.words import how_many
 
 MAX_COUNT = 2**31 - 1
-"""The most votes that a row may have, and trees that may have been asked."""
+"""The most votes that a row may have, and the most trees that a row may ask."""
 
 _SHOWN = 12  # classes in a notebook
 
 
 @dataclass(frozen=True, eq=False)
 class VoteHistogram:
-    """Distinct cells of two-class votes: all that sizing needs to know of the rows.
+    """Votes for two classes, where rows with the same votes share one cell. Sizing needs no more than this.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class VoteHistogram:
     asked : ndarray of int64, shape (n_cells,)
         Trees asked, at least 1.
     rows : ndarray of int64, shape (n_cells,)
-        Rows with these two numbers, at least 1.
+        Number of rows with these votes, at least 1.
     """
 
     count: NDArray[np.int64]
@@ -38,38 +38,39 @@ class VoteHistogram:
 
 
 class Votes:
-    """Counts of the trees' votes, per row and class.
+    """How many trees voted for each class on each row.
 
     Parameters
     ----------
     counts : array_like of int, shape (n_rows, n_classes)
-        Trees that voted for each class; stored as int32.
+        Number of trees that voted for each class; stored as int32.
     classes : array_like, shape (n_classes,), optional
         Class labels; 0, 1, … by default.
     n_trees : int, optional
-        Trees in the forest that voted; by default the most that any row was asked. Give it with out-of-bag votes:
-        each row was asked some of the trees, and sizes and stop tables need to know of how many.
+        Number of trees in the forest; by default the most trees that any row asked. Give ``n_trees`` with out-of-bag
+        votes: then each row asked only some of the trees, and sizes and stop tables need the number of all trees.
     threshold : float, optional
-        Probability of class 1 above which the trees voted for it; two classes only. Votes of `rfsize.tree_outputs` know
-        it, and a `StopTable` that is built from votes takes it along.
+        The trees voted for class 1 if its probability was above the threshold; two classes only. `rfsize.tree_outputs`
+        sets the threshold of its votes, and a `StopTable` built from votes keeps it.
 
     Attributes
     ----------
     counts : ndarray of int32, shape (n_rows, n_classes)
-        Trees that voted for each class.
+        Number of trees that voted for each class.
     classes : ndarray, shape (n_classes,)
         Class labels.
     n_trees : int
-        Trees in the forest.
+        Number of trees in the forest.
     threshold : float or None
-        Probability of class 1 above which the trees voted for it; None of more classes, and of votes counted elsewhere.
+        The trees voted for class 1 if its probability was above the threshold. None for more than two classes, and if
+        the threshold is not known.
 
     Raises
     ------
     ValueError
-        If the counts are not a matrix of non-negative whole numbers of at least two columns, a label is
-        missing or doubled, or a row was asked more than ``n_trees``, or more than 2,147,483,647; or the threshold is
-        no probability, or of more classes than two.
+        If ``counts`` is not a matrix of whole numbers of at least 0 with at least two columns; if a label is missing or
+        occurs twice; if a row asked more trees than ``n_trees``, or more than 2,147,483,647; or if the threshold is not
+        a probability, or is given for more than two classes.
 
     See Also
     --------
@@ -122,7 +123,7 @@ class Votes:
         return f"Votes({how_many(len(self), 'row')}, {len(self.classes)} classes, {how_many(self.n_trees, 'tree')})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: how many rows the majority gives each class."""
+        """What notebooks show: how many rows have a majority for each class."""
         winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes))
         given = {f"majority for class {name}": f"{rows:,}" for name, rows in zip(self.classes, winners, strict=False)}
         return shown(
@@ -142,7 +143,7 @@ class Votes:
 
     @property
     def asked(self) -> NDArray[np.int32]:
-        """Trees that each row asked, int32 of shape (n_rows,); 0 where no tree could vote."""
+        """Number of trees that each row asked, int32 of shape (n_rows,); 0 if no tree could vote."""
         return self.counts.sum(axis=1, dtype=np.int32)
 
     @property
@@ -172,26 +173,26 @@ class Votes:
         )
 
     def fractions(self) -> NDArray[np.float64]:
-        """Vote fractions, shape (n_rows, n_classes); NaN where no tree was asked."""
+        """Vote fractions, shape (n_rows, n_classes); NaN if the row asked no tree."""
         with np.errstate(invalid="ignore"):
             return self.counts / self.asked[:, None]
 
     def winner(self) -> NDArray[Any]:
-        """Label of the majority, shape (n_rows,); ties, and rows without votes, go to the lowest index."""
+        """Majority label, shape (n_rows,). Ties go to the lowest class index, rows without votes to the first class."""
         return self.classes[self.counts.argmax(axis=1)]
 
     def merge(self, other: Votes) -> Votes:
-        """Votes of both forests on the same rows.
+        """Add the votes of more trees on the same rows.
 
         Parameters
         ----------
         other : Votes
-            Of more trees, on the same rows.
+            Votes of the other trees on the same rows.
 
         Returns
         -------
         Votes
-            Of all trees.
+            Votes of all trees.
 
         Raises
         ------
@@ -214,17 +215,17 @@ class Votes:
         return self._like(counts, n_trees, other, self._knows_trees and other._knows_trees)
 
     def concat(self, other: Votes) -> Votes:
-        """Votes of one forest on the rows of both.
+        """Append the votes of the same forest on more rows.
 
         Parameters
         ----------
         other : Votes
-            Of the same forest, on further rows.
+            Votes of the same forest on the other rows.
 
         Returns
         -------
         Votes
-            Of all rows.
+            Votes on all rows.
 
         Raises
         ------
@@ -247,17 +248,17 @@ class Votes:
         return self._like(counts, self.n_trees, other, self._knows_trees or other._knows_trees)
 
     def take(self, rows: NDArray[Any] | slice) -> Votes:
-        """Votes on some of the rows.
+        """Select the votes on some of the rows.
 
         Parameters
         ----------
         rows : ndarray of int or bool, or slice
-            Which rows, as numbers or as a mask of shape (n_rows,).
+            Numbers of the rows, or a mask of shape (n_rows,).
 
         Returns
         -------
         Votes
-            Of these rows.
+            Votes on these rows.
 
         Examples
         --------
@@ -268,12 +269,12 @@ class Votes:
         return self._like(self.counts[rows], self.n_trees, self, self._knows_trees)
 
     def histogram(self) -> VoteHistogram:
-        """Distinct (votes for class 1, trees asked) cells and their rows; rows without votes are left out.
+        """Count the rows with the same votes for class 1 and trees asked. Rows without votes are left out.
 
         Returns
         -------
         VoteHistogram
-            Three arrays, shape (n_cells,): votes for class 1, trees asked, and rows of the cell.
+            Three arrays, shape (n_cells,): votes for class 1, trees asked, and number of rows.
 
         Raises
         ------
@@ -292,7 +293,7 @@ class Votes:
         asked = self.asked.astype(np.int64)
         side = self.n_trees + 1
         code = asked * side + self.counts[:, 1]
-        # Counting is linear, sorting is not; but the table of all cells must not dwarf the rows.
+        # Counting is faster than sorting, but takes a table of all cells, which must not be far larger than the rows.
         if side * side <= max(8 * len(self), 1_000_000):
             rows = np.bincount(code)
             cells = np.flatnonzero(rows)
@@ -304,7 +305,7 @@ class Votes:
         return VoteHistogram(cells % side, cells // side, rows)
 
     def _like(self, counts: ArrayLike, n_trees: int, other: Votes, knows_trees: bool) -> Votes:
-        """Votes of the same classes and threshold."""
+        """Votes with the same classes and threshold."""
         found = Votes(counts, self.classes, n_trees, threshold=self._common_threshold(other))
         found._knows_trees = knows_trees
         return found
@@ -314,7 +315,7 @@ class Votes:
             raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
 
     def _common_threshold(self, other: Votes) -> float | None:
-        """The threshold of both, or that of the votes which know theirs."""
+        """The common threshold; if only one of the two has a threshold, that one."""
         if None not in (self.threshold, other.threshold) and self.threshold != other.threshold:
             raise ValueError(
                 f"the trees voted for class 1 above {self.threshold:g} in the one and above {other.threshold:g} in the "
@@ -324,7 +325,7 @@ class Votes:
 
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Index of the class with the most votes, and of the next, of counts of shape (n_rows, n_classes).
+    """Index of the class with the most votes, and of the class with the second most, for each row of ``counts``.
 
     Ties go to the lowest index.
     """
@@ -335,7 +336,7 @@ def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np
 
 
 def _checked_threshold(threshold: float | None, n_classes: int) -> float | None:
-    """The threshold of votes for two classes; more have none, for which 0.5 stands elsewhere."""
+    """The threshold of votes for two classes. More classes have none; callers may pass 0.5 for them."""
     if threshold is None:
         return None
     threshold = share("threshold", threshold)

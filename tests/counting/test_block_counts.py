@@ -111,10 +111,10 @@ def test_wrong_labels_are_refused(kind: str, compiled: Callable[[bool], None], d
 def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], lgb_booster: Any) -> None:
     """Compiled loops would read and write whatever memory lies there."""
     compiled(True)
+    adapter = adapter_for(lgb_booster)
     for beyond in (-1, 10**9):
         leaf = np.full((2, 61, 1), beyond)
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
-            adapter = adapter_for(lgb_booster)
             Tally(adapter, 2, 0.5).scores(Answers(leaf, adapter.leaves), np.ones((2, 61), dtype=bool))
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
             add_at_leaves(leaf, np.ones((2, 61, 1), dtype=bool), np.ones((2, 1, 1)), np.zeros(5))

@@ -102,8 +102,11 @@ def test_members_that_answer_with_probabilities(member: Any, n_classes: int, dat
     np.testing.assert_allclose(found, model.oob_decision_function_, atol=1e-12)
     assert rfsize.oob_score(model, data.X[:ROWS], y, metric="accuracy").value == pytest.approx(model.oob_score_)
     fresh = rfsize.tree_outputs(model, data.fresh)
-    np.testing.assert_allclose(fresh.predict_proba(), model.predict_proba(data.fresh), atol=1e-12)
-    assert np.array_equal(fresh.predict(), model.predict(data.fresh))
+    of_classes = model.predict_proba(data.fresh)
+    np.testing.assert_allclose(fresh.predict_proba(), of_classes, atol=1e-12)
+    first, second = np.sort(of_classes, axis=1)[:, :-3:-1].T
+    told_apart = first - second > 1e-12
+    assert np.array_equal(fresh.predict()[told_apart], model.predict(data.fresh)[told_apart])
     alone = [
         one.predict_proba(data.fresh[:, columns]).argmax(axis=1)
         for one, columns in zip(model.estimators_, model.estimators_features_, strict=True)
@@ -121,7 +124,7 @@ def test_members_that_answer_with_numbers(data: Data) -> None:
 
 def test_members_that_know_some_of_the_classes(data: Data) -> None:
     """A bag may lack the rare class, whose probability is 0 then."""
-    y = np.where(np.arange(ROWS) < 3, "rare", NAMES[data.y[:ROWS]])
+    y = np.where(np.arange(ROWS) < 1, "rare", NAMES[data.y[:ROWS]])
     model = BaggingClassifier(KNeighborsClassifier(), 30, random_state=0).fit(data.X[:ROWS], y)
     assert len({len(one.classes_) for one in model.estimators_}) == 2
     found = rfsize.tree_outputs(model, data.fresh).predict_proba()

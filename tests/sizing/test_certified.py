@@ -75,7 +75,7 @@ def predictions(model: Any, X: np.ndarray) -> np.ndarray:
     if isinstance(model, xgb.Booster):
         found = model.predict(xgb.DMatrix(X))
     else:
-        found = model.predict_proba(X) if isinstance(model, RandomForestClassifier) else model.predict(X)
+        found = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
     return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
 

@@ -107,7 +107,7 @@ def test_other_folds_than_those_of_the_training_are_refused(boosters: Any, data:
 def test_folds_that_do_not_fit_the_models_are_refused(boosters: Any, data: Data) -> None:
     with pytest.raises(ValueError, match="there are 3 models and 4 folds: give as cv the folds"):
         rfsize.oob_score(boosters, data.X, data.y, cv=4)
-    with pytest.raises(ValueError, match="cv missing: of several models give all rows"):
+    with pytest.raises(ValueError, match="cv missing: for several models give all rows"):
         rfsize.oob_score(boosters, data.X, data.y)
     for other in (boosters.boosters[0], {"cvbooster": boosters}, iter(boosters.boosters)):
         with pytest.raises(ValueError, match=f"model is a {type(other).__name__}: give a list of models"):

@@ -1,4 +1,4 @@
-"""What users wait for, commit by commit: asv times each on a LightGBM forest of 200 trees."""
+"""The calls that users wait for, timed by asv commit by commit, on a LightGBM forest of 200 trees."""
 
 from lightgbm import LGBMClassifier
 from sklearn.datasets import make_classification

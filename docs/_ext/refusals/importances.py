@@ -77,8 +77,8 @@ def function_without_direction(at: AtHand) -> object:
 @GROUP.refuses(
     "bagged learners that are no trees",
     NotAForestError,
-    "rfsize reads only their votes, not the probabilities that predict averages",
-    why="rfsize sends rows down trees",
+    "importances send rows down trees, and the members of this ensemble are no trees",
+    why="rfsize knows from a tree's splits which rows a shuffled column can move",
     instead="`sklearn.inspection.permutation_importance` with held-out rows",
 )
 def members_that_are_no_trees(at: AtHand) -> object:

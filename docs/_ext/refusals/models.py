@@ -276,18 +276,6 @@ def cv_booster(at: AtHand) -> object:
 
 
 @GROUP.refuses(
-    "averaged scores of bagging over other learners than trees",
-    ValueError,
-    "voting='soft' averages the trees' scores, and here only their votes are known",
-    why="rfsize does not read their probabilities",
-    instead='`voting="hard"`',
-)
-def scores_of_no_trees(at: AtHand) -> object:
-    neighbours = BaggingClassifier(KNeighborsClassifier(), 3).fit(at.X, at.y)
-    return rfsize.size(neighbours, at.X_val, voting="soft")
-
-
-@GROUP.refuses(
     "compiling bagging over other learners than trees",
     NotAForestError,
     "no decision trees but KNeighborsClassifiers, which cannot be compiled",

@@ -1,13 +1,12 @@
 """Out-of-bag predictions and scores that cannot be had."""
 
 import numpy as np
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from refusals.at_hand import AtHand
 from refusals.entry import Group
-from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError
 
 GROUP = Group(
     "Out-of-bag predictions and scores",
@@ -36,17 +35,6 @@ def labels_of_all_rows(at: AtHand) -> object:
 )
 def probabilities_of_numbers(at: AtHand) -> object:
     return rfsize.oob_predict_proba(at.lightgbm(y=at.X[:, 0], objective="regression"), at.X)
-
-
-@GROUP.refuses(
-    "probabilities of bagged learners that are no trees",
-    NotAForestError,
-    "rfsize reads only their votes, not the probabilities that predict averages",
-    why="rfsize does not read the probabilities that scikit-learn averages",
-    instead="scikit-learn's own `oob_decision_function_`",
-)
-def probabilities_of_other_members(at: AtHand) -> object:
-    return rfsize.oob_predict_proba(BaggingClassifier(KNeighborsClassifier()).fit(at.X, at.y), at.X)
 
 
 @GROUP.refuses(

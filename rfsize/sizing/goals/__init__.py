@@ -1,1 +1,1 @@
-"""Goals: what must stay the same when a forest has fewer trees. Each is a file, and so is a new one."""
+"""Goals: what must stay the same when a forest has fewer trees. Each kind of goal has its own file."""

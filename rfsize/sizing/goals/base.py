@@ -1,4 +1,4 @@
-"""Goal and Answer: what a size is looked for by, and what the trees' outputs say of it."""
+"""Goal and Answer: what must stay the same in a smaller forest, and how many trees that takes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Loss(NamedTuple):
     Attributes
     ----------
     value : float
-        Of labels, the share that still changes. Of probabilities and scores, how far off they are: the root mean
-        square, or how far 95 % of the rows are off at most, whichever is larger. Of a metric, by how much it is worse.
-        The mean over forests of this size.
+        The mean loss of forests of this size. For labels, the share that still changes. For probabilities and scores,
+        how far they move: the root mean square, or the distance that 95 % of the rows keep within, whichever is larger.
+        For a metric, how much worse it is.
     interval : tuple of float
-        95 % interval of the value, for other rows and other trees. Where halves of the trees lose too little of a
-        metric to be told from nothing, it begins at 0, and ``value`` is its upper end.
+        95 % interval of the value, for other rows and other trees. If halves of your trees show no clear loss of a
+        metric, the interval begins at 0 and ``value`` is its upper end.
     spread : float or None
-        Of a metric, the standard deviation between single forests of this size.
+        For a metric, the standard deviation between single forests of this size.
     by_class : dict of class label to float, or None
-        Of labels, the share that still changes among the rows that an unlimited forest gives each class.
+        For labels, the share that still changes among the rows to which an unlimited forest gives each class.
     """
 
     value: float
@@ -52,31 +52,31 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Goal(ABC):
-    """What must stay the same as in an unlimited forest, and how nearly.
+    """What must stay the same as in an unlimited forest, and how closely.
 
     Attributes
     ----------
     confidence : float or None
-        How sure it must be that a forest in training is large enough before it ends: its size is then the upper end of
-        a one-sided interval. None asks for T* itself.
+        During training: how sure the forest must be large enough before training ends. The forest then gets the size
+        at the upper end of a one-sided interval. None asks for T* itself.
     """
 
     confidence: float | None = None
 
     names: ClassVar[tuple[str, ...]] = ()
-    """What ``metric`` of `rfsize.size` may be, of those that have names."""
+    """Names by which ``metric`` of `rfsize.size` asks for this kind of goal."""
 
     is_share = False
     """Whether a loss is a share of the rows."""
 
     of_votes = False
-    """Whether it goes by votes, so that it needs trees that cast them, and no more."""
+    """Whether the goal needs nothing but the trees' votes."""
 
     is_of_predictions = True
-    """Whether it is what a forest predicts that must stay the same."""
+    """Whether the forest's predictions must stay the same, and not only a metric of them."""
 
     made_by = "rfsize.truncate(model, n_trees=report)"
-    """What makes the smaller forest of a report."""
+    """The call that makes the smaller forest of a report."""
 
     def __post_init__(self) -> None:
         if self.confidence is not None and share("confidence", self.confidence) < 0.5:
@@ -93,17 +93,17 @@ class Goal(ABC):
     @classmethod
     @abstractmethod
     def named(cls, metric: MetricLike, **given: Any) -> Goal:
-        """The goal that a user means by it, and by the options that were given, such as ``alpha`` and ``tolerance``.
+        """The goal of a ``metric`` and the given options, such as ``alpha`` and ``tolerance``.
 
         Raises
         ------
         ValueError
-            If the options do not go together, or one of them is none.
+            If the options do not go together, or one of them is not valid.
         """
 
     @classmethod
     def beside(cls, outputs: Evidence) -> tuple[str, ...]:
-        """Names of the goals of this kind whose losses a report about something else lists."""
+        """Names of the goals of this kind whose losses a report on another goal lists as well."""
         return ()
 
     @property
@@ -112,23 +112,23 @@ class Goal(ABC):
         """The ``metric`` of `rfsize.size`."""
 
     def answers(self, metric: MetricLike) -> bool:
-        """Whether it tells what smaller forests lose of a metric against an unlimited forest."""
+        """Whether the answer to this goal also tells the loss of ``metric`` against an unlimited forest."""
         return metric == self.name
 
     @property
     @abstractmethod
     def level(self) -> float:
-        """What may be lost at most."""
+        """The largest loss that is allowed."""
 
     @property
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """The arguments of `rfsize.size` and `rfsize.grow` that ask for it."""
+        """The arguments of `rfsize.size` and `rfsize.grow` that ask for this goal."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What is estimated, such as "T*(0.99)"."""
+        """The name of the number that is estimated, such as "T*(0.99)"."""
 
     @property
     @abstractmethod
@@ -137,13 +137,13 @@ class Goal(ABC):
 
     @property
     def level_in_words(self) -> str:
-        """What is asked for, in a word."""
+        """The level in words, such as "99 %"."""
         return f"{self.level:.4g}"
 
     @property
     @abstractmethod
     def easier(self) -> str:
-        """What to ask for where this takes too many trees."""
+        """What the user can ask for instead if the goal takes too many trees."""
 
     @property
     @abstractmethod
@@ -152,12 +152,12 @@ class Goal(ABC):
 
     @property
     def agreement_axis(self) -> str:
-        """What a picture calls the share of rows that stays; of anything else, the loss."""
+        """What a picture calls the share of rows that stays the same; for other goals, the loss."""
         return self.axis
 
     @property
     def of_labels(self) -> bool:
-        """Whether it goes by nothing but labels."""
+        """Whether the goal depends on labels only."""
         return False
 
     @property
@@ -166,17 +166,17 @@ class Goal(ABC):
         return FEWEST_VOTES
 
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> Goal:
-        """The goal for a forest of so many classes, 0 for regression; raises where the forest cannot reach it."""
+        """The goal for a forest of ``n_classes`` classes (0: regression); raises if it does not fit the forest."""
         return self
 
     @abstractmethod
     def answer(self, outputs: Evidence) -> Answer:
-        """What the outputs on the rows that sizes go by say of it."""
+        """The answer to the goal, from the trees' outputs on distinct rows."""
 
 
 @dataclass(frozen=True)
 class GoalOnRows(Goal):
-    """A goal that a share of the rows must keep.
+    """A goal that a share ``alpha`` of the rows must reach.
 
     Attributes
     ----------
@@ -213,14 +213,14 @@ class GoalOnRows(Goal):
 
 @dataclass(frozen=True)
 class GoalWithin(Goal):
-    """A goal that is lost by a number, which a tolerance bounds.
+    """A goal whose loss is a number that must stay within a tolerance.
 
     Attributes
     ----------
     metric : str or callable
-        What is lost.
+        What is lost: probabilities, scores or a metric.
     tolerance : float
-        How much of it may be.
+        The largest loss that is allowed.
     """
 
     metric: MetricLike
@@ -260,19 +260,19 @@ class GoalWithin(Goal):
 
 
 class Answer(ABC):
-    """What the trees' outputs say of a goal: the loss of forests of any size, and the size within it.
+    """The answer to a goal: the loss of forests of any size, and the size that reaches the goal.
 
     Attributes
     ----------
     goal : Goal
     n_trees : int or float
-        T*; ``math.inf`` where no size is known to be enough.
+        T*; ``math.inf`` if no size is known to be enough.
     n_rows, n_dropped : int
-        Rows that were used, and rows left out because too few trees could be asked about them.
+        Rows that were used, and rows left out because too few trees could predict them.
     votes_per_row : float
-        Mean number of trees asked about a row.
+        Mean number of trees that predicted a row.
     lacks_votes : bool
-        Whether so many rows that belong together have no votes that they leave T* unknown.
+        Whether T* is unknown because too many rows of large groups have no votes.
     """
 
     goal: Goal
@@ -283,50 +283,50 @@ class Answer(ABC):
     lacks_votes: bool
 
     fewest_votes = FEWEST_VOTES
-    """Votes a row that it takes to tell T*."""
+    """The smallest mean number of votes per row from which T* can be estimated."""
 
     cautions: tuple[Caution, ...] = ()
-    """Warnings about what is lost itself, such as that it may be infinite on other rows."""
+    """Warnings about the loss itself, such as that it may be infinite on other rows."""
 
     certificate: Certificate | None = None
-    """What is certified of the first `n_trees` trees; None where they are an estimate."""
+    """The certificate of the first `n_trees` trees; None if `n_trees` is an estimate."""
 
     largest: int | None = None
-    """The largest forest that it knows of; None where it knows of any."""
+    """The largest size whose loss is known; None if there is no limit."""
 
     tried: tuple[int, ...] | None = None
-    """Sizes that it knows of; None where it knows of all."""
+    """The sizes whose loss is known; None if it is known for all."""
 
     are = "enough"
-    """What a report says of the trees that it keeps, where they are certified."""
+    """The word in "105 of your 500 trees are enough (certified)"."""
 
     against = "an unlimited forest"
-    """What smaller forests are compared with."""
+    """The forest that smaller forests are compared with."""
 
     @property
     def savings(self) -> Savings | None:
-        """What the forest at hand costs, and the smaller one, where its trees are not the first ones."""
+        """Bytes and time of the forest at hand and of the smaller one, if the latter's trees are not the first ones."""
         return None
 
     def which(self, kept: int, trees: str) -> str:
-        """So many trees, of those that there are, as a subject."""
+        """The subject of a sentence about the kept trees, such as "105 of your 500 trees"."""
         return f"{kept:,} of {trees}"
 
     @property
     def seen(self) -> Any:
-        """What `fewest_alike` asks of an earlier look at a forest in training; None where it asks nothing."""
+        """What `fewest_alike` needs later from this look at a forest in training; None if nothing."""
         return None
 
     def fewest_alike(self, before: Any, n_trees: int) -> int:
-        """The fewest first of ``n_trees`` trees that are as near to all of them as the goal asks, by what was ``seen``.
+        """The fewest of the first ``n_trees`` trees that are as close to all of them as the goal asks.
 
-        0 where nothing tells.
+        It is estimated from ``before``, the result of ``seen`` at an earlier look. 0 if it cannot be estimated.
         """
         return 0
 
     @property
     def is_bound(self) -> bool:
-        """Whether T* is only known to be `n_trees` at most."""
+        """Whether `n_trees` is only an upper bound of T*."""
         return False
 
     @property
@@ -336,11 +336,11 @@ class Answer(ABC):
 
     @abstractmethod
     def size_at(self, level: float) -> int | float:
-        """T* at another level: another alpha of labels, another tolerance of anything else."""
+        """T* at another level: another alpha for labels, another tolerance for other goals."""
 
     @abstractmethod
     def quantile(self, share_below: float) -> int | float:
-        """The size that T* is at most with a probability."""
+        """The size that T* does not exceed with probability ``share_below``."""
 
     @abstractmethod
     def value(self, n_trees: int) -> float:
@@ -351,20 +351,20 @@ class Answer(ABC):
         """See `Loss.interval`."""
 
     def loss(self, n_trees: int) -> Loss:
-        """What so many trees lose."""
+        """The loss of forests of ``n_trees`` trees."""
         value, (low, high) = self.value(n_trees), self.interval(n_trees)
         return Loss(value, (min(low, value), max(high, value)))
 
     @abstractmethod
     def said(self, n_trees: int) -> str:
-        """How a report says what its forest of so many trees loses."""
+        """The line of the report about the loss of ``n_trees`` trees."""
 
     @abstractmethod
     def in_short(self, n_trees: int) -> str:
-        """The same as one item of the losses that a report about something else lists."""
+        """The loss of ``n_trees`` trees in a few words, for the list in a report on another goal."""
 
     def cannot_tell(self, available: int) -> str | None:
-        """Why the trees at hand do not tell T*, and what to do; None where they do."""
+        """Why the trees at hand do not tell T*, and what to do; None if they do."""
         return None
 
     def why_infinite(self) -> str:
@@ -372,29 +372,29 @@ class Answer(ABC):
         return f"more than {theory.MAX_TREES - 1:,} trees would be needed"
 
     def notes(self) -> list[str]:
-        """What you should know beside T*."""
+        """Notes that the report adds to T*."""
         return []
 
     def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
-        """What suffers where a forest is cut to so many trees for this goal, as the answers to others tell it."""
+        """What suffers if a forest is cut to ``n_trees`` trees for this goal, by the answers to ``others``."""
         return []
 
     def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
-        """What suffers of this where a forest is cut to so many trees for its labels; None where nothing does."""
+        """How this goal suffers if a forest is cut to ``n_trees`` trees for its labels; None if it does not."""
         return None
 
     def grids(self, n_trees: int) -> tuple[Grid, ...]:
-        """Tables beside the losses of forests of several sizes, of a forest of so many trees."""
+        """Further tables about a forest of ``n_trees`` trees."""
         return ()
 
     def main_pictures(self) -> tuple[Picture, ...]:
-        """Pictures in place of the loss over the number of trees; none where that is drawn."""
+        """Pictures that replace the one of the loss over the number of trees, if any."""
         return ()
 
     def pictures(self) -> tuple[Picture, ...]:
-        """Pictures beside the loss over the number of trees."""
+        """Pictures in addition to the loss over the number of trees."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What only a report of this goal has, as plain Python values."""
+        """Plain Python values that only a report on this goal has."""
         return {}

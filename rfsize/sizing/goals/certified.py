@@ -1,8 +1,8 @@
-"""The forest at hand: the fewest of its first trees that answer as all of them do, certified on rows.
+"""The fewest first trees of the forest at hand that predict like all of its trees, certified on rows.
 
-Sizes are tested from many trees to few, each by the exact binomial bound of the rows that are answered otherwise, and
-the first that fails ends it: A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test:
-calibrating predictive algorithms to achieve risk control." arXiv 2110.01052.
+Sizes are tested from large to small. Each test is the exact binomial bound on the share of rows that get another
+prediction; the first size that fails ends the series. See A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan,
+L. Lei (2021). "Learn then test: calibrating predictive algorithms to achieve risk control." arXiv 2110.01052.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, in_percent
 
-# How many times the rows a report looks ahead to.
+# The note on more rows is about this many times the rows.
 _MORE_ROWS = 4
 
 
 @dataclass(frozen=True)
 class CertifiedGoal(GoalOnRows):
-    """The labels, probabilities or scores of all trees at hand, on a certified share of rows.
+    """Keep the labels, probabilities or scores of all trees at hand, on a certified share of rows.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class CertifiedGoal(GoalOnRows):
     tolerance: float | None = None
     certainty: float = 0.95
 
-    # What a refused metric names: what certifies, and what takes metrics.
+    # For the message that refuses a metric: what certifies, and what to use for metrics.
     certifier = "target='forest'"
     of_metrics = "leave target out"
 
@@ -88,7 +88,7 @@ class CertifiedGoal(GoalOnRows):
 
     @property
     def of_votes(self) -> bool:  # type: ignore[override]
-        """Whether it goes by labels, which a regression has not."""
+        """Whether the goal is about labels, which a regression does not have."""
         return self.metric == "labels"
 
     @property
@@ -111,7 +111,7 @@ class CertifiedGoal(GoalOnRows):
 
     @property
     def what(self) -> str:
-        """What of all trees a row must get."""
+        """What a row must get from fewer trees: the label, the probabilities or the score of all trees."""
         if self.of_labels and self.voting == "hard":
             return "the label that most of your trees vote for"
         if self.of_labels:
@@ -128,7 +128,7 @@ class CertifiedGoal(GoalOnRows):
         return "rows answered as by all trees" + ("" if self.average == "micro" else " (worst class)")
 
     def answers(self, metric: MetricLike) -> bool:
-        return False  # which asks about an unlimited forest
+        return False  # the question is about an unlimited forest
 
     def checked(self, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False) -> Self:
         if self.metric in ("probabilities", "scores") or not n_classes:
@@ -145,7 +145,7 @@ class CertifiedGoal(GoalOnRows):
         return replace(self, metric="scores", tolerance=tolerance)
 
     def answer(self, outputs: Evidence) -> CertifiedAnswer:
-        """What the rows certify.
+        """The sizes that the rows certify.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class CertifiedGoal(GoalOnRows):
         return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), adapter.predict_obeys)
 
     def _limit(self, outputs: Evidence, voting: str) -> Answer | None:
-        """What the same rows say of an unlimited forest; None where they cannot tell."""
+        """The answer of the same rows for an unlimited forest; None if they do not tell."""
         goal: Goal = (
             LabelGoal(alpha=self.alpha, average=self.average, voting=voting)
             if self.of_labels
@@ -179,13 +179,13 @@ class CertifiedGoal(GoalOnRows):
 
 
 def _taken(given: dict[str, Any]) -> dict[str, Any]:
-    """The method, which is taken out of what was given."""
+    """Take ``method`` out of the given options."""
     given.pop("threshold", None)
     return {"method": given.pop("method", None)}
 
 
 def _rows_to_certify_on(outputs: Evidence) -> Any:
-    """The forest on the rows; ``ValueError`` where nothing that they show holds on others, or no model is known."""
+    """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
     refuse_to_certify(outputs.source)
     if any(one.category is TrainingRowsWarning for one in outputs.noted):
         raise trained_on(outputs.n_rows)
@@ -198,7 +198,7 @@ def _rows_to_certify_on(outputs: Evidence) -> Any:
 
 
 def refuse_to_certify(source: str) -> None:
-    """Raise ``ValueError`` where rows come from a source on which nothing is certified."""
+    """Raise ``ValueError`` if rows come from a source that certifies nothing."""
     if source == "rows given":
         return
     why = (
@@ -213,7 +213,7 @@ def refuse_to_certify(source: str) -> None:
 
 
 class CertifiedAnswer(Answer):
-    """What first trees of the forest were seen to answer otherwise, and how few of them are certified."""
+    """How many rows the first trees predict differently from all trees, and how few trees are certified."""
 
     goal: CertifiedGoal
 
@@ -246,7 +246,7 @@ class CertifiedAnswer(Answer):
         return f"{rows} certify no fewer than all {trees}: {advice}"
 
     def size_at(self, level: float) -> int:
-        """The fewest first trees that are certified to answer as all trees do on another share of the rows."""
+        """The fewest certified first trees for another share of the rows."""
         promise = replace(self._promise, alpha=share("alpha", level))
         promise.check_rows(self._first.rows, self._classes or [""])
         return self._first.fewest(promise)
@@ -258,7 +258,7 @@ class CertifiedAnswer(Answer):
         return self._first.share(n_trees, self.goal.average)
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        """Clopper–Pearson's, of the rows or of the class that fares worst; all trees answer as they do."""
+        """The Clopper–Pearson interval, of all rows or of the worst class; for all trees it is zero."""
         if n_trees >= self._first.available:
             return 0.0, 0.0
         differing, rows = tested(self._first.at(n_trees), self._first.rows, self.goal.average)
@@ -268,7 +268,7 @@ class CertifiedAnswer(Answer):
         return float(low), float(bounds(seen, of, 1.0 - TAIL))
 
     def by_class(self, n_trees: int) -> dict[Any, float]:
-        """Share of each class's rows that so many first trees answer otherwise."""
+        """Share of each class's rows that the first ``n_trees`` trees predict differently."""
         differing, rows = self._first.at(n_trees), self._first.rows
         return {self._classes[of]: float(differing[of] / rows[of]) for of in np.flatnonzero(rows) if self._classes}
 
@@ -279,7 +279,7 @@ class CertifiedAnswer(Answer):
         return f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
 
     def said(self, n_trees: int) -> str:
-        # The bound of these very trees is not certified: they were chosen by it.
+        # The bound at the chosen size is not certified itself, because it was used to choose the size.
         rows = "rows" if self.goal.average == "micro" else "each class's rows"
         seen = f"{int(self._first.at(n_trees).sum()):,} of {self.n_rows:,} differ"
         return f"at least {in_percent(self.goal.alpha)} of {rows} like these get {self.goal.what} ({seen})"
@@ -289,11 +289,11 @@ class CertifiedAnswer(Answer):
 
     @cached_property
     def _ahead(self) -> int:
-        """Trees that more rows like these may certify."""
+        """The number of trees that more rows like these may certify."""
         return self._first.times(_MORE_ROWS).fewest(self._promise)
 
     def _with_more_rows(self) -> str | None:
-        """What more rows would bring; None where it is nothing."""
+        """How many fewer trees more rows may certify; None if no fewer."""
         if self._ahead >= self.n_trees:
             return None
         rows = how_many(_MORE_ROWS * self.n_rows, "row")
@@ -323,7 +323,7 @@ class CertifiedAnswer(Answer):
         if self.goal.average == "micro":
             how = "differ from those of all trees"
             changing = changing_classes(self.by_class(n_trees), shares, self.goal.level, how)
-        # What they advise is not certified.
+        # The advice of other goals is about an unlimited forest.
         return [*changing, *(f"{harm} and target='limit'" for harm in harms(shares, n_trees, others))]
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Probabilities and scores: how many trees bring predictions within a tolerance of an unlimited forest's."""
+"""Probabilities and scores: how many trees predict within a tolerance of an unlimited forest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rfsize.utils.validation import positive
 from rfsize.voting.links import Link
 from rfsize.voting.scores import Scores
 
-# Of the standard deviation of y, how far numbers may be off where no tolerance is given.
+# The default tolerance of numbers, as a share of the standard deviation of y.
 _OF_NUMBERS = 0.05
 
 
@@ -60,7 +60,7 @@ class DeviationGoal(GoalWithin):
         return self
 
     def answer(self, outputs: Evidence) -> DeviationAnswer:
-        """How far predictions are off, from the scatter of the trees' scores on each row.
+        """How far predictions move, estimated from the scatter of the trees' scores on each row.
 
         Raises
         ------
@@ -85,17 +85,17 @@ class DeviationGoal(GoalWithin):
 
 
 def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
-    """The trees' scores, and what makes predictions of their means; `NotAForestError` where there are none."""
+    """The trees' scores, and the link from mean scores to predictions; `NotAForestError` if there are no scores."""
     if outputs.scores is None or outputs.link is None:
         raise NotAForestError(
-            f"metric={metric!r} needs the trees' scores, and counted Votes do not tell them: give rfsize.size the "
+            f"metric={metric!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
             "model and its rows, or size the labels"
         )
     return outputs.scores, outputs.link
 
 
 class DeviationAnswer(Answer):
-    """How far predictions of forests of any size are from an unlimited forest's."""
+    """How far the predictions of forests of any size are from those of an unlimited forest."""
 
     goal: DeviationGoal
 
@@ -126,7 +126,7 @@ class DeviationAnswer(Answer):
         value = self.value(n_trees)
         if value == 0.0:
             return 0.0, 0.0
-        # Sizes at which it might be as large; it falls about as 1/√T.
+        # Sizes at which the deviation might have this value, with other rows and trees; it falls about like 1/√T.
         sizes = self._deviations.replicates(value, n_trees)
         low, high = (value * math.sqrt(float(size) / n_trees) for size in np.quantile(sizes, [TAIL, 1.0 - TAIL]))
         return low, high
@@ -139,11 +139,11 @@ class DeviationAnswer(Answer):
 
 
 def tolerance_of_numbers(y: ArrayLike | None) -> float:
-    """How far off numbers may be where no tolerance is given; ``ValueError`` where ``y`` is not known."""
+    """The default tolerance of numbers; ``ValueError`` if ``y`` is not known."""
     if y is None:
         raise ValueError(
             "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
             "deviation), or metric='scores' with a tolerance in the unit of y"
         )
-    # Of a y that is the same everywhere any tolerance will do.
+    # If y is constant, any tolerance is reached.
     return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0

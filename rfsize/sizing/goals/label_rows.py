@@ -1,4 +1,4 @@
-"""Rows by the votes or the scores of trees, from which agreement of labels is estimated."""
+"""Rows with the trees' votes or scores, from which the agreement of labels is estimated."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from rfsize.voting.votes import Votes
 
 @dataclass(frozen=True, eq=False)
 class VotedRows:
-    """Rows by their votes."""
+    """Rows with the trees' votes."""
 
     votes: Votes
     estimated_by: Callable[[Votes], Estimate]
 
     at_least = 1
-    """Trees that must have been asked about a row."""
+    """The fewest trees that must have predicted a row."""
 
     @property
     def asked(self) -> NDArray[np.int32]:
-        """Trees asked, shape (n_rows,)."""
+        """Number of trees that predicted each row, shape (n_rows,)."""
         return self.votes.asked
 
     @property
     def n_classes(self) -> int:
-        """Classes, of which any may lead."""
+        """Number of classes that can lead."""
         return len(self.votes.classes)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        """The estimate of some of the rows."""
+        """The estimate of agreement on some of the rows."""
         return self.estimated_by(self.votes.take(rows))
 
     def leaders(self) -> Int64s:
@@ -46,13 +46,13 @@ class VotedRows:
         return _most_voted(self.votes.counts)
 
     def leaders_of(self, blocks: TreeBlocks) -> Int64s:
-        """The same of the rows of blocks."""
+        """Index of the class that leads on each row of the blocks."""
         return _most_voted(blocks.counts)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """The same by their scores, those of two classes over a cut, and what blocks of trees say of some of the rows."""
+    """Rows with the trees' scores (of two classes, relative to the threshold), and blocks of trees on some rows."""
 
     scores: Scores
     cut: float
@@ -71,7 +71,7 @@ class ScoredRows:
         return max(2, self.scores.n_scores)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        # Halves of the trees tell the bias of several scores; one has none.
+        # With several scores, halves of the trees show the bias; a single score has no bias.
         blocks = self.blocks if self.scores.n_scores > 1 else None
         if blocks is not None:
             blocks = blocks.where(np.isin(blocks.rows, self.number[rows]))
@@ -90,7 +90,7 @@ class ScoredRows:
 
 
 def _most_voted(counts: NDArray[np.int32]) -> Int64s:
-    """Index of the class with the most votes; classes that are tied take turns, so that none of them is favoured."""
+    """Index of the class with the most votes; tied classes take turns, so that no class is favoured."""
     leader = counts.argmax(axis=1).astype(np.int64)
     first = counts == counts.max(axis=1, keepdims=True)
     tied = np.flatnonzero(np.count_nonzero(first, axis=1) > 1)
@@ -102,22 +102,22 @@ def _most_voted(counts: NDArray[np.int32]) -> Int64s:
 
 
 LabelRows = VotedRows | ScoredRows
-"""Rows that a forest is sized by, and what its trees say of them."""
+"""Rows that a forest is sized by, with the trees' votes or scores."""
 
 
 def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
-    """The rows by a rule of voting, with the method by which agreement is estimated from them.
+    """The rows for a voting rule, with the method that estimates agreement from them.
 
     Raises
     ------
     ValueError
-        If averaged scores are asked for where there are none.
+        If the rule is averaged scores, and the outputs have no scores.
     """
     if voting == "hard":
         return VotedRows(outputs.votes, hard.ESTIMATORS[method])
     if outputs.scores is None:
         raise ValueError(
-            "voting='soft' averages the trees' scores, and counted Votes do not tell them: give rfsize.size the model "
+            "voting='soft' averages the trees' scores, and counted Votes have none: give rfsize.size the model "
             "and its rows, or take voting='hard'"
         )
     number = np.arange(outputs.n_rows)[outputs.scored]

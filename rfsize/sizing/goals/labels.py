@@ -1,6 +1,6 @@
 """Labels: how many trees give the labels of an unlimited forest on a share of the rows.
 
-T*(α) is the smallest odd forest whose labels agree with those of the infinite forest on a share α of the rows, on
+T*(α) is the size of the smallest odd forest that gives the labels of the infinite forest on a share α of the rows, on
 average over rows and forests: D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of
 classifiers be?" Pattern Recognition 46(5), 1323-1336.
 """
@@ -39,11 +39,12 @@ from rfsize.voting.blocks import TreeBlocks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# How many times 1 − α of a class's labels may change, and how many fewer of the labels it may get than its mean
-# probability tells of; of many classes, those named.
+# A warning is given if more than _CHANGED times 1 − α of a class's labels change, or if a class gets fewer labels than
+# 1/_LABELS of its mean probability. A warning names at most _NAMED classes.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
-# A wider interval, as a factor, tells little more than the order of magnitude. What a few trees more cost is nothing.
+# If the upper end of an interval is more than _WIDE times the lower end, the interval tells little but the order of
+# magnitude. Sizes below _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
 _WIDE, _FEW_TREES = 6.0, 3
 
 _BINS = 25  # of the rows' distances from a tie
@@ -51,7 +52,7 @@ _BINS = 25  # of the rows' distances from a tie
 
 @dataclass(frozen=True)
 class LabelGoal(GoalOnRows):
-    """T*(α) by a rule of voting.
+    """Keep the labels of a voting rule on a share α of the rows: T*(α).
 
     Attributes
     ----------
@@ -90,7 +91,7 @@ class LabelGoal(GoalOnRows):
 
     @property
     def of_rows(self) -> str:
-        """What the share is averaged over, where that is not the rows."""
+        """What the share is averaged over, if not over rows."""
         return "" if self.average == "micro" else ", averaged over the classes"
 
     @property
@@ -116,7 +117,7 @@ class LabelGoal(GoalOnRows):
         return self
 
     def answer(self, outputs: Evidence) -> LabelAnswer:
-        """The agreement of labels by the votes or averaged scores.
+        """The agreement of labels, from votes or averaged scores.
 
         Raises
         ------
@@ -142,28 +143,27 @@ class LabelGoal(GoalOnRows):
 
 
 class LabelsSeen(NamedTuple):
-    """The labels of rows at a look at a forest in training, -1 where too few trees may vote, and votes per row."""
+    """Labels of the rows at one look at a forest in training (-1: too few trees can vote), and votes per row."""
 
     labels: Int64s
     votes_per_row: float
 
 
 class LabelAnswer(Answer):
-    """The agreement of labels by one rule of voting.
+    """The agreement of labels under one voting rule.
 
-    Agreement averaged over the classes is estimated when it is first asked for. A pickle has it, and not what the trees
-    said of the rows.
+    Agreement averaged over the classes is estimated at its first use. A pickle holds it, but not the trees' outputs.
 
     Parameters
     ----------
     goal : LabelGoal
-        Its ``voting`` is the rule itself, not "auto".
+        Its ``voting`` is "hard" or "soft", not "auto".
     rows : LabelRows
     strata : ndarray of int64, shape (n_rows,), or None
-        Strata of the rows, which blocks know too; None where rows stand alone.
+        Strata of the rows, which the blocks know too; None if there are no strata.
     blocks : TreeBlocks or None
     outputs : Evidence
-        What names the classes, and says by which rule the model itself predicts.
+        Where the names of the classes and the voting rule of the model's own ``predict`` come from.
     """
 
     goal: LabelGoal
@@ -204,13 +204,13 @@ class LabelAnswer(Answer):
 
     @cached_property
     def label_shares(self) -> dict[Any, float]:
-        """Share of the rows that each class is given, by the votes or scores at hand."""
+        """Share of the rows that get the label of each class, by the votes or scores at hand."""
         rows = np.bincount(self._rows.leaders()[self._used], minlength=self._rows.n_classes)
         return dict(zip(self.classes, (rows / self.n_rows).tolist(), strict=True))
 
     @cached_property
     def _probabilities(self) -> list[float] | None:
-        """Mean over the rows of the probability of each class; None where scores are not known."""
+        """Mean probability of each class over the rows; None if there are no scores."""
         scores = self._outputs.scores
         if scores is None or self._outputs.link is None or not scores.are_finite():
             return None
@@ -223,7 +223,7 @@ class LabelAnswer(Answer):
 
     @cached_property
     def _shared(self) -> TreeBlocks | None:
-        """The blocks of trees, which for the mean of the classes know what class leads on their rows."""
+        """The blocks of trees; for a mean over classes, with the class that leads on each of their rows."""
         if self._blocks is None or self.goal.average == "micro":
             return self._blocks
         return replace(self._blocks, strata=within_classes(self._blocks.strata, self._rows.leaders_of(self._blocks)))
@@ -233,7 +233,7 @@ class LabelAnswer(Answer):
         return LabelsSeen(np.where(self._used, self._rows.leaders(), -1), self.votes_per_row)
 
     def fewest_alike(self, before: LabelsSeen, n_trees: int) -> int:
-        """The labels of t of T trees differ from those of all on a share of the rows that goes as √(1/t − 1/T)."""
+        """See `Answer.fewest_alike`: t of T trees give other labels on a share of the rows ∝ √(1/t − 1/T)."""
         labels, votes = self.seen
         known = (labels >= 0) & (before.labels >= 0)
         differs, of = (before.labels != labels)[known], labels[known]
@@ -250,7 +250,7 @@ class LabelAnswer(Answer):
 
     @cached_property
     def _curves(self) -> Curves:
-        """Disagreement around T* as it might also have come out, with other rows and other trees."""
+        """Replicates of the disagreement around T*, as other rows and other trees would give it."""
         return self.estimate.replicates_with(self._tree_noise, self.n_trees)
 
     @cached_property
@@ -294,7 +294,7 @@ class LabelAnswer(Answer):
         small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
         if self.goal.average == "macro" and small:
             few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
-            notes.append(f"few rows get these classes, so that little is known of them: {few}")
+            notes.append(f"few rows get these classes, so their labels are uncertain: {few}")
         elif len(self.classes) == 2:
             notes += [
                 f"class {printable(of)} has only {how_many(rows, 'row')}: the interval may be too narrow"
@@ -305,7 +305,7 @@ class LabelAnswer(Answer):
         return notes
 
     def _is_small(self, part: float) -> bool:
-        """Whether so few rows are given a class that they tell little of it."""
+        """Whether too few rows get the label of a class to tell much about the class."""
         return 0 < round(part * self.n_rows) < FEWEST_ROWS
 
     def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
@@ -315,7 +315,7 @@ class LabelAnswer(Answer):
         return [*changing, *self._unlabelled_classes(), *harms(self.label_shares, n_trees, others)]
 
     def _unlabelled_classes(self) -> list[str]:
-        """Classes that get far fewer labels than their mean probability tells of; none where that is not known."""
+        """Classes that get far fewer labels than their mean probability suggests; empty if there are no scores."""
         expected = self._probabilities or []
         return [
             f"class {printable(name)} gets {in_percent(given)} of the labels, and its mean probability is "
@@ -357,18 +357,18 @@ class LabelAnswer(Answer):
     def __getstate__(self) -> dict[str, Any]:
         for name in ("_of_rows", "of_classes", "label_shares", "_probabilities", "_curves"):
             getattr(self, name)
-        # The noise of the trees is drawn; what it was drawn from is many times as large.
+        # The pickle keeps the drawn noise of the trees; the outputs that it was drawn from are many times larger.
         left_out = ("_rows", "_strata", "_blocks", "_outputs", "_shared")
         return {**self.__dict__, **dict.fromkeys(left_out)}
 
 
 def own_predict(voting: str, predict_obeys: str) -> str:
-    """What to say of labels by another rule of voting than the model's own."""
+    """A note for labels by a voting rule that is not the one of the model's own ``predict``."""
     return f"this report is about labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_obeys]}"
 
 
 def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level: float, how: str) -> list[str]:
-    """What to say of classes of whose labels many more change than may of all; nothing where there are none."""
+    """Warnings about classes in which many more labels change than the goal allows on average."""
     most = sorted(changed, key=lambda of: -changed[of])
     suffer = [of for of in most if changed[of] > _CHANGED * level]
     if not suffer:
@@ -383,14 +383,14 @@ def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level:
 
 
 def harms(shares: dict[Any, float], n_trees: int, others: Callable[[], Iterable[Answer]]) -> Iterator[str]:
-    """What else suffers where a forest is cut to so many trees for its labels."""
+    """What else suffers if a forest is cut to ``n_trees`` trees for its labels."""
     is_rare = min(shares.values()) < RARE
     found = (other.harm(n_trees, of_a_rare_class=is_rare) for other in others())
     return (harm for harm in found if harm)
 
 
 def _draw_margins(margins: Margins, ax: Axes) -> None:
-    """Rows by their distance from a tie: those next to it are what large forests still change."""
+    """Draw the rows by their distance from a tie: large forests change only rows next to it."""
     edges = np.linspace(min(margins.tie, margins.most), max(margins.tie, margins.most), _BINS + 1)
     values = np.clip(margins.values, edges[0], edges[-1])
     shares, _ = np.histogram(values, bins=edges, weights=margins.rows / margins.rows.sum())
@@ -408,7 +408,7 @@ def _draw_margins(margins: Margins, ax: Axes) -> None:
 
 
 def _draw_by_class(changed: dict[Any, float], level: float, n_trees: int, ax: Axes) -> None:
-    """Shares of the labels that change, of the classes that change most, and what may change on average."""
+    """Draw the share of labels that change, for the classes that change most, and the share that may on average."""
     most, which = most_changed(changed, lambda of: changed[of])
     draw_shares(ax, most, [changed[of] for of in most], None, which)
     ax.axvline(level, **faint(ax, ":"), label=f"asked for: {in_percent(level)}")

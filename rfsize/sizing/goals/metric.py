@@ -1,4 +1,4 @@
-"""Metrics: how many trees keep a metric within a tolerance of an unlimited forest's."""
+"""Metrics: how many trees keep a metric within a tolerance of its value in an unlimited forest."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
 
-# Rows of some kind must be known to quarters of the trees, all of them, to tell what a metric loses by fewer.
+# Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured.
 _FEWEST_VOTES = 40
 
-# What a forest that is cut for its labels may be expected to lose: of the area under the ROC curve; and where a class
-# has few of the labels, of the logarithmic loss, or the Brier score, as a share of it (of balanced classes, more trees
-# than labels take improve it by as much); and the tolerance to size it by.
+# A forest cut for its labels gets a warning if it loses more than this: of the AUC; and, if a class is rare, of the log
+# loss or Brier score, as a share of it (with balanced classes this loss is normal: labels take fewer trees). Then the
+# tolerances that the warning advises.
 _RANKING, _PROBABILITIES, _TOLERANCE = 0.005, 0.02, {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
-# Where the loss is known by a bound alone: how many times as much that must be, since the loss is often a half of it;
-# and which quantile of what small forests lose is sure.
+# If only an upper bound of the loss is known, it must exceed the limit by this factor, since the loss is often half the
+# bound. And the quantile at which the loss of small forests counts as sure.
 _BOUND, _LEAST = 2.0, 0.05
 
 
 @dataclass(frozen=True)
 class MetricGoal(GoalWithin):
-    """A metric, or a scorer of scikit-learn's, expected to be worse than an unlimited forest's by no more than that."""
+    """Keep a metric or scorer within a tolerance: expected to be no worse than this in an unlimited forest."""
 
     names = METRICS
 
@@ -60,10 +60,9 @@ class MetricGoal(GoalWithin):
 
     @classmethod
     def beside(cls, outputs: Evidence) -> tuple[str, ...]:
-        """None where the truth or the trees' scores are not known.
+        """See `Goal.beside`; no metric if the truth or the trees' scores are not known.
 
-        The Brier score takes the place of a logarithmic loss that may be infinite because leaves hold rows of some
-        classes only.
+        The Brier score replaces the log loss if the latter may be infinite because leaves miss some classes.
         """
         if outputs.y is None or outputs.blocks is None or outputs.scores is None or not outputs.scores.are_finite():
             return ()
@@ -91,16 +90,16 @@ class MetricGoal(GoalWithin):
         return _FEWEST_VOTES
 
     def answer(self, outputs: Evidence) -> MetricAnswer:
-        """What the metric loses, by what smaller forests of the trees at hand lose.
+        """The loss of the metric, estimated from smaller forests of the trees at hand.
 
         Raises
         ------
         NotAForestError
             If only votes are known.
         FewVotesError
-            If too few trees were asked about a row.
+            If too few trees predicted a row.
         ValueError
-            If ``y`` is missing, the metric is no number, or it is not known whether it is better when larger.
+            If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
         """
         scores_of(outputs, self.metric)
         blocks = outputs.blocks
@@ -116,7 +115,7 @@ class MetricGoal(GoalWithin):
 
 
 def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
-    """How many of the rows, or of their groups, are outside the largest class, where they are few."""
+    """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
     if not len(outputs.classes) or not len(rows):
         return None
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
@@ -127,12 +126,12 @@ def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
 
 
 class MetricAnswer(Answer):
-    """What a metric loses in forests of any size.
+    """The loss of a metric in forests of any size.
 
     Attributes
     ----------
     now : float
-        The metric of the trees at hand; out of bag, of those that each row may ask.
+        The metric of the trees at hand; out of bag, of the trees that can predict each row.
     lost : MetricLoss
     larger_is_better : bool
     """
@@ -155,7 +154,7 @@ class MetricAnswer(Answer):
 
     @property
     def measured(self) -> tuple[tuple[float, float], ...]:
-        # They are measured against all trees at hand, of which the rest is the law's.
+        # Measured against all trees at hand; the law adds the loss of these against an unlimited forest.
         behind = self.value(round(self.lost.asked))
         return tuple((one.n_trees, one.loss + behind) for one in self.lost.measured[-2:])
 
@@ -227,10 +226,10 @@ class MetricAnswer(Answer):
         return f"probabilities {suffer}: {self._words} {by_how_much} (all trees: {self.now:.3g}); size them by {advice}"
 
     def _too_much(self, n_trees: int, most: float) -> tuple[bool, str] | None:
-        """Whether so few trees surely lose more than ``most``, and how much in words; None where they do not.
+        """Whether ``n_trees`` trees surely lose more than ``most``, and how much in words; None if they do not.
 
-        Where halves of the trees lose too little to be told from nothing, what smaller forests lose may be known all
-        the same, and no more than a bound of the rest.
+        If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is
+        known.
         """
         lost, measured, sign = self.value(n_trees), float(self.lost.loss(n_trees, _LEAST)), self._sign
         if self.lost.is_significant:

@@ -1,4 +1,4 @@
-"""The goal that you name by ``metric``, ``alpha`` and ``tolerance``, or mean by naming none."""
+"""The goal that a user names by ``metric``, ``alpha`` and ``tolerance``, and the default goal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rfsize.utils.validation import choice, refuse_unused
 
 @dataclass(frozen=True)
 class UsualGoal(Goal):
-    """The labels of a classifier, or the numbers of a regressor; which of them is known with the forest.
+    """The default goal: the labels of a classifier, or the numbers of a regressor.
 
     Attributes
     ----------
     tolerance : float or None
-        How far off numbers may be; by default 5 % of the standard deviation of ``y``.
+        How far numbers may move; by default 5 % of the standard deviation of ``y``.
     """
 
     tolerance: float | None = None
@@ -63,45 +63,45 @@ class UsualGoal(Goal):
 
 
 GOALS: tuple[type[Goal], ...] = (UsualGoal, LabelGoal, DeviationGoal, MetricGoal)
-"""All kinds of goals against an unlimited forest; this is the only place to name a new one."""
+"""All kinds of goals against an unlimited forest. To add a kind, name it here and nowhere else."""
 
 NAMES = tuple(name for kind in GOALS for name in kind.names)
-"""What the size of a forest may go by, by name; a scorer of scikit-learn's does as well."""
+"""All names that ``metric`` takes, besides scikit-learn's scorers."""
 
 
 TARGETS = ("limit", "forest")
 
 
 def goal_of(metric: MetricLike, tolerance: float | None, *, target: Any = "limit", **options: Any) -> Goal:
-    """The goal that a user names; options are None where they were not given.
+    """The goal that a user names; options are None if they were not given.
 
     Raises
     ------
     ValueError
-        If the options do not go together, or one of them is none.
+        If the options do not go together, or one of them is not valid.
     """
     named = {"tolerance": tolerance, **options}
     given = {name: _plain(value) for name, value in named.items() if value is not None}
     metric = one_name(metric)
     choice("target", target, TARGETS)
-    kind = _kind(metric)  # refuses what is no metric
+    kind = _kind(metric)  # raises if it is no metric
     return (kind if target == "limit" else CertifiedGoal).named(metric, **given)
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy as Python's, which prints as it was typed and which ``json`` can write."""
+    """A NumPy number as a Python number, which prints as the user typed it and which ``json`` can write."""
     return float(value) if type(value) not in (bool, int, float) and isinstance(value, Real) else value
 
 
 def any_goal(metric: MetricLike) -> Goal:
-    """A goal of a metric, to tell the loss of forests of any size, which does not depend on its level."""
+    """A goal of a metric at any level, for the losses of forests, which do not depend on the level."""
     metric = one_name(metric)
     kind = _kind(metric)
     return kind.named(metric, **({"tolerance": 1.0} if issubclass(kind, GoalWithin) else {}))
 
 
 def listed_beside(outputs: Evidence) -> tuple[str, ...]:
-    """Names of the goals whose losses a report lists beside its own."""
+    """Names of the goals whose losses a report lists in addition to its own."""
     return tuple(name for kind in GOALS for name in kind.beside(outputs))
 
 
@@ -111,9 +111,9 @@ def _kind(metric: MetricLike) -> type[Goal]:
             return kind
     if isinstance(metric, str) and "importance" in metric:
         raise ValueError(
-            f"metric={metric!r} takes more than the trees' predictions: columns are permuted, and their losses sized. "
-            "Call rfsize.oob_importance(model, X, y).size(top=10), which says how many trees bring the first ten "
-            "columns to rest"
+            f"metric={metric!r} takes more than the trees' predictions: columns must be permuted. Call "
+            "rfsize.oob_importance(model, X, y).size(top=10), which says with how many trees the ten best columns "
+            "stay the same"
         )
     advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
     choice("metric", metric, NAMES, advice, others=other_names())

@@ -1,4 +1,4 @@
-"""The forest at hand, shrunk: how few trees, chosen and refitted, answer as all of them do, certified on rows."""
+"""Shrinking: how few trees, chosen and refitted, predict like all trees of the forest, certified on rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rfsize.utils.words import in_percent
 
 @dataclass(frozen=True, eq=False)
 class ShrunkSizes(SizesTried):
-    """Rows that shrunken forests of several sizes answer unlike the whole one.
+    """Rows that shrunken forests of several sizes predict differently from the whole forest.
 
     Attributes
     ----------
     tried : ndarray of int64, shape (n,)
-        Sizes, from many trees to few.
+        Sizes, from large to small.
     whole : int
-        Trees of the whole forest.
+        Number of trees of the whole forest.
     """
 
     tried: Int64s
@@ -40,7 +40,7 @@ class ShrunkSizes(SizesTried):
 
     @classmethod
     def of(cls, rows: Int64s, differing: Sequence[Int64s], tried: Sequence[int], whole: int) -> Self:
-        """From what each size answers otherwise."""
+        """From the rows that each size predicts differently."""
         return cls(rows, np.stack(differing, axis=1), np.array(tried, dtype=np.int64), whole)
 
     @property
@@ -52,19 +52,19 @@ class ShrunkSizes(SizesTried):
         return self.tried
 
     def at(self, n_trees: int) -> Int64s:
-        """The same; ``ValueError`` for a size that was not tried."""
+        """The differing rows at a size; ``ValueError`` for a size that was not tried."""
         if n_trees >= self.whole:
             return np.zeros_like(self.rows)
         return self.differing[:, place_of(n_trees, self.tried)]
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Sizes of which it is known what differs, from few trees to all."""
+        """All sizes whose differing rows are known, from small to large."""
         return *self.tried[::-1].tolist(), self.whole
 
 
 def place_of(n_trees: int, tried: Int64s) -> int:
-    """The place of a size among those tried; ``ValueError`` where it is none."""
+    """The index of a size among the sizes tried; ``ValueError`` if it was not tried."""
     found = np.flatnonzero(tried == n_trees)
     if not found.size:
         raise ValueError(
@@ -76,12 +76,12 @@ def place_of(n_trees: int, tried: Int64s) -> int:
 
 @dataclass(frozen=True)
 class ShrunkGoal(CertifiedGoal):
-    """The labels, probabilities or scores of all trees at hand, of few of them that were chosen for it.
+    """Keep the labels, probabilities or scores of all trees, with a few trees chosen for that.
 
     Attributes
     ----------
     n_trees : int or None
-        How many there are, where you say it; then ``alpha`` is what is certified of them.
+        The number of chosen trees, if the user gave it. A certificate then bounds their loss at the given ``alpha``.
     """
 
     n_trees: int | None = None
@@ -101,7 +101,7 @@ class ShrunkGoal(CertifiedGoal):
 
 
 class ShrunkAnswer(CertifiedAnswer):
-    """What shrunken forests were seen to answer otherwise, and how few trees are certified."""
+    """How many rows the shrunken forests predict differently, and how few trees are certified."""
 
     goal: ShrunkGoal
     against = "all of your trees"
@@ -125,7 +125,8 @@ class ShrunkAnswer(CertifiedAnswer):
             self.cautions = ()
 
     def which(self, kept: int, trees: str) -> str:
-        return f"{kept:,} of {trees}, {'chosen and refitted' if kept <= self._refits_below else 'chosen for it'},"
+        how = "chosen and refitted" if kept <= self._refits_below else "chosen but not refitted"
+        return f"{kept:,} of {trees}, {how},"
 
     @property
     def savings(self) -> Savings | None:
@@ -145,14 +146,14 @@ class ShrunkAnswer(CertifiedAnswer):
 
 
 class Paired(NamedTuple):
-    """A metric of a forest beside that of the whole forest, on the same rows.
+    """A metric of a forest compared with the metric of the whole forest, on the same rows.
 
     Attributes
     ----------
     lost : float
-        How much worse it is.
+        How much worse the smaller forest is.
     error : float
-        Standard error of that, over the choice of the rows.
+        Standard error of ``lost``, over the choice of the rows.
     """
 
     lost: float
@@ -160,7 +161,7 @@ class Paired(NamedTuple):
 
     @classmethod
     def of(cls, judge: Metric, predicted: Floats, by_all: Floats) -> Paired:
-        """Of predictions, by a metric that is known to first order in the rows."""
+        """From the predictions of both forests, for a metric whose first-order terms by row are known."""
         rows = np.arange(len(judge.truth))
         of_few, of_all = (judge.influence(rows, found) for found in (predicted, by_all))
         assert of_few is not None
@@ -170,7 +171,7 @@ class Paired(NamedTuple):
 
 
 class PairedAnswer(Answer):
-    """What a metric loses in the shrunken forests that were tried, against the whole forest on the same rows."""
+    """How much a metric loses in the shrunken forests tried, against the whole forest on the same rows."""
 
     against = "all of your trees"
     fewest_votes = 0
@@ -186,7 +187,7 @@ class PairedAnswer(Answer):
         return Paired(0.0, 0.0) if n_trees >= self._sizes.whole else self._lost[place_of(n_trees, self._sizes.tried)]
 
     def size_at(self, level: float) -> int:
-        """The fewest trees tried that lose no more."""
+        """The smallest size tried that loses no more than ``level``."""
         return min(size for size in self._sizes.all if self.value(size) <= level)
 
     def quantile(self, share_below: float) -> int:

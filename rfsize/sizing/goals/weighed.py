@@ -1,4 +1,4 @@
-"""Smaller forests made in several ways: what they lose, beside the bytes of their files and the time of a row."""
+"""Smaller forests made in several ways: their loss over the bytes of their files and the time of a row."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def _gone() -> None:
-    """The model of a forest that was weighed before it was pickled."""
+    """In place of ``make`` after pickling: the model is gone."""
 
 
-# Of the ways, in turn.
+# One color for each way.
 _COLORS = ("C2", "C1", "C0")
 
 
@@ -38,9 +38,9 @@ class Smaller(NamedTuple):
         How it was made, such as "first trees".
     n_trees : int
     lost : float
-        The share of rows that it answers unlike the whole forest.
+        The share of rows that it predicts differently from the whole forest.
     make : callable
-        Returns the model; after pickling it is gone.
+        Returns the model; None after pickling.
     """
 
     way: str
@@ -51,21 +51,21 @@ class Smaller(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """Smaller forests beside the whole one.
+    """Smaller forests compared with the whole forest.
 
     Attributes
     ----------
     forests : tuple of Smaller
-        Way by way; the one that is kept is the last of its size.
+        The smaller forests, way by way. The kept forest is the last one of its size.
     whole : Smaller
     n_kept : int
-        Trees of the forest that is kept.
+        Number of trees of the kept forest.
     level : float
-        The share of rows that may be answered otherwise.
+        The share of rows that may get another prediction.
     axis : str
-        What a picture calls the share of rows that stays.
+        What a picture calls the share of rows that stays the same.
     rows : rows of any kind
-        To time predictions on.
+        Rows to time predictions on.
     """
 
     forests: tuple[Smaller, ...]
@@ -82,12 +82,12 @@ class Weighing:
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
-        """What each of the smaller forests costs, and the whole one."""
+        """Bytes and time of each smaller forest, then of the whole forest."""
         models = (one.make() for one in (*self.forests, self.whole))
         return tuple(weight_of(adapter_for(one, casts_votes=False, may_be_shrunk=True), self.rows) for one in models)
 
     def without_models(self) -> Self:
-        """The same with what was weighed alone."""
+        """The same bytes and times without the models and rows."""
         *forests, whole = (one._replace(make=_gone) for one in (*self.forests, self.whole))
         found = replace(self, forests=tuple(forests), whole=whole, rows=None)
         found.__dict__.update(weights=self.weights, n_timed=self.n_timed)
@@ -95,17 +95,17 @@ class Weighing:
 
     @property
     def _kept(self) -> int:
-        """The place of the forest that is kept."""
+        """The index of the kept forest."""
         return max(place for place, one in enumerate(self.forests) if one.n_trees == self.n_kept)
 
     @property
     def savings(self) -> Savings:
-        """What the whole forest costs, and the one that is kept."""
+        """Bytes and time of the whole forest and of the kept forest."""
         return Savings(self.weights[-1], self.weights[self._kept], self.n_timed)
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """What is lost over the bytes of a file, and over the time of a row."""
+        """Pictures of the loss over the bytes of the file, and over the time of a row."""
         return (
             Picture(f"{self.axis} over the bytes of the model's file".capitalize(), self._draw_bytes),
             Picture(f"{self.axis} over the time of a row".capitalize(), self._draw_time),
@@ -121,7 +121,7 @@ class Weighing:
         self._draw([1e6 * weight.seconds for weight in self.weights], ax)
 
     def _draw(self, costs: Sequence[float], ax: Axes) -> None:
-        """What is lost over what it costs; no loss stands nowhere on a logarithmic axis."""
+        """Draw the loss over the cost; a loss of 0 is left out, because the axis is logarithmic."""
         lost = [one.lost or np.nan for one in self.forests]
         for color, way in zip(_COLORS, dict.fromkeys(one.way for one in self.forests), strict=False):
             of_way = [place for place, one in enumerate(self.forests) if one.way == way]

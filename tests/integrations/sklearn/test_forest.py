@@ -12,7 +12,7 @@ import pytest
 import sklearn
 from scipy.sparse import csr_matrix
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -24,7 +24,6 @@ from sklearn.ensemble import (
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -167,8 +166,10 @@ def test_a_threshold_of_two_classes(data: Data) -> None:
     expected = reference.counting.votes((probability > 0.3).astype(int), 2)
     assert np.array_equal(rfsize.tree_outputs(model, data.fresh, threshold=0.3).votes.counts, expected)
     assert np.array_equal(rfsize.compile(model, threshold=0.3).votes(data.fresh).counts, expected)
-    with pytest.raises(ValueError, match="threshold"):
-        rfsize.tree_outputs(fitted("neighbours", data), data.fresh, threshold=0.3)
+    neighbours = fitted("neighbours", data)
+    probability = np.array([member.predict_proba(data.fresh)[:, 1] for member in neighbours.estimators_])
+    expected = reference.counting.votes((probability > 0.3).astype(int), 2)
+    assert np.array_equal(rfsize.tree_outputs(neighbours, data.fresh, threshold=0.3).votes.counts, expected)
 
 
 def test_bags_are_proven_or_refused(data: Data) -> None:
@@ -260,25 +261,39 @@ def test_rows_without_names_are_asked_without_a_warning_for_each_pass(data: Data
 class Contrary(DecisionTreeClassifier):
     """A tree that answers otherwise than its leaves say."""
 
-    def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
-        return 1 - super().predict(X, check_input)
+    def predict_proba(self, X: Any, check_input: bool = True) -> np.ndarray:
+        return 1.0 - super().predict_proba(X, check_input)
 
 
 def test_trees_that_answer_otherwise_are_asked_themselves(data: Data) -> None:
     model = BaggingClassifier(Contrary(max_depth=3), 7, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
-    assert np.array_equal(rfsize.tree_outputs(model, data.fresh).by_tree(), own_votes(model, data.fresh).T)
+    outputs = rfsize.tree_outputs(model, data.fresh)
+    of_each = np.stack([one.predict_proba(data.fresh) for one in model.estimators_], axis=1)
+    assert np.array_equal(outputs.by_tree(), of_each.argmax(axis=2))
+    np.testing.assert_allclose(outputs.predict_proba(), model.predict_proba(data.fresh), atol=1e-12)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="Contrary"):
         rfsize.compile(model)
 
 
+class Constant(ClassifierMixin, BaseEstimator):
+    """A learner without probabilities that gives every row one answer."""
+
+    def __init__(self, answer: int = 0) -> None:
+        self.answer = answer
+
+    def fit(self, X: Any, y: Any) -> Constant:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), self.answer)
+
+
 @pytest.mark.parametrize("answer", [-1, 99])
 def test_answers_that_are_no_class_are_refused(answer: int, data: Data) -> None:
-    neighbours = RadiusNeighborsClassifier(0.8, outlier_label=answer)
-    model = BaggingClassifier(neighbours, 5, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        with pytest.raises(ValueError, match=f"{answer}.*which are not all indices of its 2 classes"):
-            rfsize.tree_outputs(model, 3.0 * data.fresh)
+    model = BaggingClassifier(Constant(answer), 5, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    with pytest.raises(ValueError, match=f"{answer}.*which are not all indices of its 2 classes"):
+        rfsize.tree_outputs(model, data.fresh)
 
 
 def test_samples_of_other_members_are_not_taken_for_those_of_the_first(data: Data) -> None:
