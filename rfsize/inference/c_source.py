@@ -22,7 +22,7 @@ from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
 from rfsize.walking.layout import Columns, Forest
 
-_LARGEST_CATEGORY = 2.0**62  # no 64-bit integer holds a larger one safely
+_LARGEST_CATEGORY = 2.0**62  # larger categories do not fit a 64-bit integer
 
 _EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
 _UNLESS_TAKEN = """    if (!is_taken(row)) {{
@@ -371,7 +371,7 @@ def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
 
 
 def _trees(forest: Forest, *, votes: bool) -> str:
-    """The C functions ``quantise`` and ``leaf_of``, with the scores of the leaves; with ``votes`` also their classes."""
+    """The C functions ``quantise`` and ``leaf_of``, and the scores of the leaves; with ``votes`` also their classes."""
     read = _read(forest.columns)
     rank, sets = _sets(forest, read)
     splits = _splits(forest, read, rank)
