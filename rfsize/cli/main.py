@@ -60,7 +60,7 @@ _COMMANDS = {
     ),
     "shrink": _Command(
         write_shrunk,
-        "make a forest still smaller: choose trees, refit their leaves, and certify the result on DATA",
+        "make a forest smaller than truncate does: choose trees, refit leaves, certify the result on DATA",
         "rfsize shrink model.txt unseen.csv --labels y --rows train.csv -o small.txt",
         ("model", *ROWS, "--labels", "--drop", "--rows", *SHRUNK_BY, "-o --output"),
     ),

@@ -19,7 +19,7 @@ from rfsize.utils.words import how_many, in_percent, printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CODE = """# all trees, of which each row asks only as many as settle it
+_CODE = """# each row asks only as many trees as it needs
 table = rfsize.StopTable.load("table.json")  # what table.save("table.json") wrote
 fast = rfsize.compile(model, table)"""
 
@@ -85,7 +85,7 @@ def _pictures(table: Shown) -> tuple[Picture, ...]:
     stops = Picture("When a row stops asking trees", partial(draw_stops, table))
     if table.certificate is None:
         return (stops,)
-    return stops, Picture("Rows that differ, and what is certified of them", partial(draw_certificate, table))
+    return stops, Picture("Rows that differ, and the certified bound", partial(draw_certificate, table))
 
 
 def _by_class(table: Shown) -> tuple[Grid, ...]:

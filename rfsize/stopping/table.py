@@ -49,10 +49,11 @@ _CLASSES_SAID = 5
 
 @dataclass(frozen=True, eq=False)
 class StopTable(Terms, Result):
-    """A rule that decides, after each tree, whether the label of a row is settled.
+    """A rule that stops asking trees about a row as soon as its label is settled.
 
-    You do not call the class. If you have rows that the forest was not trained on, use `calibrate`. If you have only
-    votes, or nothing, use `build`. For the weighted votes of AdaBoost, use `lossless`.
+    Three methods make a table. If you have rows that the forest was not trained on, use `calibrate`. If you have only
+    votes, or no data, use `build`. For the weighted votes of AdaBoost, use `lossless`. Then predict with
+    ``rfsize.compile(model, table)``.
 
     Attributes
     ----------

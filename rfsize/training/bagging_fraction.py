@@ -58,9 +58,9 @@ def select_bagging_fraction(
     """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
     The search trains one forest with each fraction, and judges each row by the trees that did not see it. All forests
-    share a seed, and the data are binned once. Standard bagging, which draws all rows with replacement, is equivalent
-    to a fraction of 1/2. On noisy problems a much smaller fraction can be better, and it always trains faster. On many
-    problems no fraction is better than another by more than noise.
+    share a seed, and the data are binned once. Standard bagging, which draws n of n rows with replacement, is
+    equivalent to a fraction of 1/2. On noisy problems a much smaller fraction can be better, and it always trains
+    faster. On many problems no fraction is better than another by more than noise.
 
     Parameters
     ----------

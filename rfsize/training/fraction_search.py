@@ -183,7 +183,7 @@ class FractionSearch(Result):
                 *self._next_best,
             ),
             sections=(Section("", pictures=(picture,), grids=(grid,)),),
-            code="forest, report = rfsize.grow(search.params, data)  # of that fraction, and as many trees as it takes",
+            code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
             origin=(("rows", f"{self.n_rows:,}, {self._judged}"), ("trees grown to compare", f"{self.trees_grown:,}")),
         )
 
