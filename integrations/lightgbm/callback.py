@@ -34,10 +34,11 @@ class SizeCallback:
     """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
-    ``LGBMClassifier.fit``. It needs no other data: it reads the votes of each tree from the training predictions, and
-    counts on each row only the trees that did not see the row. After ``min_trees`` trees it estimates T* and the time
-    to go. It estimates again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until it is
-    80 % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of
+    ``LGBMClassifier.fit``. T* is the smallest number of trees that gives a share ``alpha`` of the rows the label of an
+    unlimited forest, on average. The callback needs no other data: it reads the votes of each tree from the training
+    predictions, and counts on each row only the trees that did not see the row. After ``min_trees`` trees it estimates
+    T* and the time to go. It estimates again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al.
+    2013, until it is 80 % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of
     ``report_.n_kept`` trees. These give the labels of all trees trained so far on a share ``alpha`` of the rows, judged
     by the labels that changed since the last estimate.
 

@@ -50,14 +50,14 @@ _NEAREST = 1e-5
 
 
 class Start(NamedTuple):
-    """What a booster predicts before any tree, by output.
+    """The prediction of a booster before any tree, by output.
 
     Attributes
     ----------
     prediction, hessian : ndarray of float64, shape (n_outputs,)
-        Of each row, and the hessian of a row of unit weight.
+        The prediction for every row, and the hessian of a row of unit weight.
     largest : float
-        No label is larger, and none is negative.
+        Upper bound of the labels. Their lower bound is 0.
     """
 
     prediction: Floats
@@ -66,7 +66,7 @@ class Start(NamedTuple):
 
     @property
     def is_precise(self) -> Bools:
-        """Outputs of which single precision tells enough."""
+        """The outputs for which single precision is precise enough."""
         return np.asarray(np.minimum(self.prediction, self.largest - self.prediction) > _NEAREST)
 
 

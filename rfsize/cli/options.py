@@ -48,7 +48,7 @@ def _flag(says: str) -> dict[str, Any]:
     return {"help": says, "action": "store_true"}
 
 
-_LABELS = "column of DATA that holds the labels"
+_LABELS = "column of DATA with the labels"
 
 # The key is the name of an option, or a command and a name if the command has its own help for it.
 _OPTIONS: dict[str, dict[str, Any]] = {

@@ -57,11 +57,11 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
 
 
 def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str:
-    """The text of the file."""
+    """The text of the C file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
-    answer = "class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN"
-    refused = f" * A row that the framework of the forest refuses is answered with {answer}.\n" if taken else ""
+    answer = "class -1 after 0 trees, and NaN as probabilities" if of_classes else "NaN"
+    refused = f" * A row that the framework of the forest refuses gets {answer}.\n" if taken else ""
     about = part("about", n_trees=forest.n_trees, n_features=forest.n_features, refused=refused)
     declared, predict = _of_predict(forest, public, bool(taken))
     code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
@@ -76,8 +76,8 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
 
 _SAID = {
     "numbers": "The number that the forest predicts.",
-    "probabilities": "The probability of class 1, which the model predicts.",
-    "class numbers": "The index of the row's class, which the model predicts as a floating-point number.",
+    "probabilities": "The probability of class 1, as the model predicts it.",
+    "class numbers": "The index of the row's class as a floating-point number, as the model predicts it.",
 }
 
 

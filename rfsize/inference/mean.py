@@ -1,4 +1,4 @@
-"""CompiledMean: several compiled forests, such as those of the folds of a cross-validation, that predict their mean."""
+"""CompiledMean: the mean of several compiled forests, for example of the forests of a cross-validation."""
 
 from __future__ import annotations
 

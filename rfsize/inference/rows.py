@@ -1,4 +1,4 @@
-"""Rows for a compiled forest: checked, quantised, and worked on block by block."""
+"""Checks and quantises rows for a compiled forest, block by block."""
 
 from __future__ import annotations
 

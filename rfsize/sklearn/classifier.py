@@ -381,7 +381,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return goal
 
     def _check_table(self, n_classes: int) -> None:
-        """Refuse a stop table that no forest of this kind can have, before the training."""
+        """Refuse, before the training, a stop table that no forest of this kind can have."""
         if self.stop_table is not None and self._other_members():
             raise NotAForestError(
                 f"stop_table={self.stop_table!r} needs a compiled forest, but {self._other_members()}s are no decision "

@@ -114,7 +114,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return forest.held_by(Holder(type(self).__name__, self._around, table, self.threshold), classes)
 
     def _around(self, forest: Any) -> RightSizedForest:
-        """This estimator with a forest of fewer trees."""
+        """A copy of this estimator with a smaller forest."""
         small = copy.copy(self)
         small._report = self._report
         small.estimator_, small.n_trees_ = forest, adapter_for(forest, casts_votes=False).n_trees

@@ -275,9 +275,9 @@ class StopTable(Terms, Result):
         """Certify a table of votes for one forest, on rows that the forest was not trained on.
 
         A table of `build` keeps α on average over forests and over orders of their trees. `certified` returns a table
-        that keeps α for this forest with its trees in this order. It builds tables with the same rule and prior for a
-        sequence of alphas, and takes the one that asks fewest trees among those that your rows certify. The new table
-        has a ``certificate``; its ``nominal`` is the alpha that its stops were built with.
+        that keeps α for this forest with its trees in this order. It builds tables with the same rule and prior, which
+        ask fewer and fewer trees, and takes the last one that your rows certify. The new table has a ``certificate``;
+        its ``nominal`` is the alpha that its stops were built with.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Choosing the bagging fraction: how many rows each tree of a forest should be trained on."""
+"""Chooses the bagging fraction: on how many rows to train each tree of a forest."""
 
 from __future__ import annotations
 

@@ -51,9 +51,10 @@ def grow(
 ) -> tuple[Any, Report]:
     """Train a random forest until it has T* trees.
 
-    T* is estimated at ``min_trees`` trees, and again at min(T*, twice the trees), from out-of-bag outputs. Training
-    ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so the
-    forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
+    T* is the smallest number of trees that gives a share ``alpha`` of the rows the label of an unlimited forest, on
+    average. It is estimated from out-of-bag outputs at ``min_trees`` trees, and again at min(T*, twice the trees).
+    Training ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so
+    the forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
     judged by the labels that changed since the last estimate.
 
     Parameters

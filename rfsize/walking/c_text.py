@@ -75,7 +75,7 @@ def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
 
 
 def lines(items: list[str]) -> str:
-    """Items with commas between them, several to a line."""
+    """Items with commas between them, several per line."""
     per_line = max(1, _WIDTH // (max(map(len, items)) + 2))
     return ",\n".join("    " + ", ".join(items[first : first + per_line]) for first in range(0, len(items), per_line))
 

@@ -154,7 +154,7 @@ class Stops(ABC):
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, Stops, Certificate]:
-        """The boldest stops that are certified on rows to keep the promise."""
+        """The terms, the boldest stops (those that ask fewest trees) that the rows certify, and their certificate."""
         raise NotImplementedError
 
     def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts | None:
@@ -186,7 +186,7 @@ class Stops(ABC):
 
     @abstractmethod
     def on(self, forest: Forest) -> Settling:
-        """The rule as the compiled loops run it on rows of a forest."""
+        """The rule in the form that runs on rows of a compiled forest."""
 
     def check_forest(self, forest: Forest) -> None:  # noqa: B027
         """``ValueError`` if the rule does not fit a forest, beyond the number of its trees and classes."""

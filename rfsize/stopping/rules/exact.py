@@ -118,7 +118,7 @@ class ExactStops(UrnStops):
             )
 
     def promised(self, terms: Terms) -> float:
-        """The disagreement that α bounds."""
+        """The disagreement that 1 − α bounds."""
         found = self.outcome(winning_masses(terms), terms.built_for)
         # The threshold rule answers rows that never reach α as the whole forest does, and promises no more for them.
         return found.disagreement - (found.unsettled if terms.rule == "threshold" else 0.0)

@@ -48,7 +48,7 @@ class SpreadStops(ScoreStops):
     weight : float
         At least 1.
     every : int
-        Rows are checked after every so many trees, because a check takes as long as a few trees.
+        Number of trees between two checks of a row, because a check takes as long as a few trees.
     link : Link
         From mean scores to the predictions that the tolerance is about.
     metric : {"probabilities", "scores"}

@@ -61,7 +61,7 @@ class LabelsByVotes(Settling):
     stops : VoteStops
     forest : Forest
     every : int
-        Rows are checked after every so many trees, and after the last.
+        Number of trees between two checks of a row. There is always a check after the last tree.
     """
 
     stops: VoteStops
