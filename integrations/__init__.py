@@ -1,1 +1,1 @@
-"""One module per framework; each is imported only when a model of that framework is given."""
+"""One package per framework, imported only for a model of that framework."""

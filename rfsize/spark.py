@@ -19,11 +19,11 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     Parameters
     ----------
     fast : CompiledForest
-        What `rfsize.compile` returned, with a stop table or without. It is broadcast once.
+        A forest from `rfsize.compile`, with or without a stop table. It is broadcast once.
     output : {"prediction", "label", "probability", "prediction and trees"}, default "prediction"
-        "prediction" is what ``fast.predict`` gives: labels or numbers of an estimator, probabilities of a Booster.
-        "label" is the class label. "probability" is an array of the probabilities of all classes, in the order of
-        ``fast.classes``. "prediction and trees" is a struct of the prediction and the number of trees that the row
+        "prediction" is the output of ``fast.predict``: labels or numbers of an estimator, probabilities of a Booster.
+        "label" is the class label. "probability" is an array with the probability of each class, in the order of
+        ``fast.classes``. "prediction and trees" is a struct with the prediction and the number of trees that the row
         asked.
     spark : pyspark.sql.SparkSession, optional
         The session; by default the active one.
@@ -31,14 +31,14 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     Returns
     -------
     pandas UDF
-        It takes the features as columns, in the order of training. Use it as any other UDF, for example in
+        It takes the features as columns, in the order of training. Use it like any other UDF, for example in
         ``DataFrame.withColumn``.
 
     Raises
     ------
     ValueError
-        If no compiled forest is given, there is no session, or labels or probabilities are asked of a regression; when
-        it is computed, if the columns do not fit the forest.
+        If ``fast`` is not a compiled forest, there is no session, or a regression is asked for labels or probabilities.
+        When Spark computes the column: if the columns do not fit the forest.
 
     See Also
     --------
@@ -46,7 +46,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
 
     Examples
     --------
-    In a session of Spark, where ``rows`` is a DataFrame with the columns ``names``:
+    In a Spark session, with a DataFrame ``rows`` that has the columns ``names``:
 
     >>> import rfsize.spark
     >>> label = rfsize.spark.predict_udf(fast)  # doctest: +SKIP
@@ -74,7 +74,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
 
 
 def _predicted(fast: CompiledForest, rows: Any, output: str) -> Any:
-    """On a worker: what is predicted of a batch of rows."""
+    """Predict a batch of rows, on a worker."""
     import pandas as pd
 
     if output == "probability":
@@ -87,7 +87,7 @@ def _predicted(fast: CompiledForest, rows: Any, output: str) -> Any:
 
 
 def _type_of(fast: CompiledForest, output: str) -> str:
-    """Spark's name of the type of what is predicted."""
+    """Spark's name for the type of the predictions."""
     if output == "probability":
         return "array<double>"
     labels = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}

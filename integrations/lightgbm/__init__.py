@@ -28,7 +28,7 @@ _CLASS_NAMES = b"\nrfsize_class_names:"
 
 
 class LightGbm(Integration):
-    """What rfsize knows of LightGBM."""
+    """The integration of LightGBM."""
 
     framework = "LightGBM"
     file_kind = "a LightGBM text model"
@@ -42,7 +42,7 @@ class LightGbm(Integration):
 
     def parameters_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
-        # LightGBM 4.3 does not look for them when it loads a model from a string, which has six digits of numbers.
+        # LightGBM 4.3 does not read the parameters when it loads a model from a string. The string has six digits.
         params = copy.deepcopy(booster.params or booster._get_loaded_param())
         if not params:
             raise ValueError(
@@ -54,7 +54,7 @@ class LightGbm(Integration):
         return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
     def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
-        # Otherwise each thread adds up gradients of its own rows, and their sums are rounded otherwise than one.
+        # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.
         one_sum = {"deterministic": True, "force_col_wise": True}
         return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
 
@@ -115,14 +115,14 @@ class LightGbm(Integration):
         return content.startswith((b"tree\n", b"tree\r\n"))
 
     def load(self, path: Path) -> Any:
-        # LightGBM reads most damage without a word, and later reads and writes beyond its arrays: it sees only what
-        # was found to be whole, and a forest.
+        # LightGBM reads most damaged files without an error, and later reads and writes beyond its arrays. So it gets
+        # only files that rfsize found to be whole, and to be forests.
         with damage_refused():
             text = check_text(path.read_bytes())
             check_trees(ForestText.read(text, casts_votes=False))
         try:
             return lgb.Booster(model_str=text)
-        except (lgb.basic.LightGBMError, ValueError) as error:  # also of the parameters, which come back as JSON
+        except (lgb.basic.LightGBMError, ValueError) as error:  # a ValueError comes from the parameters, which are JSON
             refuse(f"LightGBM cannot read it ({error})", error)
 
     def check_path(self, path: Path) -> None:
@@ -137,7 +137,7 @@ class LightGbm(Integration):
         return rest.partition(b"\n")[0].strip().decode("ascii", errors="replace") if found else None
 
     def keep_class_names(self, model: Any, path: Path, names: str) -> None:
-        # On a line after the parameters, where LightGBM reads nothing but the categories below.
+        # The line goes after the parameters, where LightGBM reads only the categories below.
         text = path.read_bytes()
         end = text.rfind(b"\npandas_categorical:")
         path.write_bytes(text[:end] + _CLASS_NAMES + names.encode("ascii") + text[end:])

@@ -1,4 +1,4 @@
-"""How LightGBM samples rows and features: the bags, drawn again from their seed, and what makes trees depend."""
+"""How LightGBM samples rows and features: draws the bags again from their seed, and finds dependent trees."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.warn import Caution
 
-# Parameters by which features are drawn, as scikit-learn's wrappers name them.
+# Parameters of the feature sampling, and their names in LightGBM's scikit-learn estimators.
 _WRAPPERS_NAME = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
 
 _RNG_BLOCK = 1024  # rows that share one generator
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
-_RNG_LEVELS = 32768  # distinct draws
+_RNG_LEVELS = 32768  # number of distinct draws
 
 
 @cache
@@ -41,7 +41,7 @@ def _jump(steps: int) -> tuple[np.uint32, np.uint32]:
 
 
 def shared_bags(forest: ForestText) -> str | None:
-    """Why trees share bags, where they do."""
+    """Why trees share bags; None if they do not."""
     every = int(float(forest.parameters.get("bagging_freq", 1)))
     fractions = (float(forest.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))
     if every <= 1 or min(fractions) >= 1.0:
@@ -53,14 +53,13 @@ def shared_bags(forest: ForestText) -> str | None:
 
 
 def seed_dependence(forest: ForestText) -> str | None:
-    """Why forests of other seeds predict otherwise however many trees they have, where they do.
+    """Why forests of other seeds predict differently, whatever their size; None if they do not.
 
-    LightGBM has a congruential generator modulo 2³². Where it samples k of n features with k > n / log2(k), it uses the
-    high bits, which are good. Where k is smaller it uses the low bits, of which the lowest alternates 0, 1, 0, 1, … and
-    the next has a period of 4. If all trees of one iteration together draw an even number of times, the same tree of
-    every iteration begins with the same lowest bit, and meets some features, and some pairs of them, more often than
-    others, all through the forest. Which ones depends on the seed: two forests of thousands of trees then predict
-    differently.
+    LightGBM has a congruential generator modulo 2³². If it samples k of n features with k > n / log2(k), it uses the
+    high bits, which are good. For a smaller k it uses the low bits: the lowest bit alternates 0, 1, 0, 1, … and the
+    next has a period of 4. If all trees of one iteration together draw an even number of times, the same tree of every
+    iteration begins with the same lowest bit. Throughout the forest it meets some features, and some pairs of features,
+    more often than others. The seed decides which ones, so two forests of thousands of trees predict differently.
     """
     n = sum(kind != "none" for kind in forest.header.get("feature_infos", "").split(" "))
     for name in _WRAPPERS_NAME:
@@ -85,17 +84,16 @@ def _uses_low_bits(k: int, n: int) -> bool:
 
 
 def cautions(forest: ForestText) -> tuple[Caution, ...]:
-    """Warnings of a forest whose trees are no independent draws."""
+    """Warnings about trees that are not independent draws."""
     return dependence(shared_bags(forest), seed_dependence(forest))
 
 
 class LightGbmBags(LaidOutBags):
     """Bags drawn by LightGBM's bagging strategy.
 
-    Each block of 1024 rows has a linear congruential generator of its own, seeded ``bagging_seed`` + block;
-    each new bag draws once for every row in order, and a row is in the bag where its draw is below the
-    bagging fraction (with balanced bagging, the fraction of its class). Each of the forests that a merged one
-    consists of has a seed of its own.
+    Each block of 1024 rows has its own linear congruential generator with the seed ``bagging_seed`` + block. Each
+    new bag draws once for every row in order. A row is in the bag if its draw is below the bagging fraction (with
+    balanced bagging, the fraction of its class). Each forest in a merged forest has its own seed.
     """
 
     def __init__(self, forest: ForestText, layout: Layout, levels: Int64s | int) -> None:
@@ -107,9 +105,9 @@ class LightGbmBags(LaidOutBags):
         self.is_full = self._full_bags()
 
     def _full_bags(self) -> Bools:
-        """Trees after the first bag of all rows of a machine in their block, shape (n_machines, n_members).
+        """Trees after the first bag in their block that holds all rows of a machine; shape (n_machines, n_members).
 
-        LightGBM draws no more there, and uses all of them for good.
+        From there on LightGBM draws no more bags on that machine, and always uses all its rows.
         """
         full = np.zeros((len(self.layout.sizes), self.n_members), dtype=np.bool_)
         machine_of_row = self.layout.machine_of_row
@@ -155,9 +153,9 @@ class LightGbmBags(LaidOutBags):
 
 
 class Draws:
-    """The draws for some of the rows, of any tree.
+    """The draws for some of the rows, for any tree.
 
-    The last block of a forest may be drawn further than its trees go, while they are being trained.
+    While a forest is in training, its last block can be drawn beyond its trees.
     """
 
     def __init__(self, bags: LightGbmBags, start: int, stop: int) -> None:
@@ -173,7 +171,7 @@ class Draws:
         self._forests = list(zip(first, [0, *ends[:-1]], ends, strict=True))
         self._levels = np.ascontiguousarray(bags.levels[start:stop])
         self._trees_per_bag = bags.trees_per_bag
-        # A block draws once for each of its rows, and the last one of each machine has fewer.
+        # A block draws once for each of its rows. The last block of each machine has fewer rows.
         self._parts: list[tuple[slice, int]] = []
         for run in runs:
             n_rows = int(bags.layout.sizes[run.machine])
@@ -200,13 +198,13 @@ class Draws:
 
 
 def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> LightGbmBags:
-    """The bags of a forest, their sizes already found to match."""
+    """The bags of a forest, after a check of their sizes."""
     refuse_other_samplers(forest.parameters, n_machines=len(layout.sizes))
     n_rows = layout.n_rows
     _refuse_no_bagging(forest)
     candidates = _candidate_levels(forest, positive)
-    # Trees of one leaf store no bag size. One candidate is checked on three bags, so that wrong rows are refused
-    # before any tree is walked; several differ by a row here and there, so then all the bags must tell.
+    # Trees of one leaf store no bag size. A single candidate is checked on three bags, so that wrong rows are refused
+    # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
     sizes = {tree: count.sum() for tree, count in enumerate(forest.leaf_count[:: forest.n_outputs]) if count.size > 1}
     if sizes and min(sizes.values()) == n_rows:
         raise InbagError(
@@ -225,7 +223,7 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
 
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
-    """Raise `InbagError` where a model text's parameters name a sampler whose bags cannot be rebuilt."""
+    """Raise `InbagError` if the parameters of a model text name a sampler whose bags cannot be rebuilt."""
     other = {
         "data_sample_strategy": ("bagging", "rows were sampled by gradient (GOSS)"),
         "bagging_by_query": ("0", "whole queries were sampled"),
@@ -240,7 +238,7 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
 
 
 def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
-    """Raise `InbagError` where other machines trained the forest than those on which its rows are said to have lain."""
+    """Raise `InbagError` if the layout of the rows names another number of machines than trained the forest."""
     learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
     if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
         return
@@ -266,7 +264,7 @@ def _refuse_no_bagging(forest: ForestText) -> None:
 
 
 def _candidate_levels(forest: ForestText, positive: Bools | None) -> list[Any]:
-    """Draws below which a row is in the bag, per row or for all; more than one where the text is too coarse."""
+    """Candidates for the draw below which a row is in the bag; several if the model text is too coarse."""
     balanced = min(forest.number("pos_bagging_fraction"), forest.number("neg_bagging_fraction")) < 1.0
     if not balanced or not forest.header["objective"].startswith("binary"):
         return _levels(forest, "bagging_fraction")
@@ -281,7 +279,7 @@ def _candidate_levels(forest: ForestText, positive: Bools | None) -> list[Any]:
 
 
 def _levels(forest: ForestText, name: str) -> list[int]:
-    """Draws that fall below a bagging fraction, of which the model text gives six digits."""
+    """The possible numbers of draws below a bagging fraction, which the model text rounds to six digits."""
     fraction = forest.number(name)
     exact = math.ceil(fraction * _RNG_LEVELS)
     if len(forest.parameters[name].replace(".", "").lstrip("0")) != 6:

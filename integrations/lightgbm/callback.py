@@ -34,23 +34,24 @@ class SizeCallback:
     """Stops the training of a LightGBM random forest at T* trees.
 
     Pass it to ``lgb.train(params, dtrain, 5000, callbacks=[SizeCallback()])``, to ``lgb.cv`` or to
-    ``LGBMClassifier.fit``. It needs no other data: it reads each tree's votes from the training predictions, and on
-    each row it counts only the trees that did not see the row. After ``min_trees`` trees it estimates T* and the time
-    to go. It does so again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al. 2013, until it is 80
-    % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of ``report_.n_kept``
-    trees. These are enough to give the labels of all trees trained so far on a share ``alpha`` of the rows, judged by
-    the labels that changed since the last estimate.
+    ``LGBMClassifier.fit``. T* is the smallest number of trees that gives a share ``alpha`` of the rows the label of an
+    unlimited forest, on average. The callback needs no other data: it reads the votes of each tree from the training
+    predictions, and counts on each row only the trees that did not see the row. After ``min_trees`` trees it estimates
+    T* and the time to go. It estimates again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al.
+    2013, until it is 80 % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of
+    ``report_.n_kept`` trees. These give the labels of all trees trained so far on a share ``alpha`` of the rows, judged
+    by the labels that changed since the last estimate.
 
-    In ``lgb.cv`` each fold's forest votes on the rows that the fold holds out, so no bags need be rebuilt.
-    ``cvbooster.best_iteration`` is T* of all folds together.
+    In ``lgb.cv`` the forest of each fold votes on the rows that the fold holds out, so no bags are rebuilt.
+    ``cvbooster.best_iteration`` is the T* of all folds together.
 
     Parameters
     ----------
     alpha : float, default 0.99
         Share of the rows whose labels equal those of an unlimited forest; only for labels.
     validation : str, optional
-        Name of a validation set of the training. All trees then judge its rows, in place of the training rows out of
-        bag. Not needed in ``lgb.cv``, where the rows held out are judged.
+        Name of a validation set of the training. T* is then estimated from the votes of all trees on its rows, and not
+        from out-of-bag votes. Not needed in ``lgb.cv``, which has held-out rows.
     metric, tolerance, average, voting
         What must stay the same as in an unlimited forest, as in `rfsize.size`.
     threshold : float, default 0.5
@@ -59,7 +60,7 @@ class SizeCallback:
     confidence : float, default 0.8
         As in `rfsize.grow`: how sure it must be that the forest has T* trees before training ends. At least 0.5.
     min_trees : int, default 100
-        Trees before the first estimate.
+        Number of trees before the first estimate.
     log_every : int, default 0
         Print a line such as ``[200] T*(0.99) = 613 (480 to 790), about 12 s to go`` after every ``log_every`` trees; 0
         prints nothing.
@@ -71,15 +72,15 @@ class SizeCallback:
     Attributes
     ----------
     report_ : Report or None
-        The estimate from all votes read so far; None while there are none.
+        The estimate from all votes read so far; None before the first votes.
     seconds_to_go_ : float or None
-        Seconds that training would still take at the last estimate, from the time per tree so far; None before the
-        first estimate.
+        Remaining seconds of training at the last estimate, from the time per tree so far; None before the first
+        estimate.
 
     Raises
     ------
     NotAForestError
-        While training, if the booster is not a random forest, or predicts no labels, which T*(α) needs.
+        While training, if the booster is not a random forest, or predicts no labels although you size labels.
     InbagError
         While training, if the bags cannot be rebuilt and proven (GOSS, a GPU).
     ValueError
@@ -88,7 +89,7 @@ class SizeCallback:
     ValueError
         While training, if votes are lost in rounding and the Dataset has not kept its rows.
     ValueError
-        While training, if a validation set is unknown, or ``threshold`` given for more than two classes.
+        While training, if the validation set is unknown, or ``threshold`` is given for more than two classes.
 
     Warns
     -----
@@ -110,11 +111,11 @@ class SizeCallback:
 
     Notes
     -----
-    A tree's score is the difference of t · (mean score of t trees) between iterations. LightGBM gives a callback only
-    probabilities. If a class is rare, a probability may round to 1, and the score is lost. The tree itself is then
-    asked for the score, if the Dataset has kept its rows (``free_raw_data=False``). If it has not, two kinds of output
+    The score of a tree is the difference of t · (mean score of t trees) between iterations. LightGBM gives a callback
+    only probabilities. If a class is rare, a probability can round to 1, and the score is lost. The tree itself then
+    predicts the score, if the Dataset has kept its rows (``free_raw_data=False``). If it has not, two kinds of output
     are left out: the votes of a ``multiclass`` iteration in which only the tree of one class has splits, and scores
-    that are blurred by more than a hundredth although the vote is clear.
+    with a rounding error of more than a hundredth although the vote is clear.
 
     To bound the cost with more than 10,000 rows, only the first 52 trees are read, and then 8 of every 256. The
     estimate then has fewer votes per row than in `rfsize.size`. With more than 50,000 rows, averaged scores are sized
@@ -173,7 +174,7 @@ class SizeCallback:
 
     @property
     def report_(self) -> Report | None:
-        """The estimate from all votes read so far; None while there are none."""
+        """The estimate from all votes read so far; None before the first votes."""
         forests = self._forests
         if forests is None or not forests.can_tell or (self._report and self._report.available == forests.trees):
             return self._report
@@ -186,11 +187,11 @@ class SizeCallback:
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is being read belongs to a training booster, which cannot be pickled.
+        # The readers hold a booster in training, which cannot be pickled.
         return {**self.__dict__, "_report": self.report_, "_forests": None}
 
     def __call__(self, env: CallbackEnv) -> None:
-        """Called by LightGBM after each iteration."""
+        """LightGBM calls this after each iteration."""
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
             self._until = UntilEnough(self.min_trees, env.end_iteration)
@@ -215,7 +216,7 @@ class SizeCallback:
             return
         if report is None:
             return
-        # The estimate may have fallen below the trees at hand since the next look was settled.
+        # Since the next look was set, the estimate can have fallen below the current number of trees.
         to_grow = 0 if until.is_over else min(max(report._wanted, until.next_look), env.end_iteration) - trees
         if trees > 1:  # the time that the first tree took is not known
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
@@ -229,7 +230,7 @@ class SizeCallback:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
 
     def _outlook(self, report: Report, at_most: int) -> str:
-        """What is still to come, for the log."""
+        """The words of the log about the time to go."""
         beyond = f", more than the {at_most:,} trees allowed" if report._wanted > at_most else ""
         if self.seconds_to_go_ is None:
             return beyond
@@ -275,7 +276,7 @@ class _ForestsInTraining:
         weights = [np.asarray(one.dataset.get_weight()) for one in self._each if one.dataset.get_weight() is not None]
         if len(labels) < len(self._each):
             return None
-        # Of two classes LightGBM goes by the sign of the label.
+        # For two classes LightGBM reads only the sign of the label.
         if len(self._each[0].counts) == 2 and self._each[0].scores.n_scores == 1:
             labels = [(label > 0).astype(np.int64) for label in labels]
         weight = np.concatenate(weights) if len(weights) == len(self._each) else None
@@ -283,12 +284,12 @@ class _ForestsInTraining:
 
     @property
     def trees(self) -> int:
-        """Trees of each forest."""
+        """Number of trees of each forest."""
         return self._each[0].trees
 
     @property
     def can_tell(self) -> bool:
-        """Whether there is anything to estimate from: two scores of a row at the least."""
+        """Whether an estimate is possible: some row has at least two scores."""
         return any(one.can_tell for one in self._each)
 
     def read(self, env: CallbackEnv) -> None:
@@ -302,24 +303,24 @@ class _ForestsInTraining:
             one.prove_newest()
 
     def _checked(self, goal: Goal) -> Goal:
-        """The goal for this forest; raises where it cannot reach it."""
+        """Check the goal for this forest; raises an error if the forest cannot reach it."""
         truth = None if self._truth is None else self._truth[0]
         return goal.checked(len(self._each[0].counts), truth, in_training=True)
 
     def report(self, goal: Goal, *, lasting: bool = False) -> Report:
-        """The estimate from what has been read so far; further trees change what it tells, unless it is lasting."""
+        """The estimate from all trees read so far. Further trees change its data, unless it is ``lasting``."""
         each = [one.outputs(self._source) for one in self._each]
         if lasting:
             each = deepcopy(each)
         outputs = each[0]
-        if len(each) > 1:  # folds, whose rows stand one after another
+        if len(each) > 1:  # the rows of the folds lie one after another
             ends = np.cumsum([len(one) for one in each])
             rows = [np.arange(end - len(one), end) for end, one in zip(ends, each, strict=True)]
             outputs = Evidence.of_folds(list(zip(rows, each, strict=True)), outputs.classes, int(ends[-1]))
         return report_of(outputs if self._truth is None else outputs.with_truth(*self._truth), self._checked(goal))
 
     def noting_rows(self, report: Report, goal: Goal) -> Report:
-        """The report, with warnings where copies among the rows decide, or rows of validation are those of training."""
+        """The report, with warnings if copies of rows decide it, or if the validation rows are the training rows."""
         if any(one.reads_training_rows for one in self._each):
             text = (
                 f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give "
@@ -337,7 +338,7 @@ class _ForestsInTraining:
 
 
 def _duration(seconds: float) -> str:
-    """About how long, in seconds, minutes or hours."""
+    """A rounded duration in seconds, minutes or hours."""
     for unit, length in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 2.0 * length:
             return f"about {seconds / length:.0f} {unit}"

@@ -30,7 +30,7 @@ _SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that 
 
 
 class LightGbmForest(Adapter):
-    """A `lightgbm.Booster` in rf mode, alone or inside a fitted `LGBMClassifier`."""
+    """A `lightgbm.Booster` in rf mode, by itself or inside a fitted estimator."""
 
     framework = "LightGBM"
     spaces_become_underscores = True
@@ -116,7 +116,7 @@ class LightGbmForest(Adapter):
         return bags
 
     def _positive(self, y: Any, n_rows: int) -> Bools:
-        """Training labels that LightGBM took for positive."""
+        """Which training labels LightGBM took as positive."""
         if hasattr(self._model, "classes_") or not np.array_equal(self.classes, (0, 1)):
             return class_indices(self.classes, y, n_rows) > 0
         labels = one_per_row(y, n_rows)
@@ -143,17 +143,17 @@ class LightGbmForest(Adapter):
         return self.with_booster(lgb.Booster(model_str=with_trees(text, kept, SHRUNK_NOTE)))
 
     def _rescored(self, text: str, tree: int, raw: Floats) -> str:
-        """The text of a tree with other values of its leaves."""
+        """The text of a tree with other leaf values."""
         first = int(self.leaves.offset.ravel()[tree])
         values = raw[first : first + self._forest.leaf_value[tree].size]
         return re.sub(r"(?m)^leaf_value=.*$", f"leaf_value={' '.join(map(repr, values.tolist()))}", text, count=1)
 
     def with_booster(self, booster: lgb.Booster) -> Any:
-        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+        """A new model of the caller's type that holds ``booster``, which has other trees and is otherwise like this."""
         if self._model is self.booster:
             return booster
         model = copy.copy(self._model)
-        model._other_params = dict(model._other_params)  # set_params writes into it
+        model._other_params = dict(model._other_params)  # copied, because set_params changes it
         n_trees = booster.current_iteration()
         given = TREE_COUNT_NAMES & model.get_params().keys()
         model.set_params(**dict.fromkeys(given, n_trees))
@@ -162,7 +162,7 @@ class LightGbmForest(Adapter):
         return model
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
-        """Rows that a classifier was fitted on, with ``label`` (class indices), as `lightgbm.train` takes them."""
+        """The training rows of a classifier with ``label`` (class indices), in the form that `lightgbm.train` takes."""
         weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
         if self._model.class_weight is not None:
             of_class = compute_sample_weight(self._model.class_weight, self.classes[label])
@@ -171,12 +171,12 @@ class LightGbmForest(Adapter):
 
 
 def _are_alike(trees: list[str], others: list[str]) -> bool:
-    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    """Whether the trees of two members have the same splits, the same leaves, and the same numbers of rows in them."""
     return trees == others and not all(tree.startswith("num_leaves=1\n") for tree in trees)
 
 
 def booster_of(model: Any) -> lgb.Booster:
-    """What holds the trees of a model; raises `NotAForestError` where it is none."""
+    """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
             "a CVBooster holds several forests: size each of cvbooster.boosters alone, or give all of them to "

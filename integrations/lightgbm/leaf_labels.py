@@ -1,4 +1,4 @@
-"""What labels make of the leaves of LightGBM's forests, whose trees all begin at the mean label."""
+"""How labels give the leaf values of LightGBM forests, in which every tree begins at the mean label."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rfsize.integrations.lightgbm.model_text import ForestText, numbers
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
 
-# What six digits of a model's text, and sums in another order, make of scores.
+# The error of scores from the six digits of a model text, and from another order of summation.
 _DIGITS = 6e-6
 
-# Parameters that make leaves other than the regularised mean of their gradients, where they do not say this.
+# With these values of the parameters, a leaf is the regularised mean of its gradients.
 _PLAIN = {
     "lambda_l1": 0.0,
     "max_delta_step": 0.0,
@@ -28,7 +28,7 @@ _PLAIN = {
 
 
 def leaf_labels(forest: ForestText, classes: Any, y: Any, sample_weight: Any, n_rows: int) -> LeafLabels | None:
-    """What labels make of the leaves; None where the formula is another."""
+    """How labels give the leaf values; None if LightGBM used another formula."""
     objective = forest.header.get("objective", "custom").partition(" ")[0]
     if objective not in ("binary", "cross_entropy", "multiclass", "multiclassova", "regression"):
         return None
@@ -67,7 +67,7 @@ def _is_plain(parameters: dict[str, str]) -> bool:
 
 
 def _start(objective: str, mean: Floats, sigmoid: float) -> tuple[Floats, float, Floats]:
-    """Score before any tree, slope of the gradient by the label, and hessian of a row of unit weight, by output."""
+    """Score before any tree, slope of the gradient by the label, and hessian of a row of unit weight; by output."""
     with np.errstate(divide="ignore"):
         if objective == "regression":
             return mean, 1.0, np.ones_like(mean)
@@ -78,7 +78,7 @@ def _start(objective: str, mean: Floats, sigmoid: float) -> tuple[Floats, float,
 
 
 def _leaf_weight(tree: str, n_leaves: int) -> Floats:
-    """Hessians of a tree's leaves; NaN where their values depend on more, as after a split by categories."""
+    """Hessians of the leaves of a tree; NaN if a value depends on more, as after a categorical split."""
     weight = numbers(tree, "leaf_weight")
     is_told = weight.size == n_leaves > 1 and not numbers(tree, "num_cat").any()
     return weight if is_told else np.full(n_leaves, np.nan)

@@ -1,4 +1,4 @@
-"""Which leaves of a tree the rows of a training booster reached, found by their scores, and what that proves."""
+"""Finds the leaves that rows reached in a booster in training, by their scores, and proves bags with them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from rfsize.utils.typing import Bools, Floats, Int64s
 
-# Tolerances that a score lies at most from the least of alike leaves, where a constant was judged by one.
+# How far, in tolerances, a score can lie from the smallest of nearly equal leaves if one of these gave a constant.
 _SLACK = 6.0
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True)
 class LeafValues:
-    """The leaves of one tree by their values; leaves too alike to be told apart count as one.
+    """The leaves of one tree by their values. Leaves with nearly equal values count as one.
 
     Attributes
     ----------
     value : ndarray of float64, shape (n_values,)
         Distinct values, ascending.
     count : ndarray of float64, shape (n_values,)
-        In-bag rows that LightGBM counted there.
+        Number of in-bag rows that LightGBM counted in the leaves of each value.
     tolerance : float
-        How far a score that was read may lie from its leaf's value.
+        How far a score may lie from the value of its leaf.
     """
 
     value: Floats
@@ -34,32 +34,32 @@ class LeafValues:
 
     @classmethod
     def of(cls, value: Floats, count: Floats, tolerance: float) -> LeafValues:
-        """Those of a tree as the model text has it."""
+        """The leaves of a tree, from the numbers in the model text."""
         order = np.argsort(value)
         first = np.append(True, np.diff(value[order]) > 2.0 * tolerance)
         rows = np.bincount(np.cumsum(first) - 1, weights=count[order]).astype(np.float64)
         return cls(value[order][first], rows, tolerance)
 
     def find(self, score: Floats) -> tuple[Int64s, Bools]:
-        """Place of each score among the values, and whether it is there at all."""
+        """The place of each score among the values, and whether a value is near enough."""
         place = np.searchsorted((self.value[1:] + self.value[:-1]) / 2.0, score)
         return place, np.abs(self.value[place] - score) <= _SLACK * self.tolerance
 
 
 def find_up_to_constant(score: Floats, leaves: Sequence[LeafValues]) -> tuple[Int64s, Int64s]:
-    """Every way in which the scores of a row, plus one constant, are values of one leaf of each tree.
+    """All ways to match the scores of a row, plus one constant, to one leaf of each tree.
 
     Parameters
     ----------
     score : ndarray of float64, shape (n_trees, n_rows)
         At least two trees.
     leaves : sequence of LeafValues
-        Those of each tree.
+        The leaves of each tree.
 
     Returns
     -------
     row : ndarray of int64, shape (n_found,)
-        Rows, as often as there are ways.
+        Number of the row, once for each way.
     place : ndarray of int64, shape (n_trees, n_found)
         The leaf of each tree.
     """
@@ -73,7 +73,7 @@ def find_up_to_constant(score: Floats, leaves: Sequence[LeafValues]) -> tuple[In
 
 
 def _ways(score: Floats, leaves: Sequence[LeafValues]) -> Iterator[tuple[Int64s, Int64s]]:
-    """The gap between two trees' scores holds no constant; it leaves few pairs of leaves for the others to judge."""
+    """The difference of the scores of two trees has no constant, so few pairs of leaves are left to check."""
     one, two, *others = sorted(range(len(leaves)), key=lambda tree: leaves[tree].value.size)
     slack = _SLACK * leaves[one].tolerance
     gap, width = score[two] - score[one], leaves[two].value.size
@@ -95,16 +95,16 @@ def _ways(score: Floats, leaves: Sequence[LeafValues]) -> Iterator[tuple[Int64s,
 
 
 def bag_fits(score: Floats, leaves: Sequence[LeafValues], lost: int) -> bool:
-    """Whether as many in-bag rows reached each leaf as LightGBM counted there.
+    """Whether the number of in-bag rows in each leaf is the number that LightGBM counted.
 
     Parameters
     ----------
     score : ndarray of float64, shape (n_trees, n_rows)
-        Scores of the in-bag rows: by one tree, or, but for one constant for each row, by several.
+        Scores of the in-bag rows, by one tree; or by several trees, up to one constant for each row.
     leaves : sequence of LeafValues
-        Those of each tree.
+        The leaves of each tree.
     lost : int
-        In-bag rows whose scores are not known, and that may be in any leaf.
+        Number of in-bag rows with unknown scores. They may be in any leaf.
     """
     if len(leaves) == 1:
         place, found = leaves[0].find(score[0])
@@ -119,7 +119,7 @@ def bag_fits(score: Floats, leaves: Sequence[LeafValues], lost: int) -> bool:
 
 
 def _counts_fit(leaves: LeafValues, place: Int64s, row: Int64s, sure: Bools, lost: int, unsure: int) -> bool:
-    """Whether the rows that are sure, and some choice for the others, give the counts of one tree."""
+    """Whether the rows with a sure leaf, and some choice of leaves for the others, give the counts of one tree."""
     n_values = leaves.value.size
     missing = leaves.count - np.bincount(place[sure], minlength=n_values)
     candidates = np.unique(row[~sure] * n_values + place[~sure]) % n_values

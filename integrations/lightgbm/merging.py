@@ -1,4 +1,4 @@
-"""LightGBM forests of the same data and parameters, merged into one."""
+"""Merges LightGBM forests of the same data and parameters into one."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _SAME_IN_HEADER = (
 
 
 def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
-    """One booster of all trees of several forests, which predicts the mean of them all.
+    """Merge all trees of several forests into one booster, which predicts the mean of the trees.
 
-    It remembers how the bags of each forest were drawn, also when saved, loaded and truncated, so that
+    The booster keeps how the bags of each forest were drawn, also when it is saved, loaded and truncated. So
     `rfsize.inbag` works on it.
 
     Parameters
     ----------
     boosters : sequence of lightgbm.Booster
-        Forests of the same data and parameters, trained with different seeds; none is changed.
+        Forests of the same data and parameters, trained with different seeds. They are not changed.
 
     Raises
     ------
     NotAForestError
-        If one is no forest, or not of the same data and parameters as the first.
+        If a booster is not a forest, or its data or parameters differ from those of the first.
     """
     texts = [booster.model_to_string() for booster in boosters]
     forests = [ForestText.read(text, casts_votes=False) for text in texts]
@@ -41,7 +41,7 @@ def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
 
 
 def check_alike(forest: ForestText, other: ForestText) -> None:
-    """Raise `NotAForestError` where two forests are not of the same data and parameters."""
+    """Raise `NotAForestError` if two forests differ in data or parameters."""
     found = {name: (forest.header.get(name), other.header.get(name)) for name in _SAME_IN_HEADER}
     found["pandas_categorical"] = str(forest.pandas_categorical), str(other.pandas_categorical)
     if forest.parameters and other.parameters:
@@ -57,7 +57,7 @@ def check_alike(forest: ForestText, other: ForestText) -> None:
 
 
 def _joined(texts: Sequence[str], forests: Sequence[ForestText]) -> str:
-    """The model text of all trees, under the first one's header and parameters."""
+    """The model text of all trees, with the header and the parameters of the first forest."""
     trees = [tree for text in texts for tree in trees_of(text)]
     knows_bags = forests[0].parameters and all(forest.parameters for forest in forests)
     note = bags_note([block for forest in forests for block in forest.blocks()]) if knows_bags else None
@@ -65,7 +65,7 @@ def _joined(texts: Sequence[str], forests: Sequence[ForestText]) -> str:
 
 
 def with_trees(text: str, trees: Sequence[str], note: str | None) -> str:
-    """A model text with other trees, and with a note in place of the one on its bags."""
+    """A model text with other trees, and with another note on its bags."""
     numbered = [f"Tree={number}\n{tree}" for number, tree in enumerate(trees)]
     head = text.partition("\ntree_sizes=")[0]
     sizes = " ".join(str(len(tree.encode())) for tree in numbered)
@@ -77,6 +77,6 @@ def with_trees(text: str, trees: Sequence[str], note: str | None) -> str:
 
 
 def trees_of(text: str) -> list[str]:
-    """Text of each tree, less its number."""
+    """The text of each tree, without its number."""
     start, stop = text.index("\nTree=0\n") + 1, text.index("\nend of trees\n") + 1
     return re.split(r"^Tree=[0-9]+\n", text[start:stop], flags=re.MULTILINE)[1:]

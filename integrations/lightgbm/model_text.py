@@ -1,4 +1,4 @@
-"""LightGBM's model text: what it says of a forest, and the trees themselves for compiling them."""
+"""Reads LightGBM's model text: the properties of a forest, and its trees for compiling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rfsize.voting.links import Link
 
 @dataclass(frozen=True)
 class ForestText:
-    """What LightGBM's own text says of a forest."""
+    """A forest as LightGBM's model text describes it."""
 
     header: dict[str, str]
     trees: tuple[str, ...]
@@ -44,7 +44,7 @@ class ForestText:
     @classmethod
     @damage_refused()
     def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
-        """Parse ``Booster.model_to_string()``; refuses what is no forest, or none that ``casts_votes``."""
+        """Parse ``Booster.model_to_string()``; refuse anything but a forest, and with ``casts_votes`` a regression."""
         head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
         categories = _categories(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
         header = dict(line.partition("=")[::2] for line in head.split("\n"))
@@ -97,12 +97,12 @@ class ForestText:
 
     @property
     def n_classes(self) -> int:
-        """Classes that the trees vote for; 0 where they cast no votes."""
+        """Number of classes that the trees vote for; 0 if they cast no votes."""
         return max(2, self.n_outputs) if self.casts_votes else 0
 
     @property
     def is_bagged(self) -> bool:
-        """Whether the parameters say that trees were trained on parts of the rows."""
+        """Whether by the parameters trees were trained on parts of the rows."""
         fractions = (float(self.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))
         return int(float(self.parameters.get("bagging_freq", 0))) > 0 and min(fractions) < 1.0
 
@@ -119,7 +119,7 @@ class ForestText:
 
     @property
     def link(self) -> Link:
-        """From mean scores to predictions; raises `NotAForestError` where the objective's is not known."""
+        """The link from mean scores to predictions; `NotAForestError` if the objective has no known link."""
         name, _, options = self.header.get("objective", "custom").partition(" ")
         if name not in LINKS:
             raise NotAForestError(
@@ -129,12 +129,12 @@ class ForestText:
         return Link("square" if name == "regression" and options == "sqrt" else LINKS[name], self.sigmoid)
 
     def blocks(self) -> list[tuple[int, int]]:
-        """Bagging seed and trees of each forest that was merged into this one, of which truncation keeps the first.
+        """Bagging seed and number of trees of each forest that was merged into this one. Truncation keeps the first.
 
         Raises
         ------
         InbagError
-            If the text does not say, or says what cannot be.
+            If the text does not name them, or names impossible values.
         """
         notes = [name for name in self.parameters if name.startswith(BAGS_NOTE)]
         n_trees = len(self.trees) // self.n_outputs
@@ -155,7 +155,7 @@ class ForestText:
         ]
 
     def number(self, name: str) -> float:
-        """A numeric training parameter; raises `InbagError` where the text has none."""
+        """A numeric training parameter; `InbagError` if the text does not have it."""
         try:
             return float(self.parameters[name])
         except (KeyError, ValueError):
@@ -165,18 +165,18 @@ class ForestText:
             ) from None
 
 
-# LightGBM keeps the lines of a loaded model's parameters as they are, and passes over those without a value; so what
-# a merged forest must remember is in the name of one. Seeds and trees: "rfsize_bags 3x100 77x50".
+# LightGBM keeps the parameter lines of a loaded model, and ignores lines without a value. So the name of such a line
+# holds the seeds and the numbers of trees of a merged forest: "rfsize_bags 3x100 77x50".
 BAGS_NOTE = "rfsize_bags"
 _BLOCK = r" (-?[0-9]{1,10})x([0-9]{1,9})\b"
 
 
 def bags_note(blocks: list[tuple[int, int]]) -> str:
-    """What the text of a merged forest says of its blocks."""
+    """The note on the blocks in the text of a merged forest."""
     return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
 
 
-# The same of a forest that was shrunk.
+# The note of a forest that was shrunk.
 SHRUNK_NOTE = "rfsize_shrunk"
 
 _READ_OF_HEADER = ("num_class", "num_tree_per_iteration", "feature_infos")
@@ -194,9 +194,9 @@ LINKS = {
 
 
 _LARGEST_INT = 2**31 - 1
-_SMALLEST = 1e-300  # of what is above zero
+_SMALLEST = 1e-300  # the smallest value of a parameter that must be above zero
 
-# What the parameters that rfsize goes by may be.
+# The allowed ranges of the parameters that rfsize reads.
 _FRACTIONS = (
     *("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction"),
     *("feature_fraction", "feature_fraction_bynode"),
@@ -212,7 +212,7 @@ def _check_numbers(parameters: dict[str, str]) -> None:
 
 
 def _categories(text: str) -> list[list[Any]]:
-    """The categories of each column that pandas told LightGBM."""
+    """The categories of each column that was categorical in pandas."""
     try:
         found: Any = json.loads(text) or []
     except (ValueError, RecursionError):
@@ -224,9 +224,9 @@ def _categories(text: str) -> list[list[Any]]:
 
 
 def _n_outputs(header: dict[str, str], n_trees: int) -> int:
-    """Trees of one iteration, of which there are as many as the link has scores."""
+    """Trees of one iteration: as many as the link has scores."""
     n_outputs = whole_number(header["num_tree_per_iteration"], "num_tree_per_iteration", 1, MAX_CLASSES)
-    # LightGBM makes room for what it predicts by the number of classes.
+    # LightGBM allocates its predictions by the number of classes.
     whole_number(header["num_class"], "num_class", n_outputs, n_outputs)
     link = LINKS.get(header.get("objective", "custom").partition(" ")[0])
     if n_trees % n_outputs or (link is not None and (n_outputs > 1) != (link in ("softmax", "one-vs-all"))):
@@ -235,12 +235,12 @@ def _n_outputs(header: dict[str, str], n_trees: int) -> int:
 
 
 def _leaves(tree: str) -> tuple[Floats, Floats]:
-    """Values of a tree's leaves, and the in-bag rows that LightGBM counted in each."""
+    """Values of the leaves of a tree, and the number of in-bag rows that LightGBM counted in each."""
     values, counts = numbers(tree, "leaf_value"), numbers(tree, "leaf_count")
     if not (np.abs(values) < LARGEST_SCORE).all():
         refuse(f"{tree_name(tree)} has a leaf whose score cannot be averaged")
     if values.size == 1:
-        # LightGBM writes no count, or a meaningless one.
+        # For a single leaf, LightGBM writes no count or a meaningless one.
         return values, np.zeros(1)
     if values.size == 0 or values.size != counts.size:
         refuse(f"{tree_name(tree)} has {values.size} leaves and {counts.size} counts of rows in them")
@@ -251,7 +251,7 @@ def _leaves(tree: str) -> tuple[Floats, Floats]:
 
 
 def _children(tree: str, n_leaves: int) -> list[Int64s]:
-    """The left and the right child of each split; leaf j is written as -(j + 1), and follows the splits here."""
+    """The left and the right child of each split. Leaf j is written as -(j + 1); here leaves follow the splits."""
     children = []
     for name in ("left_child", "right_child"):
         found = listed(tree, name, n_leaves - 1)
@@ -261,10 +261,10 @@ def _children(tree: str, n_leaves: int) -> list[Int64s]:
 
 
 def numbers(tree: str, name: str) -> Floats:
-    """The numbers of one line of a tree's text; none where it has no such line."""
+    """The numbers in one line of the text of a tree; empty if it has no such line."""
     line = tree.partition(f"\n{name}=")[2].partition("\n")[0]
     if not (line.isascii() and line.isprintable()):
-        # Python takes other characters for spaces than LightGBM does.
+        # Python and LightGBM treat different characters as spaces.
         refuse(f"{name} of {tree_name(tree)} holds something that is not a number: {line[:40]!r}")
     try:
         return np.array(line.split(), dtype=np.float64)
@@ -273,7 +273,7 @@ def numbers(tree: str, name: str) -> Floats:
 
 
 def listed(tree: str, name: str, size: int) -> Floats:
-    """The same of a line of so many numbers."""
+    """The numbers in a line that must hold ``size`` of them."""
     found = numbers(tree, name)
     if found.size != size:
         refuse(f"{tree_name(tree)} has {found.size} {name}, expected {size}")
@@ -281,13 +281,13 @@ def listed(tree: str, name: str, size: int) -> Floats:
 
 
 def tree_name(tree: str) -> str:
-    """What to call a tree, whose text begins with its number."""
+    """The name of a tree for messages. Its text begins with its number."""
     return f"tree {tree.partition(chr(10))[0][:10]}"
 
 
 # Bits of decision_type.
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_SHIFT = 1, 2, 2
-# A split's treatment of missing values by LightGBM's missing type (none, zero, NaN), to the right and to the left.
+# How a split treats missing values, by LightGBM's missing type (none, zero, NaN) and direction (right, left).
 _MISSING = np.array(
     [
         [Missing.AS_ZERO, Missing.AS_ZERO],
@@ -296,11 +296,11 @@ _MISSING = np.array(
     ],
     dtype=np.uint8,
 )
-_ZERO = float(np.float32(1e-35))  # what LightGBM takes for zero
+_ZERO = float(np.float32(1e-35))  # LightGBM treats smaller numbers as zero
 
 
 class Nodes(NamedTuple):
-    """The nodes of a tree as `TreeTable` has them, inner nodes before leaves."""
+    """The nodes of a tree in the form of `TreeTable`, inner nodes before leaves."""
 
     left: Int64s
     right: Int64s
@@ -312,7 +312,7 @@ class Nodes(NamedTuple):
 
 @damage_refused()
 def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
-    """All trees of a forest, inner nodes before leaves; with the score of each leaf, and its vote if it has one."""
+    """All trees of a forest, inner nodes before leaves, with the score of each leaf and its vote, if any."""
     trees = [nodes_of(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
     members = [categories for tree in trees for categories in tree.members]
     n_leaves = np.array([value.size for value in forest.leaf_value])
@@ -343,14 +343,14 @@ def conventions(forest: ForestText) -> Conventions:
     categories = tuple(map(tuple, forest.pandas_categorical))
     return Conventions(
         framework="LightGBM",
-        # A category is read as a C int, which rounds towards zero.
+        # LightGBM reads a category as a C int, which rounds towards zero.
         reading=Reading(single_precision=False, missing=np.nan, zero_within=_ZERO, lowest_category=-1.0),
         link=forest.link.kind,
         slope=forest.link.slope,
         spaces_become_underscores=True,
         unknown_category_is_missing=True,
         categories=categories,
-        # Ordered categories are numbers to LightGBM, and a column of one category is nothing.
+        # LightGBM reads ordered categories as numbers, and ignores a column with one category.
         category_features=tuple(categorical) if len(categorical) == len(categories) else None if categories else (),
     )
 

@@ -1,4 +1,4 @@
-"""LightGBM's parameters under all their names: what decides bags, what differs between merged forests."""
+"""LightGBM's parameters under all their names: which decide bags, and which may differ between merged forests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SEEDS = (
 )
 
 
-# What a trainer decides itself, or has no use for.
+# Parameters that a trainer sets itself, or does not use.
 IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
 
 
-# How trees are trained, which makes no others: by how many threads, in which order, with what said.
+# Parameters of the training that do not change the trees: threads, order, messages.
 WAYS_OF_TRAINING = ("num_threads", "force_col_wise", "force_row_wise", "verbosity")
 
-# What belongs to files, machines and predictions, neither to trees nor to their training.
+# Parameters of files, machines and predictions, and not of trees or training.
 NOT_OF_TRAINING = (
     *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
     *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
@@ -34,22 +34,22 @@ NOT_OF_TRAINING = (
     *("local_listen_port", "time_out", "machine_list_filename", "machines"),
 )
 
-# In what forests of the same kind of trees may differ.
+# Parameters in which forests with the same kind of trees may differ.
 NOT_OF_TREES = (*NOT_OF_TRAINING, *WAYS_OF_TRAINING)
 
 
 def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Parameters less those named, under any of their names."""
+    """The parameters without the named ones, under any of their names."""
     dropped = _ConfigAliases.get(*names)
     return {name: value for name, value in params.items() if name not in dropped}
 
 
-# Names under which a classifier may have been told its number of trees.
+# All names of the number of trees.
 TREE_COUNT_NAMES: set[str] = _ConfigAliases.get("num_iterations")
 
 
 def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
-    """A parameter under any of its names, as LightGBM would take it."""
+    """The value of a parameter under any of its names, chosen as LightGBM does."""
     names = [name, *_ConfigAliases.get_sorted(name)]
     return next((params[alias] for alias in names if params.get(alias) is not None), default)
 
@@ -63,12 +63,12 @@ def _decides_bags(name: str) -> bool:
 
 
 def bagging(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that decide the bags, under the names the user gave them."""
+    """The parameters that decide the bags, under the user's names."""
     return {name: value for name, value in params.items() if _decides_bags(name)}
 
 
 def exact_fractions(params: dict[str, Any]) -> dict[str, str]:
-    """The bagging fractions as the user gave them: the model text rounds them to six digits."""
+    """The bagging fractions as the user gave them, because the model text rounds them to six digits."""
     names = [f"{kind}bagging_fraction" for kind in ("", "pos_", "neg_")]
     given = {name: value_of(params, name, None) for name in names}
     return {name: repr(float(value)) for name, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What rounding leaves of the scores that are read out of LightGBM's training predictions."""
+"""Rounding noise in the scores that are read from LightGBM's training predictions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rfsize.integrations.lightgbm.model_text import LINKS, ForestText
 from rfsize.utils.typing import Bools, Floats
 from rfsize.voting.links import Link
 
-# Scores this close to the threshold, or to another class, are ties; the differences carry rounding noise.
+# Scores this close to the threshold, or to another class, are ties, because differences have rounding noise.
 TIE = 1e-9
 
 
 _LEAST_LOG = -690.0  # of a probability that is known to full precision
 
 
-# Rounding noise that a score may have, as a share of it, to count in means and scatter.
+# A score counts in means and scatter if its rounding noise is at most this share of it.
 _BLUR = 1e-2
 
 
@@ -29,11 +29,14 @@ _EPSILON = float(np.finfo(float).eps)
 
 
 class LightGbmLink(Link):
-    """What LightGBM's objective makes of mean scores, and back again."""
+    """The link from mean scores to LightGBM's predictions, and its inverse."""
 
     @classmethod
     def of(cls, forest: ForestText, params: dict[str, Any]) -> LightGbmLink:
-        """That of a forest, whose text rounds the slope; raises `NotAForestError` where it cannot be undone."""
+        """The link of a forest, with the slope from ``params``, because the text rounds it.
+
+        Raises `NotAForestError` if the link has no inverse.
+        """
         name, _, options = forest.header.get("objective", "custom").partition(" ")
         if name not in LINKS:
             raise NotAForestError(
@@ -44,7 +47,7 @@ class LightGbmLink(Link):
         return cls("logistic" if name == "multiclassova" else forest.link.kind, slope)
 
     def score(self, predicted: Floats) -> Floats:
-        """Mean scores, times the slope, that LightGBM predicts from; of a softmax, up to a constant for each row."""
+        """Mean scores times the slope, from LightGBM's predictions; for a softmax, up to a constant for each row."""
         if self.kind == "identity":
             return predicted.copy()
         if self.kind == "square":
@@ -55,12 +58,12 @@ class LightGbmLink(Link):
 
 @dataclass
 class Newest:
-    """What the newest tree (of each class) says of every row.
+    """The scores of the newest tree (of each class) on every row.
 
-    ``score`` and ``noise``, the bound on its rounding noise (None where nowhere of note), have the shape
-    (n_outputs, n_rows); the scores of a softmax lack one constant for each row. ``known`` marks the rows that the
-    scores are known of, ``tie`` is the noise to expect of any of them, ``exact`` says that there is none, and ``text``
-    is that of the tree, once it was asked for.
+    ``score`` and ``noise``, the bound on its rounding noise (None if negligible everywhere), have the shape
+    (n_outputs, n_rows). The scores of a softmax lack one constant for each row. ``known`` marks the rows with known
+    scores. ``tie`` is the noise to expect in any score, and ``exact`` says that there is no noise. ``text`` is the text
+    of the tree, once it was read.
     """
 
     tree: int
@@ -73,16 +76,17 @@ class Newest:
 
 
 def rounding_noise(link: LightGbmLink, tree: int, before: Floats, mean: Floats) -> tuple[Floats | None, float]:
-    """Bound on the rounding noise of a tree's scores, and the noise to expect of any of them.
+    """Bound on the rounding noise of the scores of a tree, and the noise to expect in any score.
 
-    The bound is ``inf`` where scores are lost, and None if it is nowhere of note. A probability p is known to about one
-    unit in the last place, its log-odds to that over 1 − p; they enter multiplied by the number of trees.
+    The bound is ``inf`` where scores are lost, and None if it is negligible everywhere. A probability p is known to
+    about one unit in the last place, and its log-odds to this unit over 1 − p. Both are multiplied by the number of
+    trees.
 
     Parameters
     ----------
     link : LightGbmLink
     tree : int
-        Trees before.
+        Number of trees before.
     before, mean : ndarray of float64, shape (n_outputs, n_rows)
         Mean scores before and after the tree.
     """
@@ -102,7 +106,7 @@ def rounding_noise(link: LightGbmLink, tree: int, before: Floats, mean: Floats) 
 
 
 def are_sharp(newest: Newest) -> Bools:
-    """Rows whose scores are known but for rounding noise that hardly moves means or scatter."""
+    """Rows with known scores, in which rounding noise hardly changes means or scatter."""
     if newest.noise is None:
         return newest.known
     sharp = newest.noise <= TIE + _BLUR * np.abs(newest.score)
@@ -110,7 +114,7 @@ def are_sharp(newest: Newest) -> Bools:
 
 
 def first_of_tied(score: Floats, tie: float) -> NDArray[np.int16]:
-    """Class of each row's highest score; of classes within ``tie`` of each other, the lowest."""
+    """Class with the highest score on each row; of classes within ``tie`` of it, the lowest index."""
     highest, vote = score[0].copy(), np.zeros(score.shape[1], dtype=np.int16)
     for index, of_class in enumerate(score[1:], 1):
         vote[of_class > highest + tie] = index
@@ -119,13 +123,13 @@ def first_of_tied(score: Floats, tie: float) -> NDArray[np.int16]:
 
 
 def tied(score: Floats, tie: float) -> Bools:
-    """Whether another class scores nearly as high as the highest, so that rounding hides which one does."""
+    """Whether another class scores nearly as high, so that rounding hides which class has the highest score."""
     highest = score.max(axis=0)
     return np.asarray(((score < highest) & (score >= highest - tie)).any(axis=0))
 
 
 def is_certain(score: Floats, noise: Floats, vote: NDArray[np.int16]) -> Bools:
-    """Whether no noise can lift another class above the one voted for."""
+    """Whether noise cannot lift another class above the class of the vote."""
     certain = np.ones(len(vote), dtype=np.bool_)
     noisy = np.flatnonzero(noise.max(axis=0) > TIE)
     own = vote[noisy], np.arange(noisy.size)

@@ -1,8 +1,8 @@
-"""Whether a file is a LightGBM text to the letter, asked before LightGBM reads it.
+"""Checks that a file is exactly a LightGBM text, before LightGBM reads it.
 
-LightGBM does not look for the end of what it reads, and fills up with zeros where numbers are missing. What it does not
-look at is looked at here: that each line is where it should be and once, that trees begin where the header says, that
-whole numbers are written as such, and that there are as many numbers as there should be. `ForestText` sees to the rest.
+LightGBM does not look for the end of its input, and puts zeros in place of missing numbers. This module checks what
+LightGBM does not: each line is in its place and appears once, trees begin where the header says, whole numbers are
+written as such, and no number is missing. `ForestText` checks the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rfsize.integrations.lightgbm.model_text import ForestText, listed, nodes_of
 
 _TREE = re.compile(rb"^Tree=", re.MULTILINE)
 _END = b"\nend of trees\n"
-_MOST_LINES = 22  # of a tree: LightGBM takes what follows for the next
+_MOST_LINES = 22  # of a tree; LightGBM reads further lines as the next tree
 _WHOLE = re.compile(r"-?[0-9]{1,10}( -?[0-9]{1,10})*|")
 _PARAMETER = re.compile(r"\[[^:\[\]]+: .*\]")
 
@@ -31,12 +31,12 @@ _WHOLE_OF_HEADER = ("num_class", "num_tree_per_iteration", "label_index", "max_f
 
 
 def check_text(content: bytes) -> str:
-    """The text of a file, which is as LightGBM writes it but for the numbers in its trees.
+    """Check that a file has the form that LightGBM writes, except for the numbers in its trees; return its text.
 
     Raises
     ------
     NotAForestError
-        If it is not.
+        If it does not have this form.
     """
     if b"\r" in content or b"\0" in content:
         refuse("it has line ends or bytes that LightGBM does not write, as of a text that another system changed")
@@ -56,14 +56,14 @@ def check_text(content: bytes) -> str:
 
 
 def check_trees(forest: ForestText) -> None:
-    """That the trees of a text that was read are whole; raises `NotAForestError`."""
+    """Check that the trees of a text are whole; `NotAForestError` if they are not."""
     n_features = whole_number(forest.header["max_feature_idx"], "max_feature_idx", 0, MOST_FEATURES) + 1
     for tree, values in zip(forest.trees, forest.leaf_value, strict=True):
         _check_tree(tree, values.size, n_features)
 
 
 def _lines(lines: Iterable[str], name: str, alone: tuple[str, ...] = ()) -> dict[str, str]:
-    """What lines say, each of which has a name of its own and a value, but those that stand ``alone``."""
+    """The values of lines by their names. Each name must be unique; lines in ``alone`` have no value."""
     found: dict[str, str] = {}
     for line in filter(None, lines):
         key, equals, value = line.partition("=")
@@ -93,7 +93,7 @@ def _check_header(header: dict[str, str], sizes: list[int]) -> None:
 
 
 def _check_parameters(lines: list[str]) -> None:
-    """That the parameters have the form in which LightGBM takes them apart."""
+    """Check that the parameters have the form that LightGBM parses."""
     inside = False
     for line in filter(None, lines):
         if line == "end of parameters":

@@ -1,4 +1,4 @@
-"""LightGBM forests in training: grown tree by tree on one binned `lightgbm.Dataset`, continued, and merged."""
+"""Trains LightGBM forests tree by tree on one binned `lightgbm.Dataset`, continues them, and merges them."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
 
 
 class LightGbmTrainer(Trainer):
-    """Grows LightGBM forests on one Dataset, which is binned once.
+    """Trains LightGBM forests on one Dataset, which is binned once.
 
     Parameters
     ----------
     params : dict
         As for ``lightgbm.train``, under any of their names, with ``boosting="rf"``. The number of trees, early
-        stopping and metrics are left to whoever calls.
+        stopping and metrics are ignored.
     dtrain : lightgbm.Dataset
-        Training data. If not yet constructed it is constructed with the parameters, as ``lightgbm.train`` does.
+        Training data. If it is not yet constructed, it is constructed with the parameters, as in ``lightgbm.train``.
 
     Raises
     ------
     NotAForestError
-        If the parameters do not train a forest of independent trees, or one whose scores cannot be read.
+        If the parameters do not train a forest of independent trees, or the scores of its trees cannot be read.
     InbagError
         If the bags could not be rebuilt (GOSS, ``bagging_by_query``, several machines).
     ValueError
-        If the labels are missing or not what the objective takes.
+        If labels are missing or do not fit the objective.
 
     Warns
     -----
     SharedBagsWarning
         If ``bagging_freq`` > 1.
     SeedDependenceWarning
-        If LightGBM's way of sampling features makes forests of other seeds predict otherwise.
+        If, because of how LightGBM samples features, forests of other seeds predict differently.
     """
 
     framework = "LightGBM"
@@ -84,17 +84,17 @@ class LightGbmTrainer(Trainer):
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> LightGbmInTraining:
-        """A forest without trees, of another bagging fraction or seed where they are given.
+        """A forest without trees, with another bagging fraction or seed if given.
 
-        With ``seed=None`` it is the forest that ``lightgbm.train`` would grow; another seed changes the bags, and the
-        draws of features and thresholds, whatever seeds the parameters name for these.
+        With ``seed=None`` it is the forest that ``lightgbm.train`` would train. Another seed changes the bags and the
+        draws of features and thresholds, whatever seeds the parameters name for them.
 
         Raises
         ------
         InbagError
             If every bag would hold all rows.
         ValueError
-            If ``fraction`` is no share, or the parameters name fractions for the two classes.
+            If ``fraction`` is not between 0 and 1, or the parameters name separate fractions for the two classes.
         """
         if fraction is None:
             self._refuse_full_bags()
@@ -121,16 +121,16 @@ class LightGbmTrainer(Trainer):
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
-        The bags of those trees are proven, and their votes counted, on the raw rows.
+        The bags of these trees are proven, and their votes counted, on the raw rows.
 
         Raises
         ------
         NotAForestError
-            If the model is no forest, or not one of these parameters and data.
+            If the model is not a forest, or was trained with other parameters or data.
         InbagError
             If the bags of its trees cannot be rebuilt and proven on the training data.
         ValueError
-            If the Dataset has given up the raw rows, or the classes are not 0 to K − 1.
+            If the Dataset no longer has its raw rows, or the classes are not 0 to K − 1.
         """
         self._refuse_full_bags()
         first = lgb.Booster(model_str=booster_of(model).model_to_string())
@@ -149,9 +149,9 @@ class LightGbmTrainer(Trainer):
         return LightGbmInTraining(self, params, threshold, groups, first, found)
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
-        """Parameters with seeds that depend on the trainer's and on how many were used before, and are none of those.
+        """Parameters with new seeds, which depend on the trainer's seed and on the number of seeds used before.
 
-        ``used`` are the ``bagging_seed`` of each.
+        ``used`` holds each ``bagging_seed`` used before; the new one is none of them.
         """
         draws = np.random.default_rng([abs(self.seed), len(used)])
         unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
@@ -200,9 +200,9 @@ class LightGbmInTraining(ForestInTraining):
         self.n_trees = 0 if first is None else first.current_iteration()
 
     def add(self, n_trees: int) -> None:
-        """Train so many more trees, prove bags among them, and add up what all of them say.
+        """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
 
-        The bags of the first three trees, of one in 128, and of the newest are proven leaf by leaf.
+        The bags of the first three trees, of one tree in 128, and of the newest tree are proven leaf by leaf.
 
         Raises
         ------
@@ -237,16 +237,16 @@ class LightGbmInTraining(ForestInTraining):
 
 
 def one_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> tuple[ForestText, NDArray[Any], Floats | None]:
-    """What LightGBM makes of the parameters, as one tree shows, which bins the data; and their labels and weights.
+    """Train one tree, which bins the data and shows how LightGBM reads the parameters; return its text.
 
-    Labels are class indices, or where the trees cast no votes numbers.
+    The labels and the weights of the data follow. Labels are class indices, or numbers if trees cast no votes.
 
     Raises
     ------
     NotAForestError
-        If the parameters train no random forest.
+        If the parameters do not train a random forest.
     ValueError
-        If labels are missing, or not what the objective takes.
+        If labels are missing or do not fit the objective.
     """
     are_labels_given = dtrain.label is not None
     if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
@@ -254,7 +254,7 @@ def one_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> tuple[ForestText, N
     forest = ForestText.read(lgb.train(params, dtrain, 1).model_to_string(), casts_votes=False)
     label = trained_on(np.asarray(dtrain.get_label(), dtype=np.float64), forest.n_classes)
     if not are_labels_given and not label.any():
-        # LightGBM takes missing labels for zeros; those that it read from a file are not given either.
+        # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
         raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
     weight = dtrain.get_weight()
     return forest, label, None if weight is None else np.asarray(weight, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Votes and scores of each tree, read out of a booster while it trains."""
+"""Reads the votes and scores of each tree from a booster in training."""
 
 from __future__ import annotations
 
@@ -37,66 +37,66 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
-# Reading a tree's votes from many rows costs a third of training it, so then only the first trees are read, and after
-# them a few of each run: the estimate still sharpens as the forest grows, at a bounded cost. They are read one after
-# another, because a tree's score is told by the predictions before and after it.
+# On many rows, reading the votes of a tree takes a third of its training time. So only the first trees are read, and
+# then a few of each run: the cost is bounded, and the estimate still improves. These few are consecutive, because the
+# score of a tree is the difference of the predictions before and after it.
 _FEW_ROWS = 10_000
 
 
 _FIRST_TREES, _READ_AT_ONCE, _RUN = 52, 8, 256
 
 
-# Bags are proven for the first trees, then for one tree in so many, and for the newest before each estimate.
+# Bags are proven for the first trees, then for one tree in this many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 
 
-# Rows whose scores are kept, and cells of (rows × pairs of classes); of more, where trees are read in part, so are the
-# rows.
+# The most rows with scores, and the most cells of (rows × pairs of classes). If trees are read in part, only this many
+# rows get scores.
 _SCORED_ROWS, _SCATTER_CELLS = 50_000, 1 << 22
 
 
-# Scores of two classes that are closer differ in the last bits only; without the rows so many such votes may go to the
-# lowest class, as a share of the rows.
+# Scores of two classes that are closer than the first number are ties. Without the rows, ties on at most this share of
+# the rows go to the lowest class.
 _SAME_SCORE, _FEW_TIES = 1e-10, 0.01
 
 
 class TrainingVoteReader:
-    """Reads votes and scores out of a training booster, tree by tree.
+    """Reads votes and scores from a booster in training, tree by tree.
 
     Parameters
     ----------
     booster : lightgbm.Booster
-        In training, with its first tree just trained.
+        A booster in training that has just got its first tree.
     params : dict
         The parameters of the training.
     valid : str, optional
-        Name of a validation set to read in place of the training rows, all of which every tree may vote on.
+        Name of a validation set to read in place of the training rows. Every tree votes on all its rows.
     threshold : float
-        Probability of class 1 above which a tree of a two-class forest votes for it.
+        Probability above which a tree votes for class 1; two classes only.
     every_tree : bool
-        Whether to read every tree of however many rows, and the scores of all rows.
+        Whether to read every tree and the scores of all rows, even with very many rows.
     rows : array_like, optional
-        The rows themselves, to predict where scores are lost; by default those that the Dataset has kept.
+        The rows themselves, to predict lost scores; by default those that the Dataset has kept.
     groups : Groups
         Training rows that belong together.
 
     Attributes
     ----------
     booster, dataset
-        What is read, and what of.
+        The booster, and the Dataset whose rows are read.
     trees : int
-        Trees trained.
+        Number of trees trained.
     counts : ndarray of int32, shape (n_classes, n_rows)
-        Votes for each class; no rows for regression.
+        Votes for each class; shape (0, n_rows) for a regression.
     asked : ndarray of int32, shape (n_rows,)
-        Trees read.
+        Number of trees read on each row.
     scores : Scores
-        Their scores, without those that are blurred by rounding; of very many rows, those of a part of the
-        rows, unless ``every_tree``.
+        The scores, without those that rounding blurs. With very many rows only part of the rows has scores, unless
+        ``every_tree``.
     scored : slice
-        Rows that the scores are of.
+        Rows that have scores.
     cut : float
-        Mean score above which those of two classes predict class 1.
+        For two classes: mean score above which class 1 is predicted.
     """
 
     def __init__(
@@ -140,21 +140,21 @@ class TrainingVoteReader:
         self._in_blocks = rows_in_blocks(len(rows), n_classes, n_outputs)
         self._blocks = TreeBlocks.nothing(rows[self._in_blocks], n_classes, n_outputs)
         self._undealt: list[tuple[NDArray[Any], ...]] = []
-        # Trees, and the mean of their scores, when the predictions were last looked at.
+        # Number of trees, and the mean of their scores, at the last look at the predictions.
         self._last = (0, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[Newest, Bools] | None = None
         self.proven = 0
         self._full_bag = False
 
     def read(self, params: dict[str, Any]) -> None:
-        """Add what the tree just trained says, if it is one of those that are read.
+        """Add the votes and scores of the newest tree, if it is one of the trees to read.
 
         Raises
         ------
         InbagError
-            If its bag cannot be proven, or the parameters of the bagging are no longer the same.
+            If its bag cannot be proven, or the parameters of the bagging have changed.
         ValueError
-            If scores are lost in rounding, and the rows are not at hand.
+            If scores are lost in rounding, and the rows are not available.
         """
         tree = self.trees
         self.trees += 1
@@ -174,7 +174,7 @@ class TrainingVoteReader:
         inbag = np.zeros(len(self.asked), dtype=np.bool_)
         if self._draws is not None:
             inbag = self._draws.drawn(tree)
-            # Once a bag holds all rows, LightGBM draws no others.
+            # After a bag with all rows, LightGBM draws no other bag.
             self._full_bag = self._full_bag or bool(inbag.all())
             inbag |= self._full_bag
         seen = self.groups.spread(inbag)
@@ -186,7 +186,7 @@ class TrainingVoteReader:
         elif newest.noise is not None:
             self._refuse_to_leave_out(lost if self._every_tree else ~(certain | seen))
         else:
-            # A few ties may go to the lowest class; the rows of an iteration that is not known at all are left out.
+            # A few ties may go to the lowest class. If a whole iteration is unknown, it is left out.
             self._refuse_to_leave_out(lost & newest.known, but_for=_FEW_TIES)
             certain = newest.known
         if self._draws is not None:
@@ -197,13 +197,13 @@ class TrainingVoteReader:
 
     @property
     def blocks(self) -> TreeBlocks:
-        """What blocks of the trees read say of some of the rows that are scored; further trees change it."""
+        """The outputs of blocks of trees on some of the scored rows. Further trees change them."""
         self._deal()
         counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
         return replace(self._blocks, counts=counts, scores=scores)
 
     def outputs(self, source: str) -> Evidence:
-        """What has been read so far; further trees change it, where it is not copied."""
+        """Everything read so far. Further trees change it unless it is copied."""
         votes = Votes(self.counts.T, n_trees=self.trees, threshold=self._threshold) if len(self.counts) else None
         return Evidence(
             len(self.asked),
@@ -221,7 +221,7 @@ class TrainingVoteReader:
 
     @property
     def can_tell(self) -> bool:
-        """Whether any row has the scores of two trees, and so more than one vote."""
+        """Whether some row has the scores of two trees."""
         return bool((self.scores.asked > 1).any())
 
     def _is_read(self, tree: int) -> bool:
@@ -230,20 +230,20 @@ class TrainingVoteReader:
 
     @property
     def reads_training_rows(self) -> bool:
-        """Whether the validation set holds the training rows: as many, each of which has the same predictions."""
+        """Whether the validation set holds the training rows: the same number of rows with the same predictions."""
         if self._valid is None or self.dataset.num_data() != self.booster.train_set.num_data():
             return False
         return np.allclose(self._mean_score(self._valid), self._mean_score(None), rtol=1e-9, atol=1e-12)
 
     def _mean_score(self, valid: str | None) -> Floats:
-        """Mean score of all trees, as the link tells it, on training rows or others, shape (n_outputs, n_rows)."""
+        """Mean score of all trees, from the predictions by the inverse link; shape (n_outputs, n_rows)."""
         taken: list[Floats] = []
 
         def look(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
             taken.append(self.link.score(np.atleast_2d(predicted.T)))
             return "rfsize", 0.0, True
 
-        # These evaluate the training's metrics too; what would not has no public name.
+        # These public functions evaluate the metrics of the training too.
         if valid is None:
             self.booster.eval_train(look)
         else:
@@ -251,14 +251,14 @@ class TrainingVoteReader:
         return taken[0]
 
     def _newest(self, tree: int, before: Floats, mean: Floats) -> Newest:
-        """Scores of the newest tree, by the difference that it made to the mean."""
+        """Scores of the newest tree, from the change of the mean."""
         with np.errstate(invalid="ignore"):
             score = (tree + 1) * mean - tree * before
         noise, tie = rounding_noise(self.link, tree, before, mean)
         newest = Newest(tree, score, noise, np.ones(score.shape[1], dtype=np.bool_), tie)
         if noise is not None:
             newest.known = np.asarray(np.isfinite(noise).all(axis=0))
-        # Of a softmax, a score that stayed as it was changes all the same, with those of the other classes.
+        # In a softmax, an unchanged score still appears changed, because the other classes' scores change.
         if tree > 0 and (self.link.kind == "softmax" or any(map(np.array_equal, before, mean))):
             self._put_lone_leaves(newest)
         return newest
@@ -266,7 +266,7 @@ class TrainingVoteReader:
     def _put_lone_leaves(self, newest: Newest) -> None:
         """Put in the scores of trees without splits.
 
-        LightGBM leaves the training predictions as they are for such a tree (the first apart), but not those of the
+        Such a tree (except the first) does not change LightGBM's training predictions, but it changes those of the
         finished forest.
         """
         values = self._text(newest).leaf_value
@@ -284,14 +284,14 @@ class TrainingVoteReader:
             newest.known[:] = True
             newest.exact = True
         else:
-            # The scores of the other trees lack a constant that only their leaves can tell.
+            # The scores of the other trees lack a constant, which only their leaves show.
             exact = self._exact(newest, np.flatnonzero(~lone))
             newest.score[~lone] = exact
             newest.score[lone] = own[lone]
             newest.known &= np.isfinite(exact).all(axis=0)
 
     def _exact(self, newest: Newest, trees: NDArray[np.intp]) -> Floats:
-        """Scores of a softmax by some of the trees, as the model text has them; NaN where they cannot be told."""
+        """Scores of some trees of a softmax, from the model text; NaN if they cannot be determined."""
         score, leaves = newest.score[trees], self._leaves(newest, trees, newest.tie)
         exact = np.full(score.shape, np.nan)
         if len(leaves) > 1:
@@ -312,7 +312,7 @@ class TrainingVoteReader:
         return newest.text
 
     def _predicted(self, newest: Newest) -> Newest:
-        """The same, predicted from the rows: leaving out what is lost would leave out the votes of rare classes."""
+        """The newest tree, with scores predicted from the rows. Leaving out lost scores would hide rare classes."""
         raw = self.booster.predict(self._rows, start_iteration=newest.tree, num_iteration=1, raw_score=True)
         score = self.link.slope * np.atleast_2d(np.asarray(raw, dtype=np.float64).T)
         return Newest(newest.tree, score, None, np.ones_like(newest.known), TIE, newest.text, exact=True)
@@ -326,7 +326,7 @@ class TrainingVoteReader:
             )
 
     def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], Bools]:
-        """Class that the newest tree votes for, and on which rows that is certain."""
+        """The class that the newest tree votes for on each row, and whether that is certain."""
         score, noise = newest.score, newest.noise
         vote, certain = np.zeros(score.shape[1], dtype=np.int16), newest.known
         if len(self.counts) == 2 and len(score) == 1:
@@ -344,7 +344,7 @@ class TrainingVoteReader:
         return vote, certain
 
     def _add(self, newest: Newest, vote: NDArray[np.int16], may_count: Bools, sharp: Bools) -> None:
-        """Add votes of the rows that may count, and scores of those whose are sharp."""
+        """Add the votes of the rows that may count, and the scores of the rows with sharp scores."""
         for index, count in enumerate(self.counts):
             count += may_count & (vote == index)
         self.asked += may_count
@@ -356,15 +356,15 @@ class TrainingVoteReader:
             self._deal()
 
     def _deal(self) -> None:
-        """Add the trees read last to the blocks."""
+        """Add the last trees to the blocks."""
         if self._undealt:
             self._blocks.add(*map(np.stack, zip(*self._undealt, strict=True)))
             self._undealt.clear()
 
     def prove_newest(self) -> None:
-        """Prove the bag of the tree read last: that as many of its rows reach each leaf as LightGBM counted.
+        """Prove the bag of the last tree: in each leaf, its rows must be as many as LightGBM counted.
 
-        A row's leaf is found by its value. Rows whose score is lost may be in any leaf.
+        The leaf of a row is found by its value. Rows with a lost score may be in any leaf.
         """
         if self._unproven is None:
             return
@@ -393,23 +393,23 @@ class TrainingVoteReader:
 
 
 def rows_of(dataset: lgb.Dataset) -> Any:
-    """The rows of a Dataset, None where it has given them up or never had them; it gives them up when it is binned."""
+    """The rows of a Dataset; None if it never had them, or dropped them when it was binned."""
     rows = dataset.data
     if rows is None:
         try:
             rows = dataset.get_data()
-        except Exception:  # which LightGBM raises of a subset that is not binned yet
+        except Exception:  # LightGBM raises this for a subset that is not binned yet
             return None
-    if isinstance(rows, (str, Path)):  # a file, which LightGBM alone can read
+    if isinstance(rows, (str, Path)):  # a file that only LightGBM can read
         return None
     return rows if hasattr(rows, "shape") else pieces_of(rows)
 
 
 def _refuse_several_machines(booster: lgb.Booster, parameters: dict[str, str]) -> None:
-    """Raise ``ValueError`` while several machines train one forest, at the first tree of each of them."""
+    """Raise ``ValueError`` if several machines train one forest, at the first tree on each of them."""
     machines = parameters.get("num_machines", "1")
     if machines != "1":
-        # Whoever holds the error holds the booster, and later trainings in this process would wait for its network.
+        # The error keeps the booster alive, and later trainings in this process would wait for its network.
         booster.free_network()
         raise ValueError(
             f"{machines} machines train this forest together, as lightgbm.dask has its workers do. SizeCallback "

@@ -36,12 +36,12 @@ from rfsize.utils.typing import Floats, Int64s
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
 _FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
 
-# Settings of a booster that have another name in the same place, or that training more trees does not take.
+# Settings of a booster that also stand there under another name, or that must not be given to train more trees.
 _OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
 
 
 class Xgboost(Integration):
-    """What rfsize knows of XGBoost."""
+    """The integration of XGBoost."""
 
     framework = "XGBoost"
     file_kind = "an XGBoost JSON or UBJ model"
@@ -53,7 +53,7 @@ class Xgboost(Integration):
 
     def predictions(self, model: Any, X: Any) -> NDArray[Any]:
         forest = XgboostForest(model, casts_votes=False)
-        # A booster takes no rows but a DMatrix.
+        # A booster takes rows only as a DMatrix.
         return super().predictions(model, forest.matrix(X) if forest.booster is model else X)
 
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
@@ -90,8 +90,8 @@ class Xgboost(Integration):
         return "subsample" in params and params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
     def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
-        # Each thread sums up gradients of its own. Of classes they are few numbers, and all sums exact in double
-        # precision; of weighted rows and of numbers they are rounded, so that it takes one number of threads for all.
+        # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact
+        # in double precision. Other sums are rounded, so that all machines need the same number of threads.
         is_exact = weight is None and str(params.get("objective")) in VOTING
         if not is_exact and params.keys().isdisjoint(("nthread", "n_jobs")):
             params = params | {"nthread": 1}
@@ -195,7 +195,7 @@ class Xgboost(Integration):
         if is_binary:
             filled = {"objective": "binary:logistic"}
         elif n_classes is not None:
-            # One tree for all classes has one bag; of trees with bags of their own, a few more votes are lost.
+            # One tree for all classes has one bag. With one tree and bag per class, a row loses a few more votes.
             filled = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
         if bagged and "subsample" not in params:
             filled["subsample"] = 0.632

@@ -1,4 +1,4 @@
-"""The bags of XGBoost's parallel trees: from which seeds they were drawn, and what a booster remembers of them."""
+"""The bags of XGBoost's parallel trees: the seeds that drew them, and what a booster stores about them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RNG_MULTIPLIER = 16807
 # The left and the right child of each node of a tree, -1 at leaves.
 Children = tuple[Int64s, Int64s]
 
-_BATCH = 256  # nodes of one depth that are split in one step
+_BATCH = 256  # the most nodes of one depth that are split in one step
 
 _ATTRIBUTE = "rfsize_bags"
 
@@ -34,15 +34,15 @@ _ATTRIBUTE = "rfsize_bags"
 _RELATIVE_TOLERANCE = 4e-6
 # … and to this share of one average row.
 _ROW_TOLERANCE = 0.02
-# Rows of no weight leave next to nothing: this share of the largest sum.
+# Rows without weight add at most this share of the largest sum.
 _OF_NO_WEIGHT = 1e-12
-# One row of unit weight tells base_score to this share.
+# The hessian of a row of unit weight fits base_score to this relative error.
 _UNIT_TOLERANCE = 1e-3
 
 
-# By how many standard deviations, at most, a forest's bags are larger or smaller than expected.
+# The bags of a forest differ from their expected size by at most this many standard deviations.
 _DEVIATIONS = 4.5
-# Shares of the rows that are likely to be asked for, 0.632 as in a bootstrap sample.
+# Likely values of subsample; 0.632 is the share of a bootstrap sample.
 _ROUND_SHARES = (*(part / 100 for part in range(1, 100)), 0.632)
 
 
@@ -62,22 +62,22 @@ class DrawnBags(NamedTuple):
 
 
 def remember(booster: xgb.Booster, drawn: DrawnBags) -> None:
-    """Write into a booster how its bags were drawn: files keep attributes, but no settings."""
+    """Store how the bags were drawn as an attribute of the booster. Files keep attributes, but no settings."""
     booster.set_attr(**{_ATTRIBUTE: json.dumps({"subsample": drawn.subsample, "seeds": drawn.tree_seed.tolist()})})
 
 
 def forget(booster: xgb.Booster) -> None:
-    """Remove what `remember` wrote."""
+    """Remove the attribute that `remember` wrote."""
     booster.set_attr(**{_ATTRIBUTE: None})
 
 
 def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
-    """What `remember` wrote; None where it did not.
+    """Read the attribute that `remember` wrote; None if there is none.
 
     Raises
     ------
     InbagError
-        If it is damaged; it comes with the file, and a file may come from anyone.
+        If the attribute is damaged. It comes with the file, and a file can come from anyone.
     """
     try:
         text = booster.attr(_ATTRIBUTE)
@@ -100,14 +100,13 @@ def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
 class XgboostBags(LaidOutBags):
     """Bags drawn by XGBoost's histogram updater with uniform sampling on the CPU.
 
-    The Mersenne twister of the booster's seed gives one seed per tree; from it a multiplicative congruential
-    generator modulo 2⁶³ draws once for every row in order, and a row is in the bag where its draw is below
-    ``subsample``.
+    The Mersenne twister of the booster's seed gives one seed per tree. From this seed a multiplicative congruential
+    generator modulo 2⁶³ draws once for every row in order. A row is in the bag if its draw is below ``subsample``.
 
     Parameters
     ----------
     layout : Layout
-        Where the training rows lay.
+        The machines on which the training rows lay.
     tree_of : ndarray of int64, shape (n_members, n_outputs)
         Trees of the booster that make up each member.
     drawn : DrawnBags
@@ -115,7 +114,7 @@ class XgboostBags(LaidOutBags):
     mass : ndarray of float64, shape (n_rows,)
         Weights of the rows.
     hessian : ndarray of float64, shape (n_outputs,)
-        Of a row of unit weight, as the booster's base_score has it; NaN where it does not tell.
+        Hessian of a row of unit weight by the booster's base_score; NaN if unknown.
     """
 
     def __init__(self, layout: Layout, tree_of: Int64s, drawn: DrawnBags, mass: Floats, hessian: Floats) -> None:
@@ -136,7 +135,7 @@ class XgboostBags(LaidOutBags):
         return inbag
 
     def _steps(self, start: int, stop: int) -> NDArray[np.uint64]:
-        """What a seed is multiplied by for each of the rows, by its number on its machine."""
+        """The factor by which each row multiplies a seed, by the number of the row on its machine."""
         return np.concatenate([_steps(run.first, run.stop) for run in self.layout.runs(start, stop)])
 
     def part(self, start: int, stop: int) -> XgboostBags:
@@ -145,10 +144,10 @@ class XgboostBags(LaidOutBags):
         return part
 
     def sizes_fit(self, stored: Floats) -> bool:
-        """Whether the sizes of some bags are in proportion to the hessians stored at the roots of their trees.
+        """Whether the sizes of some bags are in proportion to the hessians at the roots of their trees.
 
-        A quick look at a few trees of each class, to choose among the seeds that are possible; not the proof. The
-        more rows, the fewer trees it takes to tell, and the fewer there is memory for.
+        This is not the proof, but a quick look at a few trees of each class, to choose among the possible seeds. With
+        more rows, fewer trees are enough, and memory holds fewer.
         """
         few = min(len(self._tree_of), 32, max(3, CELLS_PER_BLOCK // self.n_rows))
         for trees in self._tree_of.T:
@@ -163,7 +162,7 @@ class XgboostBags(LaidOutBags):
         return self._mass[start:stop, None, None]
 
     def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        # The hessian of a row of unit weight is a constant of its class, and its value is the model's affair.
+        # The hessian of a row of unit weight is the same in a class, whatever its value.
         group_of_tree = np.arange(leaves.offset.size) % leaves.offset.shape[1]
         group = group_of_tree[leaves.tree_of_leaf()]
         stored = np.where(leaves.provable, leaves.mass, 0.0)
@@ -172,7 +171,7 @@ class XgboostBags(LaidOutBags):
         )
         expected = rebuilt * unit[group]
         tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[group] * self._mass.mean()
-        # Bags that are nearly empty make any unit, and any tolerance; but a leaf that saw rows saw at least one.
+        # With nearly empty bags, unit and tolerance can be anything. But a leaf with a stored sum saw at least one row.
         unseen = (rebuilt == 0.0) & (leaves.mass > _OF_NO_WEIGHT * leaves.mass.max(initial=0.0))
         wrong = np.asarray((np.abs(expected - leaves.mass) > tolerance) | unseen)
         if not (wrong & leaves.provable).any():
@@ -184,9 +183,9 @@ class XgboostBags(LaidOutBags):
         return np.asarray((rebuilt - 0.5 * self._mass.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * leaves.mass)
 
     def _refuse_other_hessians(self, unit: Floats) -> None:
-        """Raise `InbagError` where the bags are proven, and each of their rows counts what no row can."""
+        """Raise `InbagError` if the bags are proven, but the hessian of their rows does not fit base_score."""
         ratio = unit / self._hessian
-        # Not where it is NaN, nor for an output whose trees prove nothing.
+        # Skips NaN, and outputs whose trees prove nothing.
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
@@ -209,7 +208,7 @@ class XgboostBags(LaidOutBags):
 
 
 def _steps(start: int, stop: int) -> NDArray[np.uint64]:
-    """What the generator multiplies a seed by until it draws for rows ``start`` to ``stop``, modulo 2⁶⁴."""
+    """The factors by which the generator has multiplied a seed at rows ``start`` to ``stop``, modulo 2⁶⁴."""
     steps = np.full(stop - start, _RNG_MULTIPLIER, dtype=np.uint64)
     steps[0] = pow(_RNG_MULTIPLIER, start + 1, 2**64)
     with np.errstate(over="ignore"):
@@ -226,11 +225,11 @@ def possible_seeds(
 
 
 def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: bool) -> Iterator[Int64s]:
-    """Which outputs of the twister may have seeded the trees' bags, the likeliest first.
+    """Which outputs of the twister may have seeded the bags of the trees, the likeliest first.
 
-    Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also serves the sampling of columns,
-    and the seeds of bags lie further apart. A model loaded from a file has ``forgotten`` how columns were sampled
-    and trees limited; neither it nor a pickle says which version trained it.
+    Up to XGBoost 3.2 these are outputs 1, 2, 3, … From 3.3 on the twister also samples columns, so the seeds of bags
+    are further apart. A model from a file has ``forgotten`` the sampling of columns and the limits of trees. Neither a
+    file nor a pickle says which version trained the model.
     """
     growth = _Growth(trees)
     sampled = tuple(float(parameters[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
@@ -246,7 +245,7 @@ def _places(trees: list[Children], parameters: dict[str, Any], *, forgotten: boo
 
 
 class _Growth:
-    """How often XGBoost sampled columns while it grew each tree: once for each node it tried to split."""
+    """Counts how often XGBoost sampled columns for each tree: once for each node that it tried to split."""
 
     def __init__(self, trees: list[Children]) -> None:
         depths = [_depths(tree) for tree in trees]
@@ -255,14 +254,14 @@ class _Growth:
         self._splits = np.array([np.bincount(depth, minlength=self.deepest + 1) for depth in splits])
         self._leaves = np.array([np.sum(left == -1) for left, _ in trees])
         self.most_leaves = int(self._leaves.max())
-        # Nodes are numbered as they are made, so the last one tells how deep the last split was.
+        # Nodes are numbered in the order of their making, so the last node shows the depth of the last split.
         self._last_depth = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])
 
     def seed_places(self, sampled: tuple[bool, ...], *, max_depth: int, max_leaves: int, by_loss: bool) -> Int64s:
-        """Outputs of the twister, from XGBoost 3.3 on, that seed the bags of the trees in turn."""
+        """The outputs of the twister that seed the bags of the trees, from XGBoost 3.3 on."""
         by_tree, by_level, by_node = sampled
-        # The children of these splits were tried: not those at the depth limit, nor those of the last step when it
-        # made the last leaf that was allowed.
+        # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
+        # last allowed leaf.
         tried = self._splits.copy()
         if max_depth > 0:
             tried[:, max_depth - 1 :] = 0
@@ -286,9 +285,9 @@ def _depths(tree: Children) -> Int64s:
 
 
 def can_be_of(n_rows: int, sizes: Floats, subsample: float) -> bool:
-    """Whether the bags of a forest's trees, which have these sizes, may have been drawn from this number of rows.
+    """Whether bags of these sizes can have been drawn from this number of rows.
 
-    Yes where none of the sizes is known, as of trees that are one leaf each, and of NaN.
+    True if no size is known: there are only trees of one leaf, or sizes are NaN.
     """
     if not sizes.size:
         return True
@@ -298,7 +297,7 @@ def can_be_of(n_rows: int, sizes: Floats, subsample: float) -> bool:
 
 
 def round_shares(n_rows: int, sizes: Floats) -> list[float]:
-    """Round shares of the rows by which the bags may have been drawn; none where no size is known."""
+    """Round values of subsample that fit the sizes of the bags; empty if no size is known."""
     if not sizes.size:
         return []
     drawn = float(sizes.mean()) / n_rows

@@ -1,4 +1,4 @@
-"""Rows as a `DMatrix` holds them, or a `DaskDMatrix`: whether they can be read as a forest does."""
+"""Checks that the rows of a `DMatrix` or a `DaskDMatrix` can be read in the way that a forest reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rfsize.adapters.integration import CollectionOnWorkers
 
 
 def holds_rows(data: xgb.DMatrix) -> bool:
-    """Whether rows can be taken of it: they are neither binned nor in external memory."""
+    """Whether rows can be taken out: they are neither binned nor in external memory."""
     if isinstance(data, xgb.QuantileDMatrix):
         return False
     try:
@@ -24,15 +24,15 @@ def holds_rows(data: xgb.DMatrix) -> bool:
 
 
 def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> None:
-    """Raise ``ValueError`` where rows cannot be taken of it, or are not read as the forest reads them.
+    """Raise ``ValueError`` if rows cannot be taken out, or the forest reads them in another way.
 
     Parameters
     ----------
     X : DMatrix
     missing : float
-        What the forest reads as missing, besides NaN.
+        Value that the forest reads as missing, besides NaN.
     kept_by : str or None
-        The kind of model that keeps it; None where the user has told it instead.
+        The kind of model that stores this value; None if the user gave it.
     """
     if not holds_rows(X):
         raise ValueError(
@@ -46,7 +46,7 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
             "X is a DMatrix, which was made with its own missing value: leave missing out, or give "
             "the rows as an array or DataFrame"
         )
-    # A slice has forgotten what was missing, but not which of its numbers were.
+    # A slice does not keep the missing value, but it keeps which of its numbers were missing.
     if not math.isnan(missing) and (X.get_data().data == np.float32(missing)).any():
         raise ValueError(
             f"X is a DMatrix in which {missing:g} is a number, and the {kept_by} was fitted with missing={missing:g}: "
@@ -55,7 +55,7 @@ def check_dmatrix(X: xgb.DMatrix, missing: float, *, kept_by: str | None) -> Non
 
 
 def held_on_workers(X: Any) -> CollectionOnWorkers | None:
-    """What a ``DaskDMatrix``, or one of its kinds, holds; None of anything else."""
+    """The rows of a ``DaskDMatrix`` or a subclass; None for anything else."""
     if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
         return None
     from dask import delayed

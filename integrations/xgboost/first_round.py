@@ -1,14 +1,14 @@
-"""Whether the trees of a forest begin at its booster's base_score, told by what XGBoost keeps at their nodes.
+"""Checks whether the trees of a forest begin at the base_score of its booster, from the numbers at their nodes.
 
-In the first round all rows have one prediction p, and with it one hessian h for each unit of weight. So a node whose
-hessians sum to H has rows of weight H / h, and from the sum of its gradients, G = weight · (p − mean label), their mean
-label is p − G · h / H: however rows were weighted, it lies where labels can lie. A base_margin, or rounds of boosting
-before, give rows other gradients and hessians, from which mean labels follow that no labels have.
+In the first round all rows have the same prediction p, and the same hessian h per unit of weight. So if the hessians at
+a node sum to H, its rows weigh H / h. Its gradients sum to G = weight · (p − mean label), so the mean label is
+p − G · h / H. However rows are weighted, this mean lies in the range of labels. A base_margin, or earlier rounds of
+boosting, give rows other gradients and hessians, and these lead to mean labels outside the range.
 
-Of G the model keeps −G / (H + λ) at inner nodes and η times that at leaves. A file forgets λ and η. But what two
-children have adds up to what their parent has, at each split: far more equations than unknowns. Where these have no
-common solution, something else limits the weights (alpha, max_delta_step, monotone constraints), and then λ = 0 says at
-least how near to p the mean labels of inner nodes are.
+The model stores −G / (H + λ) at inner nodes, and η times this at leaves. A file does not store λ and η. But at each
+split, G of the two children adds up to G of their parent: far more equations than unknowns. If the equations have no
+common solution, something else limits the weights (alpha, max_delta_step, monotone constraints). Then λ = 0 at least
+bounds how near the mean labels of inner nodes are to p.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 _LARGEST_MARGIN = np.float32(1e30)
 _ANY_ROW = np.zeros((1, 1))
 
-# Sums in single precision fulfil the equations to a few millionths.
+# Sums in single precision satisfy the equations to a few millionths.
 _MISFIT = 1e-4
 _SPARE_EQUATIONS = 12
 _ROUNDING = 1e-7
-# Gradients of honest forests were off by up to eight times what the misfit of their equations lets expect.
+# In genuine forests, gradients were off by up to eight times the error that the misfit of the equations suggests.
 _CAUTION = 30.0
-# How well the learning rate must be known to be told, as a share of it.
+# The learning rate is reported only if it is known to this relative error.
 _TOLD = 0.002
-# How far a mean label may lie beyond all labels, as a share of its distance from the start.
+# How far a mean label may lie outside the range of labels, as a share of its distance from the start.
 _SLACK = 0.01
-# Nearer to 0 and 1, single precision does not tell a probability.
+# Nearer to 0 and 1, single precision does not resolve a probability.
 _NEAREST = 1e-5
 
 
 class Start(NamedTuple):
-    """What a booster predicts before any tree, by output.
+    """The prediction of a booster before any tree, by output.
 
     Attributes
     ----------
     prediction, hessian : ndarray of float64, shape (n_outputs,)
-        Of each row, and the hessian of a row of unit weight.
+        The prediction for every row, and the hessian of a row of unit weight.
     largest : float
-        No label is larger, and none is negative.
+        Upper bound of the labels. Their lower bound is 0.
     """
 
     prediction: Floats
@@ -66,7 +66,7 @@ class Start(NamedTuple):
 
     @property
     def is_precise(self) -> Bools:
-        """Outputs of which single precision tells enough."""
+        """The outputs for which single precision is precise enough."""
         return np.asarray(np.minimum(self.prediction, self.largest - self.prediction) > _NEAREST)
 
 
@@ -76,13 +76,13 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     weight : ndarray of float64, shape (n_nodes,) or (n_nodes, n_outputs)
-        What XGBoost calls so: a step against the gradient, at leaves times the learning rate.
+        XGBoost's "weight": a step against the gradient, at leaves times the learning rate.
     hessian : ndarray of float64, shape (n_nodes,)
-        Sums over the rows of the bag that reach the node; 0 where the model keeps none.
+        Sums over the rows of the bag that reach the node; 0 if the model stores none.
     left, right : ndarray of int64, shape (n_nodes,)
         Children, as indices of nodes; -1 at leaves.
     output : ndarray of int64, shape (n_nodes,)
-        Output that the tree is for.
+        Output that the tree belongs to.
     """
 
     weight: Floats
@@ -93,7 +93,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def of(cls, learner: dict[str, Any]) -> Nodes:
-        """From a model that `check` found whole."""
+        """Read the nodes of a model that passed `check`."""
         stored = learner["gradient_booster"]["model"]
         trees, width = stored["trees"], scores_per_leaf(learner)
         sizes = [len(tree["left_children"]) for tree in trees]
@@ -103,7 +103,7 @@ class Nodes(NamedTuple):
         weight = leaf_values(learner).astype(np.float64)
         kept = np.concatenate([np.asarray(tree["base_weights"], dtype=np.float64) for tree in trees])
         weight[inner] = kept.reshape(weight.shape)[inner]
-        # Trees that score all classes have none before XGBoost 3.2.
+        # Before XGBoost 3.2, trees that score all classes store no hessians.
         hessian = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
         return cls(
             weight,
@@ -117,8 +117,8 @@ class Nodes(NamedTuple):
 def base_margins(learner: dict[str, Any], n_outputs: int) -> NDArray[np.float32]:
     """What the booster adds to the trees of each output, shape (n_outputs,), to the last bit.
 
-    XGBoost itself tells, as what a booster without trees predicts: it takes logarithms of ``base_score`` by the C
-    library that it was built with, and others come out one unit in the last place apart.
+    They are the predictions of XGBoost for a booster without trees. XGBoost takes logarithms of ``base_score`` with its
+    own C library, and another library can differ by one unit in the last place.
     """
     stored = _base_score(learner["learner_model_param"]["base_score"])
     if stored.size not in (1, n_outputs):
@@ -126,17 +126,17 @@ def base_margins(learner: dict[str, Any], n_outputs: int) -> NDArray[np.float32]
     found = _of_no_trees(learner)
     if found.size != n_outputs or np.isnan(found).any():
         refuse(f"base_score is {stored[:3].tolist()}, from which XGBoost predicts {found[:3].tolist()}")
-    # Where all rows have one label the margin is infinite; as large a number says the same, and can be averaged.
+    # If all rows have one label, the margin is infinite. A large number has the same effect, and can be averaged.
     return np.clip(found, -_LARGEST_MARGIN, _LARGEST_MARGIN)
 
 
 def _of_no_trees(learner: dict[str, Any]) -> NDArray[np.float32]:
-    """What XGBoost predicts of any row where no tree is left, before the link."""
+    """XGBoost's prediction before the link for any row, with all trees removed."""
     booster = learner["gradient_booster"]
     sizes = booster["model"]["gbtree_model_param"] | {"num_trees": "0"}
     none = {"trees": [], "tree_info": [], "iteration_indptr": [0], "gbtree_model_param": sizes}
     kept = learner | {"attributes": {}, "gradient_booster": booster | {"model": booster["model"] | none}}
-    # A base_score that is still to be told from labels would be left as it is.
+    # Otherwise XGBoost would still estimate base_score from labels.
     kept["learner_model_param"] = learner["learner_model_param"] | {"boost_from_average": "0"}
     content = json.dumps({"learner": kept, "version": VERSION}).encode()
     try:
@@ -158,12 +158,12 @@ def _base_score(text: str) -> NDArray[np.float32]:
 
 
 def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | None:
-    """Where the trees of a booster began; None where its objective's hessians differ, or say nothing of the start."""
+    """Where the trees of a booster began; None if hessians of the objective differ by row, or do not show the start."""
     objective, margin = learner["objective"]["name"], margins.astype(np.float64)
     if objective not in CONSTANT_HESSIAN:
         return None
     if LINKS[objective] in ("softmax", "logistic"):
-        # In single precision, as XGBoost has it: where p is near 1, what is left of 1 − p is coarse.
+        # In single precision, as in XGBoost: if p is near 1, then 1 − p is coarse.
         one, likely = np.float32(1.0), np.exp(margins - margins.max())
         if LINKS[objective] == "softmax":
             share, times = (likely / likely.sum(dtype=np.float64)).astype(np.float32), 2.0
@@ -179,14 +179,14 @@ def start_of(learner: dict[str, Any], margins: NDArray[np.float32]) -> Start | N
 
 
 class Gradients(NamedTuple):
-    """What nodes tell of the first round.
+    """Gradients of the first round, from the numbers at the nodes.
 
     Attributes
     ----------
     total, error : ndarray of float64, shape (n_nodes,)
-        Sum of the gradients of the rows at each node, and how far off it may be.
+        Sum of the gradients of the rows at each node, and its possible error.
     steps, steps_error : float
-        1 / η, η the part of its step that each leaf takes, and how far off it may be.
+        1 / η, where η is the part of its step that each leaf takes, and its possible error.
     """
 
     total: Floats
@@ -195,20 +195,20 @@ class Gradients(NamedTuple):
     steps_error: float
 
     def learning_rate(self, n_trees: int) -> float | None:
-        """Of so many parallel trees, each of which XGBoost weighs by its share in them; None where it is not told."""
+        """The learning rate of a forest of ``n_trees``, in which each tree counts 1 / ``n_trees``; None if unknown."""
         return None if self.steps_error > _TOLD * self.steps else n_trees / self.steps
 
 
 def gradients(nodes: Nodes) -> Gradients | None:
-    """The gradients at all nodes; None where no λ and η make those of all children add up to their parents'."""
+    """The gradients at all nodes; None if no λ and η make the children of all splits add up to their parents."""
     inner = np.flatnonzero(nodes.left != -1)
     if nodes.weight.ndim > 1 or not nodes.hessian.any():
         return None
-    # Trees without bagging may be all the same, and say nothing new.
+    # Trees without bagging can be equal, and equal splits give no new equations.
     splits = np.stack([nodes.weight[inner], nodes.hessian[inner], nodes.weight[nodes.left[inner]]], axis=1)
     if len(np.unique(splits, axis=0)) < 3 + _SPARE_EQUATIONS:
         return None
-    # −G is moved + λ · weight at inner nodes and moved / η + λ / η · weight at leaves; unknown are λ, 1 / η and λ / η.
+    # −G is moved + λ · weight at inner nodes, moved / η + λ / η · weight at leaves. Unknown are λ, 1 / η and λ / η.
     weight, moved = nodes.weight, nodes.weight * nodes.hessian
     is_leaf = nodes.left == -1
     terms = np.stack([np.where(is_leaf, 0.0, weight), np.where(is_leaf, moved, 0.0), np.where(is_leaf, weight, 0.0)], 1)
@@ -216,7 +216,7 @@ def gradients(nodes: Nodes) -> Gradients | None:
     left, right = nodes.left[inner], nodes.right[inner]
     equations, constant = (value[inner] - value[left] - value[right] for value in (terms, known))
     ridge = 1.0
-    for _ in range(2):  # the size of the terms, by which misfits are judged, depends on λ
+    for _ in range(2):  # misfits are compared with the size of the terms, which depends on λ
         size = np.abs(weight) * (nodes.hessian + ridge)
         size = size[inner] + size[left] + size[right]
         size = np.maximum(size, 1e-9 * size.max())
@@ -230,7 +230,7 @@ def gradients(nodes: Nodes) -> Gradients | None:
     misfit = float(np.max(np.abs(equations @ solution + constant) / size))
     if misfit > _MISFIT or solution[1] <= 0.0:
         return None
-    # Where the equations hardly tell λ from η, as in trees of one split, rounding is what they tell.
+    # If the equations hardly separate λ from η, as in trees of one split, rounding decides the solution.
     doubt = _CAUTION * max(misfit, _ROUNDING)
     error = np.linalg.norm(terms @ directions.T / singular, axis=1) * doubt
     steps_error = float(np.linalg.norm(directions.T[1] / singular)) * doubt
@@ -238,14 +238,14 @@ def gradients(nodes: Nodes) -> Gradients | None:
 
 
 def refuse_other_starts(start: Start, nodes: Nodes, found: Gradients | None) -> None:
-    """Raise `NotAForestError` where the trees of a booster cannot have begun at its base_score.
+    """Raise `NotAForestError` if the trees of a booster cannot have begun at its base_score.
 
     Parameters
     ----------
     start, nodes
-        Of the booster.
+        Start and nodes of the booster.
     found : Gradients or None
-        What `gradients` found.
+        The output of `gradients`.
     """
     output = np.arange(len(start.prediction)) if nodes.weight.ndim > 1 else nodes.output
     prediction, hessian = start.prediction[output], start.hessian[output]

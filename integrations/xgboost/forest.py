@@ -69,26 +69,26 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share
 from rfsize.voting.links import Link
 
-# What is left to the largest label, below which single precision is too coarse to compare leaves with labels.
+# If base_score is nearer to the largest label, single precision is too coarse to compare leaves with labels.
 _COARSE = 0.01
 
 HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
-# An attribute, which files keep, of a forest that was shrunk.
+# Attribute of a booster that was shrunk. Files keep attributes.
 SHRUNK = "rfsize_shrunk"
 
 
 class XgboostForest(Adapter):
-    """One round of parallel trees in an `xgboost.Booster`, alone or inside a fitted classifier.
+    """One round of parallel trees in an `xgboost.Booster`, by itself or inside a fitted estimator.
 
     Attributes
     ----------
     booster : Booster
-        What holds the trees.
+        The booster that holds the trees.
     tree_of : ndarray of int64, shape (n_trees, n_outputs)
         Trees of the booster that make up each member.
     missing : float
-        Value of the rows that means missing, besides NaN.
+        Value in rows that means missing, besides NaN.
     """
 
     framework = "XGBoost"
@@ -120,7 +120,7 @@ class XgboostForest(Adapter):
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if model is not self.booster and self._objective == "multi:softmax":
-            self.classes = self.classes.astype(np.int32)  # as its predict gives them
+            self.classes = self.classes.astype(np.int32)  # the type that its predict returns
         weight = learner["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1)
         self._scale_pos_weight = number(weight, "scale_pos_weight", 0.0, 1e30)
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
@@ -128,7 +128,7 @@ class XgboostForest(Adapter):
         self.leaves = _leaf_table(learner, nodes, self.tree_of, self._margins)
         self.is_shrunk = self.booster.attr(SHRUNK) is not None
         self._start = start_of(learner, self._margins)
-        # Leaves that were refitted, by rfsize or as quantiles, tell no gradients.
+        # Leaves that were refitted, by rfsize or as quantiles, hold no gradients.
         has_gradients = not self.is_shrunk and self._objective not in ADAPTIVE
         self._gradient = gradients(nodes) if has_gradients else None
         if self._start is not None and not self.is_shrunk:
@@ -164,15 +164,15 @@ class XgboostForest(Adapter):
         return self.arranged(self.booster.predict(self.matrix(X), pred_leaf=True))
 
     def arranged(self, leaf: NDArray[Any]) -> Int64s:
-        """What XGBoost predicts with ``pred_leaf``, one column per tree, in the shape of `leaf_index`."""
+        """XGBoost's output with ``pred_leaf``, one column per tree, brought into the shape of `leaf_index`."""
         return leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
 
     def matrix(self, X: Any) -> xgb.DMatrix:
-        """Rows as XGBoost takes them, with the names and missing values of the model."""
+        """Rows as a DMatrix, with the names and the missing value of the model."""
         if isinstance(X, xgb.DMatrix):
             return X
         if hasattr(X, "iloc") and self.feature_names is None:
-            # A forest without names goes by position; some names a DMatrix does not even take.
+            # A forest without names reads columns by position, and a DMatrix does not allow all names.
             X = X.set_axis([f"f{index}" for index in range(X.shape[1])], axis=1)
         names = {}
         if not (hasattr(X, "columns") or hasattr(X, "column_names")):
@@ -203,7 +203,7 @@ class XgboostForest(Adapter):
     @property
     def conventions(self) -> Conventions:
         with np.errstate(over="ignore"):
-            missing = float(np.float32(self.missing))  # as XGBoost keeps it, to compare with rows in single precision
+            missing = float(np.float32(self.missing))  # XGBoost compares it with rows in single precision
         return conventions(self._beside_trees, missing, self._margins)
 
     def check(self, X: Any) -> Any:
@@ -223,7 +223,7 @@ class XgboostForest(Adapter):
         is_given = seed is not None or subsample is not None
         masses = self._possible_masses(n_rows, y, sample_weight)
         stored = np.empty(self.tree_of.size)
-        stored[self.tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots, which come first
+        stored[self.tree_of] = self.leaves.mass[self.leaves.offset]  # at the roots: the first node of each tree
         found: dict[bytes, XgboostBags] = {}
         likeliest = None
         for drawn, mass in ((one, mass) for one in self._possible_bags(seed, subsample) for mass in masses):
@@ -252,7 +252,7 @@ class XgboostForest(Adapter):
                 f"forest of '{self._objective}' stores in its leaves depends on its label. Give the training rows "
                 "with their y; or rows that the forest was not trained on, and leave oob=False"
             )
-        # Where none fits, the proof of the likeliest will say what is wrong.
+        # If none fits, the proof of the likeliest bags says what is wrong.
         bags = next(iter(found.values()), likeliest)
         bags.fit = bool(found)
         if y is not None and self._gradient is not None:
@@ -260,9 +260,9 @@ class XgboostForest(Adapter):
         return bags
 
     def _leaf_labels(self, gradient: Gradients, y: Any, n_rows: int) -> LeafLabels | None:
-        """What labels make of the leaves, whose trees all begin at base_score; None where they are not the model's."""
+        """How labels give the leaf values of trees that begin at base_score; None if labels do not fit the model."""
         start = self._start
-        if start is None:  # squared error, whose hessian is 1 and whose prediction is the margin
+        if start is None:  # squared error: the hessian is 1, and the prediction is the margin
             start = Start(self._margins.astype(np.float64), np.ones(self._margins.size), np.inf)
         label = known_truth(self.classes, y, n_rows)
         if label is None or (start.largest - start.prediction < _COARSE).any():
@@ -275,7 +275,7 @@ class XgboostForest(Adapter):
 
     @property
     def _unit_hessian(self) -> Floats:
-        """What a row of unit weight adds to the hessians of the trees of each output, NaN where that is not known."""
+        """What a row of unit weight adds to the hessians of the trees of each output; NaN if unknown."""
         if self._start is None:
             return np.full(self.tree_of.shape[1], np.nan)
         hessian = np.where(self._start.is_precise, self._start.hessian, np.nan)
@@ -283,7 +283,7 @@ class XgboostForest(Adapter):
 
     @property
     def mass_of_a_row(self) -> Floats:
-        # That of squared error is 1.
+        # The hessian of squared error is 1.
         return np.ones(self.tree_of.shape[1]) if self._start is None else self._unit_hessian
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
@@ -292,7 +292,7 @@ class XgboostForest(Adapter):
         if known is not None and is_counted and not can_be_of(n_rows, sizes, known.subsample):
             return None
         found = super().likely_bags(layout, y, sample_weight)
-        # A file keeps no settings, but they may be XGBoost's own seed and a round share.
+        # A file keeps no settings. Likely ones are XGBoost's default seed and a round subsample.
         guesses = round_shares(n_rows, sizes) if found is None and known is None else []
         for subsample in guesses:
             try:
@@ -305,13 +305,13 @@ class XgboostForest(Adapter):
         return found
 
     def drawn_bags(self) -> DrawnBags | None:
-        """How the bags were drawn, as the booster remembers it, not proven; None where it has forgotten."""
+        """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
         if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] != HISTOGRAM_UPDATER:
             return None
         return next(self._possible_bags(None, None), None)
 
     def _possible_bags(self, seed: int | None, subsample: float | None) -> Iterator[DrawnBags]:
-        """Ways in which the bags may have been drawn, the likeliest first; none where the booster has forgotten."""
+        """Ways in which the bags may have been drawn, the likeliest first; empty if the booster stores nothing."""
         is_given = seed is not None or subsample is not None
         drawn = None if is_given else remembered(self.booster, self.tree_of.size)
         if drawn is not None:
@@ -346,7 +346,7 @@ class XgboostForest(Adapter):
             )
 
     def _possible_masses(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
-        """What each row may add, by the version that trained the forest, the likeliest first."""
+        """What each row may add, one array per XGBoost version that may have trained the forest, likeliest first."""
         mass = self._row_masses(n_rows, y, sample_weight)
         if y is None or self._objective not in ADAPTIVE or self._margins.size > 1:
             return [mass]
@@ -354,7 +354,7 @@ class XgboostForest(Adapter):
         return [smoothed_masses(self._objective, float(self._margins[0]), label, mass), mass]
 
     def _row_masses(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
-        """What each row in the bag adds to the hessian of its leaf, but for a constant."""
+        """What each row in the bag adds to the hessian of its leaf, up to a constant factor."""
         weight = sample_weights(sample_weight, n_rows)
         if self._scale_pos_weight == 1.0:
             return weight
@@ -388,7 +388,7 @@ class XgboostForest(Adapter):
         return self.with_booster(booster)
 
     def _values_of(self, members: Int64s, raw: NDArray[Any]) -> list[NDArray[np.float32]]:
-        """What the nodes of some members add to the margin, tree by tree in the order of the booster."""
+        """What the nodes of some members add to the margin, tree by tree in the booster's order."""
         added = self._added(raw, len(members))
         firsts = self.leaves.offset[members].T.ravel()
         return [
@@ -397,7 +397,7 @@ class XgboostForest(Adapter):
         ]
 
     def _added(self, raw: NDArray[Any], n_members: int) -> NDArray[np.float32]:
-        """What leaves with these scores add to the margin, each in one of so many members."""
+        """What leaves with these scores add to the margin in a forest of ``n_members`` members."""
         return ((raw - self._margin_of_leaf) / n_members).astype(np.float32)
 
     def as_stored(self, raw: Floats, n_members: int) -> NDArray[Any]:
@@ -405,11 +405,11 @@ class XgboostForest(Adapter):
 
     @property
     def _margin_of_leaf(self) -> NDArray[np.float32]:
-        """Where the tree of each leaf begins."""
+        """The margin at which the tree of each leaf begins."""
         return self._margins if self.leaves.raw.ndim > 1 else self._margins[self._output_of_leaf]
 
     def with_booster(self, booster: xgb.Booster) -> Any:
-        """A new model of the caller's type that holds ``booster``, a forest like this one of other trees."""
+        """A new model of the caller's type that holds ``booster``, which has other trees and is otherwise like this."""
         if self._model is self.booster:
             return booster
         model = copy.copy(self._model)
@@ -420,7 +420,7 @@ class XgboostForest(Adapter):
         return model
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
-        """Rows that a classifier was fitted on, with ``label`` (class indices), as `xgboost.train` takes them."""
+        """The training rows of a classifier with ``label`` (class indices), in the form that `xgboost.train` takes."""
         if isinstance(X, xgb.DMatrix):
             raise ValueError("X is a DMatrix, and classifiers are not fitted on one; give the rows that its fit took")
         data = self.matrix(X)
@@ -429,7 +429,7 @@ class XgboostForest(Adapter):
 
 
 def booster_of(model: Any) -> xgb.Booster:
-    """What holds the trees of a model; raises `NotAForestError` where it is none."""
+    """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, xgb.Booster):
         return model
     if isinstance(model, xgb.XGBModel):
@@ -438,16 +438,16 @@ def booster_of(model: Any) -> xgb.Booster:
 
 
 def tree_count_parameter(estimator: Any) -> str:
-    """What an estimator calls its number of parallel trees; of all but the random forests n_estimators are rounds.
+    """The parameter for the number of parallel trees. Only in the random forests it is n_estimators.
 
-    Told by name: XGBoost 3.4 deprecates XGBRFClassifier and XGBRFRegressor, and will not have them for ever.
+    The class is checked by its name, because XGBoost 3.4 deprecates XGBRFClassifier and XGBRFRegressor.
     """
     kinds = {kind.__name__ for kind in type(estimator).__mro__}
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
-    """Leaves by node, so that XGBoost's node numbers index the table; inner nodes have no score."""
+    """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
     sizes = np.array([len(tree["left_children"]) for tree in trees])
     offset = np.cumsum(sizes) - sizes

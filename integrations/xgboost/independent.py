@@ -1,4 +1,4 @@
-"""Whether an XGBoost model is a forest of independent trees; what to say where it is not."""
+"""Checks that an XGBoost model is a forest of independent trees, and has the messages if it is not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_b
 
 
 def boosted(found: str, model: Any) -> NotAForestError:
-    """What to say of a model whose trees are, or would be, those of several rounds."""
+    """The error for a model that is, or would be, boosted in several rounds."""
     return NotAForestError(
         f"{found}, where each round corrects the ones before it; T*(α) needs independent trees: train them in one "
         f"round, as {in_one_round(model)} does"
@@ -22,7 +22,7 @@ def boosted(found: str, model: Any) -> NotAForestError:
 
 
 def in_one_round(model: Any) -> str:
-    """What trains a forest in the way that ``model`` was trained, to be copied."""
+    """Code for the user to copy, which trains a forest in the way that ``model`` was trained."""
     if isinstance(model, xgb.XGBModel):
         kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
         return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
@@ -31,12 +31,12 @@ def in_one_round(model: Any) -> str:
 
 
 def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> None:
-    """That a document is whole, and of a forest that is read; ``model``, if there is one, holds it.
+    """Check that a document is whole, and that rfsize reads its kind of forest; ``model`` is for messages.
 
     Raises
     ------
     NotAForestError
-        If it is not.
+        If the document is damaged, or not such a forest.
     """
     _refuse_other_models(learner, model)
     _refuse_other_objectives(learner["objective"]["name"], casts_votes)
@@ -47,7 +47,7 @@ def _refuse_other_models(learner: dict[str, Any], model: Any) -> None:
     check_head(learner)
     kind = learner["gradient_booster"]["name"]
     stored = learner["gradient_booster"].get("model")
-    if isinstance(stored, dict) and "weight_drop" in stored:  # since 3.4 XGBoost calls a dart a gbtree as well
+    if isinstance(stored, dict) and "weight_drop" in stored:  # since 3.4 XGBoost also stores dart as gbtree
         kind = "dart"
     if kind != "gbtree":
         raise NotAForestError(
@@ -85,12 +85,12 @@ def _refuse_other_objectives(objective: str, casts_votes: bool) -> None:
 
 
 def was_sampled(settings: dict[str, Any]) -> bool:
-    """Whether a booster's settings say that rows or columns were sampled; not where a file has lost them."""
+    """Whether by its settings a booster sampled rows or columns. False if a file has lost the settings."""
     return any(float(settings.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
 
 
 def are_alike(trees: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
-    """Whether the trees of two members have the same splits, the same leaves, and as many rows in them."""
+    """Whether the trees of two members have the same splits, the same leaves, and the same numbers of rows in them."""
     pairs = zip(trees, others, strict=True)
     are_split = any(len(tree["left_children"]) > 1 for tree in trees)
     return are_split and all({**tree, "id": 0} == {**other, "id": 0} for tree, other in pairs)

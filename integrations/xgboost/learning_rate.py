@@ -1,6 +1,6 @@
-"""What a learning rate makes of a forest: XGBoost's default is 0.3, and only with 1 is a forest the mean of its trees.
+"""The effect of a learning rate on a forest: only with 1 is a forest the mean of its trees, but the default is 0.3.
 
-Each tree of a round learns a step from base_score, and its leaves keep the learning rate times that step.
+Each tree of a round learns a step from base_score, and its leaves store the learning rate times this step.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _AS_ONE = 0.005
 
 
 def learning_rate(found: Gradients | None, n_trees: int, settings: dict[str, Any]) -> float | None:
-    """That of a forest of ``n_trees``; None where neither its nodes nor its settings tell.
+    """The learning rate of a forest of ``n_trees``; None if neither its nodes nor its settings show it.
 
-    A booster that was read from a file has forgotten its settings, and then they say that nothing was sampled.
+    A booster from a file has default settings, by which nothing was sampled.
     """
     told = None if found is None else found.learning_rate(n_trees)
     if told is None and was_sampled(settings):
@@ -31,7 +31,7 @@ def learning_rate(found: Gradients | None, n_trees: int, settings: dict[str, Any
 
 
 def shrinking(rate: float | None, objective: str, margins: NDArray[np.float32] | None = None) -> Shrinking | None:
-    """What a learning rate does to a forest whose trees begin at ``margins``, where these are known; None for 1."""
+    """The effect of a learning rate on a forest whose trees begin at ``margins``, if known; None for a rate of 1."""
     if rate is None or abs(rate - 1.0) <= _AS_ONE:
         return None
     keeps = None if margins is None or objective not in VOTING else _threshold_that_keeps_labels(margins)
@@ -52,7 +52,7 @@ def shrinking(rate: float | None, objective: str, margins: NDArray[np.float32] |
 
 
 def _threshold_that_keeps_labels(margins: NDArray[np.float32]) -> float | None:
-    """The threshold on whose sides rows stay, however far trees move them from the margins; None where none is."""
+    """The threshold at which labels do not depend on the learning rate; None if there is none."""
     if margins.size > 1:
         return 0.5 if np.ptp(margins) == 0.0 else None
     return float(expit(margins.astype(np.float64))[0])

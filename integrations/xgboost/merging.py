@@ -1,4 +1,4 @@
-"""One XGBoost forest from several that were trained apart."""
+"""Merges several XGBoost forests into one."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from rfsize.utils.typing import Int64s
 
 
 def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
-    """All trees of several forests as one new forest, which predicts the mean of them.
+    """Merge all trees of several forests into one new forest, which predicts the mean of the trees.
 
-    The forests must have been trained on the same data with the same parameters, except for the number of their
-    trees and the seed, of which each has its own. The merged booster remembers from which seeds its bags were drawn if
-    all of them do.
+    The forests must have been trained on the same data with the same parameters, except for the number of trees and the
+    seed, which must be different. The merged booster stores the seeds of its bags if all forests store theirs.
 
     Parameters
     ----------
     boosters : sequence of Booster
-        Forests of one round of parallel trees each; they are left as they are.
+        Forests of one round of parallel trees each. They are not changed.
 
     Returns
     -------
     Booster
-        Its names, attributes and settings are those of the first.
+        A booster with the names, attributes and settings of the first.
 
     Raises
     ------
     NotAForestError
-        If a booster is no forest of independent trees, or the forests differ in anything but their trees.
+        If a booster is not a forest of independent trees, or the forests differ in anything but their trees.
     """
     forests = [XgboostForest(booster, casts_votes=False) for booster in boosters]
     refuse_differences(boosters)
@@ -51,7 +50,7 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
 
 
 def put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[DrawnBags] | None) -> xgb.Booster:
-    """The booster of all members of forests that are known to fit together, and of the bags they were drawn from."""
+    """One booster of members of forests that are known to fit together, with a note on how their bags were drawn."""
     booster = assembled(parts)
     if drawn is None:
         forget(booster)
@@ -62,7 +61,7 @@ def put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[Dr
 
 
 def refuse_differences(boosters: Sequence[xgb.Booster]) -> None:
-    """Raise `NotAForestError` where boosters were not trained alike."""
+    """Raise `NotAForestError` if boosters were not trained with the same data and parameters."""
     first, *others = [_signature(booster) for booster in boosters]
     for index, other in enumerate(others, start=1):
         for what, value in first.items():
@@ -75,7 +74,7 @@ def refuse_differences(boosters: Sequence[xgb.Booster]) -> None:
 
 
 def _signature(booster: xgb.Booster) -> dict[str, Any]:
-    """What forests must share to be merged."""
+    """The properties that forests must share to be merged."""
     learner = document(booster)["learner"]
     parameters = learner["learner_model_param"]
     return {

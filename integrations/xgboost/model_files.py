@@ -1,7 +1,7 @@
-"""XGBoost's models from files, for the command line.
+"""Reads XGBoost models from files, for the command line.
 
-XGBoost reads most damage without a word, and later reads and writes beyond its arrays. So rfsize reads a file first,
-and XGBoost sees only what rfsize found to be whole, and a forest.
+XGBoost reads most damaged files without an error, and later reads and writes beyond its arrays. So rfsize reads a file
+first, and XGBoost gets only files that rfsize found to be whole, and to be forests.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rfsize.utils.files import json_of
 
 _FIRST_THAT_KEEPS_ROUNDS = [2, 0]
 
-# What XGBoost keeps of trees that score several classes, and reads without looking whether it is there.
+# What XGBoost stores for trees that score several classes. It reads this without a check that it is there.
 _FIRST_THAT_KEEPS_LEAVES = (3, 2)
 _OF_SEVERAL_SCORES = {"leaf_weights", "loss_changes", "sum_hessian"}
 
 
 def read_model(path: Path) -> xgb.Booster:
-    """A booster from JSON or UBJ.
+    """Read a booster from JSON or UBJ.
 
     Raises
     ------
     NotAForestError
-        If the file is damaged, or holds no forest that rfsize reads.
+        If the file is damaged, or does not hold a forest that rfsize can read.
     """
     content = path.read_bytes()
     with damage_refused():

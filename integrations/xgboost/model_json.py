@@ -1,4 +1,4 @@
-"""The trees of an XGBoost model: read from its JSON, compiled, and put together into another model."""
+"""The trees of an XGBoost model: reads them from its JSON, prepares them for compiling, and makes other models."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from rfsize.utils.validation import MAX_CLASSES
 
 VERSION = tuple(int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3])
 
-# The link of each objective whose trees can be averaged, those of them that classify, and those whose hessian is the
-# same for all rows of unit weight, which the proof of the bags relies on.
+# The link of each objective whose trees can be averaged; the objectives that classify; and the objectives whose hessian
+# is the same for all rows of unit weight, which the proof of the bags needs.
 LINKS = {
     "binary:logistic": "logistic",
     "multi:softprob": "softmax",
@@ -46,14 +46,14 @@ LINKS = {
     **dict.fromkeys(("count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 VOTING = {"binary:logistic", "multi:softprob", "multi:softmax"}
-ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # whose leaves hold quantiles up to XGBoost 3.2; see `smoothed`
+ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # leaves hold quantiles up to XGBoost 3.2; see `smoothed`
 CONSTANT_HESSIAN = VOTING | ADAPTIVE | {"reg:squarederror", "reg:logistic", "count:poisson"}
 
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 
 
 def document(booster: xgb.Booster) -> dict[str, Any]:
-    """The model as XGBoost's own JSON; raises `NotAForestError` where XGBoost finds no sense in it."""
+    """The model as XGBoost's own JSON; `NotAForestError` if XGBoost cannot write it."""
     try:
         content: dict[str, Any] = json.loads(booster.save_raw("json"))
     except xgb.core.XGBoostError as error:
@@ -64,11 +64,11 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
 
 
 def reason(error: Exception) -> str:
-    """What XGBoost complains of, without where in its sources it does."""
+    """XGBoost's message, without the place in its sources."""
     return str(error).partition("\n")[0].rpartition(": ")[2]
 
 
-# What is read of a model, and the form of it; the head is that of every model, the rest that of trees.
+# The parts of a model that are read, with their types: first the head, which every model has, then trees.
 _HEAD = {
     "learner_model_param": {"num_class": TEXT, "num_feature": TEXT, "base_score": TEXT, "num_target?": TEXT},
     "objective": {"name": TEXT, "reg_loss_param?": {"scale_pos_weight?": TEXT}},
@@ -113,12 +113,12 @@ _TREES = {
 
 
 def check_head(learner: Any) -> None:
-    """That a document says what kind of model it is of; raises `NotAForestError`."""
+    """Check that a document names the kind of its model; `NotAForestError` if not."""
     check_form(learner, _HEAD, "learner")
 
 
 def check_trees(learner: dict[str, Any]) -> None:
-    """That an ensemble of trees has the form in which they are read; raises `NotAForestError`."""
+    """Check that an ensemble of trees has the expected form; `NotAForestError` if not."""
     check_form(learner["gradient_booster"], {"model": _TREES}, "learner.gradient_booster")
     for column in learner["gradient_booster"]["model"].get("cats", {}).get("enc", []):
         if "offsets" in column:
@@ -126,12 +126,12 @@ def check_trees(learner: dict[str, Any]) -> None:
 
 
 def check(learner: dict[str, Any]) -> None:
-    """That the numbers and arrays of a forest fit together, before memory is asked for by them.
+    """Check that the numbers and arrays of a forest fit together, before memory is allocated by them.
 
     Raises
     ------
     NotAForestError
-        If somebody damaged or wrote them otherwise.
+        If they do not.
     """
     n_classes = whole_number(learner["learner_model_param"]["num_class"], "num_class", 0, MAX_CLASSES)
     n_features = _checked_features(learner)
@@ -152,7 +152,7 @@ def check(learner: dict[str, Any]) -> None:
 
 
 def _checked_features(learner: dict[str, Any]) -> int:
-    """How many there are, with a name and a type for each or for none; XGBoost itself looks when rows are given."""
+    """The number of features, after a check that all or none have names and types."""
     n_features = whole_number(learner["learner_model_param"]["num_feature"], "num_feature", 0, MOST_FEATURES)
     for name in ("feature_names", "feature_types"):
         n_found = len(learner.get(name, []))
@@ -180,7 +180,7 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
     for of_nodes, size in sizes.items():
         if of_nodes in tree and len(tree[of_nodes]) != size:
             refuse(f"{name} has {len(tree[of_nodes])} {of_nodes}, expected {size}")
-    if "leaf_weights" in tree:  # of which each leaf has those of its own number
+    if "leaf_weights" in tree:  # each leaf has a number, which is a place in leaf_weights
         whole_numbers(right[~inner], f"the numbers of the leaves of {name}", 0, n_leaves - 1)
     check_children(left[inner], right[inner], n_nodes, name)
     if (right[inner] != left[inner] + 1).any():
@@ -193,7 +193,7 @@ def _check_tree(tree: dict[str, Any], name: str, width: int, n_features: int) ->
 
 
 def _check_parents(tree: dict[str, Any], left: Int64s, right: Int64s, name: str) -> None:
-    """That each node below the root has the parent whose child it is, or was pruned, as the tree counts it."""
+    """Check that each node below the root is a child of its parent, or one of the pruned nodes that the tree counts."""
     inner = np.flatnonzero(left != -1)
     expected = np.asarray(tree["parents"])
     children = np.concatenate([left[inner], right[inner]])
@@ -206,7 +206,7 @@ def _check_parents(tree: dict[str, Any], left: Int64s, right: Int64s, name: str)
 
 
 def _check_categories(stored: dict[str, Any] | None, n_features: int) -> None:
-    """That the names of categories are those of features, each at a place of its own in their order."""
+    """Check that categories belong to features, and that their order holds each place once."""
     if not stored or not stored["enc"]:
         return
     if len(stored["enc"]) > n_features:
@@ -220,7 +220,7 @@ def _check_categories(stored: dict[str, Any] | None, n_features: int) -> None:
 
 
 def _n_categories(column: dict[str, Any]) -> int:
-    """How many categories a feature has, whose names end where it says if they are text."""
+    """The number of categories of a feature, after a check of where their names end."""
     if "offsets" not in column or not column["values"]:
         return len(column["values"])
     ends = column["offsets"]
@@ -229,24 +229,24 @@ def _n_categories(column: dict[str, Any]) -> int:
     return len(ends) - 1
 
 
-_MOST_CATEGORIES = 1 << 24  # codes that XGBoost takes
-_MOST_BITS = 1 << 35  # of the sets of categories of a tree, of which each takes a bit for every code up to its largest
+_MOST_CATEGORIES = 1 << 24  # the most category codes that XGBoost takes
+_MOST_BITS = 1 << 35  # for all sets of categories of a tree; a set takes one bit for every code up to its largest
 
 
 def without_trees(learner: dict[str, Any]) -> dict[str, Any]:
-    """The same without its trees, which are nearly all of it."""
+    """The document without its trees, which take nearly all of its size."""
     booster = learner["gradient_booster"]
     kept = {name: part for name, part in booster["model"].items() if name != "trees"}
     return {**learner, "gradient_booster": {**booster, "model": kept}}
 
 
 def members(learner: dict[str, Any]) -> Int64s:
-    """Trees that vote together, shape (n_members, n_outputs): the t-th of each class, or one that scores all of them.
+    """Trees that vote together, shape (n_members, n_outputs): the t-th tree of each class, or one for all classes.
 
     Raises
     ------
     NotAForestError
-        If the classes do not have equally many trees.
+        If the classes have different numbers of trees.
     """
     tree_class = np.asarray(learner["gradient_booster"]["model"]["tree_info"])
     n_outputs = 1 if scores_per_leaf(learner) > 1 else max(1, int(learner["learner_model_param"]["num_class"]))
@@ -257,7 +257,7 @@ def members(learner: dict[str, Any]) -> Int64s:
 
 
 def scores_per_leaf(learner: dict[str, Any]) -> int:
-    """Classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
+    """Number of classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
     sizes = {
         whole_number(tree["tree_param"]["size_leaf_vector"], "size_leaf_vector", 0, MAX_CLASSES)
         for tree in learner["gradient_booster"]["model"]["trees"]
@@ -268,11 +268,11 @@ def scores_per_leaf(learner: dict[str, Any]) -> int:
 
 
 def leaf_values(learner: dict[str, Any]) -> NDArray[np.float32]:
-    """What each leaf adds to the booster's margin, by node; NaN at inner nodes.
+    """What each leaf adds to the margin of the booster, by node; NaN at inner nodes.
 
     Returns
     -------
-    ndarray of float32, shape (n_nodes,), or (n_nodes, n_classes) where one tree scores all classes
+    ndarray of float32, shape (n_nodes,), or (n_nodes, n_classes) if one tree scores all classes
     """
     trees, width = learner["gradient_booster"]["model"]["trees"], scores_per_leaf(learner)
     value = np.concatenate(
@@ -284,7 +284,7 @@ def leaf_values(learner: dict[str, Any]) -> NDArray[np.float32]:
 
 def _leaf_vectors(tree: dict[str, Any], width: int) -> NDArray[np.float32]:
     vectors = _floats(tree, "base_weights").reshape(-1, width)
-    if "leaf_weights" in tree:  # since XGBoost 3.2, by the leaf's own number
+    if "leaf_weights" in tree:  # since XGBoost 3.2, indexed by the number of the leaf
         leaf = np.asarray(tree["left_children"]) == -1
         number = whole_numbers(np.asarray(tree["right_children"])[leaf], "leaf", 0, int(np.count_nonzero(leaf)) - 1)
         vectors[leaf] = _floats(tree, "leaf_weights").reshape(-1, width)[number]
@@ -296,14 +296,14 @@ def _floats(tree: dict[str, Any], name: str) -> NDArray[np.float32]:
 
 
 def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
-    """A new booster of some members of each of several forests; it predicts the mean of them.
+    """A new booster of some members of one or several forests. It predicts their mean.
 
-    Everything else it takes from the first: names, attributes, and the settings of training.
+    Names, attributes and training settings come from the first forest.
 
     Parameters
     ----------
     parts : sequence of (Booster, ndarray of int64, shape (n_members, n_outputs))
-        One or more boosters, alike in all but their trees, and which of their trees to take.
+        Boosters that are the same except for their trees, and which of their trees to take.
     """
     n_trees = sum(len(kept) for _, kept in parts)
     by_output: list[list[dict[str, Any]]] = [[] for _ in range(parts[0][1].shape[1])]
@@ -321,7 +321,7 @@ def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
     forest["gbtree_model_param"].update(sizes)
     booster = xgb.Booster()
     booster.load_model(bytearray(json.dumps(result).encode()))
-    # A model keeps no training settings; with them, out-of-bag votes stay possible.
+    # The JSON of a model has no training settings, but out-of-bag votes need them.
     config = json.loads(parts[0][0].save_config())
     config["learner"]["gradient_booster"]["gbtree_model_param"].update(sizes)
     booster.load_config(json.dumps(config))
@@ -329,12 +329,12 @@ def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
 
 
 def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]) -> xgb.Booster:
-    """A new booster whose trees have these values at their nodes, of which those at leaves count.
+    """A new booster with other leaf values. Values at inner nodes are ignored.
 
     Parameters
     ----------
-    values : sequence of ndarray, shape (n_nodes,), or (n_nodes, n_classes) where one tree scores all classes
-        Of each tree, in the order of the booster.
+    values : sequence of ndarray, shape (n_nodes,), or (n_nodes, n_classes) if one tree scores all classes
+        The values at the nodes of each tree, in the order of the booster.
     """
     result = document(booster)
     forest = result["learner"]["gradient_booster"]["model"]
@@ -361,7 +361,7 @@ def _with_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[str,
 
 
 def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
-    """The tree with its leaves weighing ``scale`` times as much."""
+    """The tree with its leaf values times ``scale``."""
     leaf, width = np.asarray(tree["left_children"]) == -1, int(tree["tree_param"]["size_leaf_vector"])
     weighed = {"split_conditions": leaf, "base_weights": leaf}
     if width > 1:
@@ -376,7 +376,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
 
 @damage_refused()
 def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
-    """Trees of a forest in the given order, with the values and votes of their nodes in the same order."""
+    """The trees of a forest in the given order. ``value`` and ``vote`` have the nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
 
@@ -384,11 +384,11 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
         return np.concatenate([np.asarray(tree[name], dtype=dtype) for tree in trees])
 
     left, right = joined("left_children", np.int64), joined("right_children", np.int64)
-    right[left == -1] = -1  # trees that score several classes number their leaves there
+    right[left == -1] = -1  # trees that score several classes store the numbers of their leaves there
     default_left = joined("default_left", np.int64) > 0
     is_categorical = (joined("split_type", np.int64) == 1) & (left != -1)
     sets = [categories for tree in trees for categories in _categories_of_splits(tree)]
-    # Members of the set go right in XGBoost, and left in a TreeTable.
+    # Categories of the set go right in XGBoost, and left in a TreeTable.
     left, right = np.where(is_categorical, right, left), np.where(is_categorical, left, right)
     missing = np.where(default_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
     missing[is_categorical] = Missing.CATEGORY
@@ -410,7 +410,7 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
 
 @damage_refused()
 def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.float32]) -> Conventions:
-    """How XGBoost reads rows and adds up scores, which start with the ``margins``."""
+    """How XGBoost reads rows and adds up scores. The sums start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
     encoded = stored.get("cats", {}).get("enc", [])
     categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
@@ -430,7 +430,7 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
 
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
-    """The set of categories of each categorical split, by the number of its node."""
+    """The set of categories of each categorical split, in the order of the nodes."""
     name = f"tree {tree.get('id', '')}"
     categories = whole_numbers(tree["categories"], f"categories of {name}", 0, _MOST_CATEGORIES)
     lists = [tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"]]
@@ -449,12 +449,12 @@ def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
 
 
 def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
-    """Categories of one column: numbers as they are, text as the bytes of all of them and where each ends."""
+    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends."""
     if "offsets" not in column:
         return tuple(column["values"])
     text, ends = _text(column), column["offsets"]
     if not text.isascii():
-        # From pandas, XGBoost stores ends in characters and as many bytes as there are characters; from Arrow, bytes.
+        # From pandas, XGBoost stores ends in characters, and as many bytes as characters. From Arrow it stores bytes.
         raise NotAForestError(
             "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
             "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
@@ -463,10 +463,10 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def check_names(learner: dict[str, Any], X: Any) -> None:
-    """Raise ``ValueError`` where XGBoost would take categories of a DataFrame for others.
+    """Raise ``ValueError`` if XGBoost would confuse categories of a DataFrame.
 
-    It cuts names that are not ASCII in the wrong places, in the model and in the frame: what is left of them stands for
-    the same categories only where all of them are as at training.
+    XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names stand for
+    the same categories only if all categories are as at training.
     """
     encoded = learner["gradient_booster"]["model"].get("cats", {}).get("enc", [])
     wrong = []

@@ -1,4 +1,4 @@
-"""Growing XGBoost forests: native parallel trees of one seed after another, proven block by block and merged."""
+"""Trains XGBoost forests: blocks of parallel trees, each from its own seed, proven block by block and merged."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link
 from rfsize.voting.tallied import Tallied
 
-# Cells of (rows × trees) of predicted leaves held at once; XGBoost predicts them in single precision.
+# The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
 
 _FIRST_WITH_QUANTILE_LEAVES = (3, 1)
 
 
 def setting(text: str) -> Any:
-    """A setting of a booster as a number where it is one; XGBoost keeps them in single precision."""
+    """A setting of a booster, as a number if it is one. XGBoost stores numbers in single precision."""
     try:
         return int(text)
     except ValueError:
@@ -48,15 +48,14 @@ def setting(text: str) -> Any:
 
 
 class XgboostTrainer(Trainer):
-    """What grows forests with ``xgboost.train``'s parameters on a `DMatrix` or `QuantileDMatrix`.
+    """Trains forests with the parameters of ``xgboost.train`` on a `DMatrix` or `QuantileDMatrix`.
 
-    ``num_parallel_tree`` is left to the caller, and ``eta`` is 1 where ``params`` do not name it. The arguments are
-    never changed.
+    ``num_parallel_tree`` is ignored, and ``eta`` is 1 if ``params`` do not name it. The arguments are never changed.
 
     Raises
     ------
     NotAForestError
-        If the parameters train no forest of independent trees, or one whose predictions are not read here.
+        If the parameters do not train a forest of independent trees, or rfsize cannot read its predictions.
     InbagError
         If the bags could not be rebuilt or proven.
     ValueError
@@ -123,7 +122,7 @@ class XgboostTrainer(Trainer):
         return training
 
     def _refuse_another(self, booster: xgb.Booster, tree: xgb.Booster) -> None:
-        """Raise `NotAForestError` where a forest was not trained as one tree of these parameters and data."""
+        """Raise `NotAForestError` if a forest was trained with other parameters or data than ``tree``."""
         try:
             refuse_differences([booster, tree])
         except NotAForestError as error:
@@ -134,12 +133,12 @@ class XgboostTrainer(Trainer):
             json.loads(one.save_config())["learner"]["gradient_booster"]["tree_train_param"] for one in (tree, booster)
         )
         other = {name: there[name] for name in here.keys() & there.keys() if here[name] != there[name]}
-        if float(there["subsample"]) < 1.0 and other:  # else it has forgotten them
+        if float(there["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters: {other}; give those to train more")
 
 
 class XgboostInTraining(ForestInTraining):
-    """A forest made of blocks, each of which XGBoost trained from a seed of its own."""
+    """A forest in blocks, each trained by XGBoost from its own seed."""
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
@@ -171,7 +170,7 @@ class XgboostInTraining(ForestInTraining):
         return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
 
     def begin_with(self, booster: xgb.Booster, *, forgotten: bool) -> None:
-        """Take the trees of a finished forest; one that has ``forgotten`` its bags drew them as the parameters say."""
+        """Take the trees of a finished forest; the parameters replace bag settings that it has ``forgotten``."""
         if not forgotten:
             self._take(booster)
             return
@@ -188,7 +187,7 @@ class XgboostInTraining(ForestInTraining):
         forest = XgboostForest(booster, casts_votes=trainer.casts_votes)
         layout = Layout.alone(trainer.dtrain.num_row())
         bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
-        # At once, because a QuantileDMatrix cannot be cut into blocks of rows.
+        # All rows at once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = booster.predict(trainer.dtrain, pred_leaf=True)
 
         def ask(start: int, stop: int, _: Any) -> Answers:
@@ -200,9 +199,9 @@ class XgboostInTraining(ForestInTraining):
         self._drawn.append(bags.drawn)
 
     def _unused_seeds(self, seed: int) -> Iterator[int]:
-        """Seeds without those that drew the trees the forest already has."""
+        """New seeds, without those of the trees that the forest already has."""
         for candidate in _seeds(seed):
-            # One of these outputs seeds the first bag, which depends on the version.
+            # One of these outputs seeds the first bag; which one depends on the version of XGBoost.
             first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
             if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
                 yield candidate
@@ -227,7 +226,7 @@ def refuse_other_data(dtrain: Any) -> None:
 
 
 def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
-    """Raise where the parameters, as XGBoost understood them, make no forest with bags that can be rebuilt."""
+    """Raise an error if the parameters, as XGBoost reads them, give no forest with bags that can be rebuilt."""
     objective = settings["objective"]["name"]
     if kind != "gbtree":
         raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
@@ -257,19 +256,19 @@ def _refuse_other_training(settings: dict[str, Any], kind: str) -> None:
 
 
 def understood(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
-    """What XGBoost itself makes of parameters, with all their aliases and defaults."""
+    """The parameters as XGBoost reads them, with all aliases and defaults resolved."""
     settings: dict[str, Any] = json.loads(xgb.Booster(params, [dtrain]).save_config())["learner"]
     return settings
 
 
 def n_classes_of(settings: dict[str, Any]) -> int:
-    """Classes that votes are cast for, by what XGBoost makes of the parameters; 0 where there are none."""
+    """Number of classes, by the parameters as XGBoost reads them; 0 for a regression."""
     is_voting = settings["objective"]["name"] in VOTING
     return max(2, int(settings["learner_model_param"]["num_class"])) if is_voting else 0
 
 
 def truth_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Floats | None]:
-    """Training labels, class indices or where there are no classes any numbers; and weights, where there are any."""
+    """Training labels, which are class indices, or numbers for a regression; and the weights, if there are any."""
     label, weight = dtrain.get_label(), dtrain.get_weight()
     if label.shape != (dtrain.num_row(),):
         raise ValueError(

@@ -1,8 +1,8 @@
-"""UBJ, the binary form of JSON in which XGBoost keeps models: read here before XGBoost itself reads it.
+"""Reads UBJ, the binary form of JSON in which XGBoost stores models, before XGBoost itself reads it.
 
-XGBoost takes the lengths in a file as they are, and reads beyond its end where they are wrong. What it writes, and
-reads, is a part of the format: lengths are 64-bit numbers, numbers have their high bytes first, and an array either has
-one type for all of its numbers or a type before each of its values (https://ubjson.org).
+XGBoost does not check the lengths in a file, and reads beyond its end if they are wrong. It uses a part of the format:
+lengths are 64-bit numbers, numbers have their high bytes first, and an array has either one type for all its numbers or
+a type before each value (https://ubjson.org).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DEEPEST = 64  # models have eight levels
 
 
 def read(content: bytes) -> Any:
-    """The document that a file holds, made of what `json.loads` makes documents of.
+    """Parse a file into the same Python types as `json.loads`.
 
     Raises
     ------
     NotAForestError
-        If the file breaks off, goes on after its end, names a key twice, or holds what XGBoost does not write.
+        If the file breaks off, goes on after its end, has a key twice, or holds anything that XGBoost does not write.
     """
     reader = _Reader(content)
     document = reader.value(0)
@@ -34,14 +34,14 @@ def read(content: bytes) -> Any:
 
 
 class _Reader:
-    """A place in a file, and what can be read from there on."""
+    """Reads values from a place in a file."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self.at = 0
 
     def value(self, depth: int) -> Any:
-        """A value of any type, which comes first."""
+        """Read a value of any type. Its type comes first."""
         kind = self._take(1)
         if kind in _NUMBERS:
             return self._numbers(kind, 1)[0]
@@ -95,7 +95,7 @@ class _Reader:
         return int(self._numbers(b"L", 1)[0])
 
     def _passes(self, mark: bytes) -> bool:
-        """Whether the next byte is ``mark``, and go past it if it is."""
+        """Whether the next byte is ``mark``; if so, go past it."""
         found = self._content[self.at : self.at + 1] == mark
         self.at += found
         return found
@@ -105,7 +105,7 @@ class _Reader:
         return self._content[start : self.at]
 
     def _checked(self, length: int) -> int:
-        """A length, of which each part takes a byte or more."""
+        """Check a length against the rest of the file, in which each item takes at least one byte."""
         if not 0 <= length <= len(self._content) - self.at:
             refuse(f"at byte {self.at} it says that {length:,} more follow, and {len(self._content) - self.at:,} do")
         return length

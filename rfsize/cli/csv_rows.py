@@ -1,4 +1,4 @@
-"""Rows of CSV, none of which may be wider than the header."""
+"""Reads rows of CSV, and refuses rows that are wider than the header."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from rfsize.utils.words import how_many
 def csv_pieces(
     pandas: ModuleType, source: Path | IO[bytes], name: str, *, n_rows: int | None, is_zipped: bool
 ) -> Iterator[Any]:
-    """DataFrames of ``n_rows`` rows each, or of all, from a file or from what comes through a pipe.
+    """DataFrames of ``n_rows`` rows each, or one of all rows, from a file or a pipe; ``name`` is for messages.
 
     Raises
     ------
     ValueError
-        If a row has more cells than the header has names, or the text is no CSV; ``name`` is what it is called.
+        If a row has more cells than the header has names, or the text is not CSV.
     """
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         content = gzip.GzipFile(fileobj=file) if is_zipped else file
         text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
         try:
-            # pandas could take the first cells of rows for an index.
+            # Without index_col, pandas can take the first cells of rows as an index.
             with pandas.read_csv(_Checked(text), index_col=False, iterator=True, chunksize=n_rows) as reader:
                 yield from reader
         except (csv.Error, ValueError) as error:
             raise ValueError(f"{name} could not be read: {str(error).strip()}") from error
         finally:
-            text.detach()  # which would close what the caller gave
+            text.detach()  # otherwise the caller's file would be closed
 
 
 class _Checked(io.TextIOBase):
-    """Text of CSV whose first row is no wider than the header; of the rows after it pandas sees to that.
+    """Text of CSV, with a check that the first row is not wider than the header. pandas checks the other rows.
 
-    Where the first is wider, pandas drops cells that are empty without a word.
+    If the first row is wider, pandas drops empty cells without a warning.
     """
 
     def __init__(self, text: io.TextIOWrapper) -> None:
@@ -55,11 +55,11 @@ class _Checked(io.TextIOBase):
         self._begin, self._rest = io.StringIO("".join(kept)), text
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def read(self, size: int | None = -1) -> str:
-        """What has been looked at, then the rest."""
+        """The lines that the check has read, then the rest."""
         begin = self._begin.read(size)
         return begin + self._rest.read(size) if size is None or size < 0 else begin or self._rest.read(size)
 
@@ -71,5 +71,5 @@ def _keeping(lines: Iterable[str], kept: list[str]) -> Iterator[str]:
 
 
 def _is_blank(cells: list[str]) -> bool:
-    """Whether it is a line that pandas passes over."""
+    """Whether pandas skips the line as blank."""
     return not "".join(cells).strip() and len(cells) <= 1

@@ -1,4 +1,4 @@
-"""``rfsize demo``: forests sized, truncated and compiled on real data, with each framework."""
+"""``rfsize demo``: size, truncate and compile forests of each framework on real data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rfsize.stopping.table import StopTable
 
 _TREES = 1000
 _CERTIFIED, _ALPHA = 0.98, 0.99
-_REPEATED = 10_000  # rows to time, the held-out ones over and over
+_REPEATED = 10_000  # rows to time: the held-out rows, repeated
 
 
 class _Row(NamedTuple):
@@ -33,11 +33,11 @@ class _Row(NamedTuple):
     ----------
     what : str
     trees : float
-        That a row asks, on average.
+        Mean number of trees that a row asks.
     megabytes : float or None
-        None of forests that are compiled in memory.
+        Size of the file; None for forests that are compiled in memory.
     accuracy, differ : float
-        Share of held-out rows that it labels rightly, and otherwise than the forest as trained.
+        Share of held-out rows with the right label, and with another label than the forest as trained gives.
     seconds : float
     """
 
@@ -50,7 +50,7 @@ class _Row(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """One forest as trained, cut, and compiled; and what its report says of a new forest."""
+    """One forest as trained, cut, and compiled; and the size that a new forest needs."""
 
     cut: Report
     new: Report
@@ -58,10 +58,10 @@ class _Outcome(NamedTuple):
 
 
 def run_demo(_: argparse.Namespace) -> None:
-    """Train, cut and compile forests of each framework that has one to show, and print what came of it.
+    """Train, cut and compile a forest of each framework, and print the results.
 
-    The data are the 1797 handwritten digits that scikit-learn carries; the task, whether a digit is 5 or
-    more. Half of them train each forest; the others certify how few of its trees do.
+    The data are the 1797 handwritten digits of scikit-learn; the task is whether a digit is 5 or more. Half of the rows
+    train each forest. The other half certify how few of its trees are enough.
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -84,7 +84,7 @@ def run_demo(_: argparse.Namespace) -> None:
 
 @contextmanager
 def _step(name: str) -> Iterator[None]:
-    """Say what is being done, and how long it took."""
+    """Print the name of a step, and then the time that it took."""
     print(f" {name}", end="", flush=True)
     started = time.perf_counter()
     yield
@@ -93,7 +93,7 @@ def _step(name: str) -> Iterator[None]:
 
 def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], y_test: NDArray[Any]) -> _Outcome:
     with _step(f"train {_TREES:,} trees"):
-        # On so few rows threads would mostly wait for each other; to predict, it takes all of them.
+        # On so few rows, threads would mostly wait for each other. Predictions use all threads.
         model = forest.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=-1)
     with _step("size them"):
         outputs = tree_outputs(model, X, oob=True)
@@ -162,7 +162,7 @@ def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> floa
 
 
 def _megabytes(model: Any) -> float:
-    """Size of the model saved as its framework saves it."""
+    """Size of the model in the file format of its framework."""
     integration = integration_for(model)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"model{integration.file_ending}"

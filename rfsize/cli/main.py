@@ -23,14 +23,14 @@ from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
-"""Exit status: done, and the forest is large enough; it is not; one line says what is wrong with the input."""
+"""Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
 
-# Arguments that are tables of rows to read.
+# Arguments that name tables of rows.
 _TABLES = {"data", "validation", "unseen", "rows"}
 
 
 class _Command(NamedTuple):
-    """What a command does, which may find a size, what its help says, an example, and its options."""
+    """A command: its function, which may return a report, its help, an example, and its options."""
 
     run: Callable[[argparse.Namespace], Report | None]
     says: str
@@ -48,19 +48,19 @@ _COMMANDS = {
     ),
     "report": _Command(
         write_page,
-        "write a page of HTML that shows how many trees are enough, and why",
+        "write an HTML page that shows how many trees are enough, and why",
         "rfsize report model.txt train.csv --labels y --oob -o report.html",
         (*ASKED, *SIZED_BY, "--score", "--unseen", "-o --output"),
     ),
     "truncate": _Command(
         write_truncated,
-        "write a forest of as many of the first trees as are enough",
+        "cut a forest down to its first trees, as many as are enough",
         "rfsize truncate model.txt train.csv --labels y --oob -o small.txt",
         (*ASKED, *SIZED_BY, "-o --output"),
     ),
     "shrink": _Command(
         write_shrunk,
-        "write a still smaller forest of chosen and refitted trees, certified on DATA",
+        "make a forest smaller than truncate does: choose trees, refit leaves, certify the result on DATA",
         "rfsize shrink model.txt unseen.csv --labels y --rows train.csv -o small.txt",
         ("model", *ROWS, "--labels", "--drop", "--rows", *SHRUNK_BY, "-o --output"),
     ),
@@ -72,19 +72,19 @@ _COMMANDS = {
     ),
     "fraction": _Command(
         find_fraction,
-        "find the bagging fraction of the least out-of-bag error",
+        "find the bagging fraction with the smallest out-of-bag error",
         "rfsize fraction train.csv --labels y --framework xgboost --n-trees 200",
         (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
     ),
     "table": _Command(
         write_table,
-        "write the table by which rows stop asking trees, from DATA",
-        "write a stop table, by which rows ask fewer trees",
+        "write a stop table, which lets each row ask fewer trees",
+        "rfsize table model.txt unseen.csv --labels y --certify -o table.json",
         (*ASKED, *KEPT, "--rule", "--target", "--certify", "--confidence", "-o --output"),
     ),
     "compile": _Command(
         write_compiled,
-        "write a forest that predicts many times faster",
+        "compile a forest, so that it predicts many times faster",
         "rfsize compile model.txt --table table.json -o fast.rfsize",
         ("model", "--table", "--voting", "--threshold", "--missing", "-o --output"),
     ),
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 done, 1 the forest has fewer than T*(α) trees, 2 bad input (one line says what).
+        Exit status: 0 done; 1 the forest has fewer than T*(α) trees; 2 the input is wrong, and one line says what.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -114,13 +114,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 said_by(report)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has read enough; what is left must not complain when Python flushes it at the end.
+        # The reader of the output has closed the pipe. Python must not raise when it flushes the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (ValueError, OSError, ImportError, MemoryError) as error:
         return _refuse(error)
     except Exception as error:
-        # A framework's own complaints about a model, and those of the readers of tables.
+        # Errors that a framework raises about a model, or a reader about a table.
         readers = {"pandas", "pyarrow"}
         if type(error).__module__.partition(".")[0] not in readers and integration_of(error) is None:
             raise
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="rfsize",
         description="How many trees does a random forest of LightGBM, XGBoost or scikit-learn need?",
         epilog="Begin with: rfsize demo. Then: rfsize size model.txt train.csv --labels y --oob. "
-        "The exit status is 1 where a forest is too small, and 2 where the input is wrong.",
+        "The exit status is 1 if the forest is too small, and 2 if the input is wrong.",
     )
     parser.add_argument("--version", action="version", version=f"rfsize {version('rfsize')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check_standard(options: argparse.Namespace) -> None:
-    """``ValueError`` where ``-`` stands for what is no table of rows, or two tables come from standard input."""
+    """``ValueError`` if ``-`` stands for anything but a table of rows, or for two tables."""
     given = [name for name, value in vars(options).items() if value == STANDARD or (name == "params" and value == "-")]
     files = set(given) - _TABLES - ({"output"} if options.command == "predict" else set())
     if files:
@@ -159,16 +159,16 @@ def _check_standard(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _each_warning_once() -> Iterator[Callable[[Report], None]]:
-    """Hold warnings back until the end, and then print what is wrong, unless a report says it that this is told of."""
+    """Hold warnings back until the end, and then print each once, without those that a printed report contains."""
     said: set[str] = set()
     caught: list[warnings.WarningMessage] = []
     format_before = warnings.formatwarning
     try:
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")  # it is for the filters outside to say what becomes of those that are given
+            warnings.simplefilter("always")  # the filters outside decide about the warnings that are given at the end
             yield lambda report: said.update(one.text for one in report.warnings)
     finally:
-        # Without the line of Python that comes upon it.
+        # Prints no line of Python code below the warning.
         warnings.formatwarning = lambda message, *_, **__: f"rfsize: warning: {printable(str(message))}\n"
         for one in caught:
             if str(one.message) not in said:

@@ -1,4 +1,4 @@
-"""Models from files, and to files, for the command line."""
+"""Read and write models for the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rfsize.adapters.registry import adapter_for, integration_named, integration
 from rfsize.exceptions import NotAForestError
 from rfsize.utils.files import written_whole
 
-# Of the JSON of class names; longer ones nobody has.
+# The longest JSON of class names that is read.
 _LONGEST_NAMES = 4_000_000
 
 
@@ -24,11 +24,11 @@ class LoadedModel(NamedTuple):
     Attributes
     ----------
     model
-        As its framework reads it.
+        The model of the framework.
     integration : Integration
-        Of its framework.
+        The integration of the framework.
     class_names : ndarray or None
-        Label of each class, where `save_model` was told them; shape (n_classes,).
+        Label of each class, if `save_model` wrote labels; shape (n_classes,).
     """
 
     model: Any
@@ -36,7 +36,7 @@ class LoadedModel(NamedTuple):
     class_names: NDArray[Any] | None
 
     def with_class_names(self, *, may_be_shrunk: bool = False) -> Any:
-        """The model, or an adapter of it that knows its classes by their names."""
+        """The model, or if there are class names, an adapter of the model with these names."""
         if self.class_names is None:
             return self.model
         adapter = adapter_for(self.model, may_be_shrunk=may_be_shrunk)
@@ -45,12 +45,12 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(path: Path) -> LoadedModel:
-    """A model, read by the integration that knows its file by its first bytes.
+    """Read a model with the integration that recognises the first bytes of the file.
 
     Raises
     ------
     ValueError
-        If none does, its framework cannot read the file, or the class names in it are damaged.
+        If no integration recognises the file, its framework cannot read it, or the class names in it are damaged.
     """
     found = load_model_if_any(path)
     if found is None:
@@ -61,7 +61,7 @@ def load_model(path: Path) -> LoadedModel:
 
 
 def load_model_if_any(path: Path) -> LoadedModel | None:
-    """The same, but None where no integration knows the file."""
+    """Read a model as `load_model` does, but return None if no integration recognises the file."""
     content = path.read_bytes()
     for integration in importable_integrations()[0]:
         if integration.recognises(content):
@@ -76,7 +76,7 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
 
 
 def importable_integrations() -> tuple[list[Integration], list[ImportError]]:
-    """Those that can be imported, and why others cannot: one framework's file may be read without another."""
+    """The integrations that can be imported, and the errors of the others. One framework does not need another."""
     found, broken = [], []
     for name in integration_names():
         try:
@@ -87,7 +87,7 @@ def importable_integrations() -> tuple[list[Integration], list[ImportError]]:
 
 
 def save_model(model: Any, integration: Integration, path: Path, classes: list[Any] | None) -> None:
-    """Write a model, with the labels of its classes where they are not 0, 1, … themselves; whole, or not at all."""
+    """Write a model, whole or not at all; with its class labels if these are not 0, 1, …."""
     with written_whole(path) as partial:
         integration.save(model, partial)
         if classes is not None and classes != list(range(len(classes))):
@@ -95,13 +95,13 @@ def save_model(model: Any, integration: Integration, path: Path, classes: list[A
 
 
 def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
-    """Class names from a file, which anyone may have written."""
+    """Read class names from a file that can come from anyone."""
     n_classes = adapter_for(model, casts_votes=False, may_be_shrunk=True).classes.size
     try:
         names: Any = json.loads(text) if len(text) <= _LONGEST_NAMES else None
         is_list = isinstance(names, list) and len({type(name) for name in names}) == 1
         found = np.array(names if is_list and isinstance(names[0], (str, bool, int, float)) else [])
-        json.dumps(names, ensure_ascii=False).encode()  # which lone surrogates refuse
+        json.dumps(names, ensure_ascii=False).encode()  # fails for lone surrogates
     except (ValueError, RecursionError, OverflowError):
         found = np.array([])
     fits = found.ndim == 1 and found.size == n_classes == len(set(found.tolist())) and found.dtype.kind in "Ubif"
@@ -114,7 +114,7 @@ def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
 
 
 def _refuse_pickle(path: Path, content: bytes) -> None:
-    """A clear word for what is never read: a pickle may run any program."""
+    """Refuse pickles with a clear message: reading a pickle can run any program."""
     if content.startswith(b"\x80") or path.suffix in {".pkl", ".pickle", ".joblib"}:
         raise ValueError(
             f"{path} is a pickle. rfsize reads no pickles, because reading one can run any program: save the model "

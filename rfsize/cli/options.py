@@ -1,4 +1,4 @@
-"""All options of the command line, each explained once, and what they stand for."""
+"""All options of the command line, each explained once, and their values as arguments of the library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rfsize.utils.validation import choice
 
 
 def _metric(text: str) -> str:
-    """A metric by whichever of its names."""
+    """A metric by any of its names."""
     name = str(one_name(text))
     try:
         choice("metric", name, NAMES)
@@ -48,12 +48,12 @@ def _flag(says: str) -> dict[str, Any]:
     return {"help": says, "action": "store_true"}
 
 
-_LABELS = "column of DATA that holds the labels"
+_LABELS = "column of DATA with the labels"
 
-# By their names, or by a command and a name where a command has its own.
+# The key is the name of an option, or a command and a name if the command has its own help for it.
 _OPTIONS: dict[str, dict[str, Any]] = {
     "model": _file("LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn", "MODEL"),
-    "forest": _file("what 'rfsize compile' wrote, or a model"),
+    "forest": _file("compiled forest that 'rfsize compile' wrote, or a model"),
     "data": _file("rows: CSV, Parquet, NPY or NPZ, a folder of Parquet files, or - for standard input", "DATA"),
     "--input-format": _word("format of standard input (default csv)", FORMATS),
     "--labels": _text(_LABELS, "COLUMN"),
@@ -68,31 +68,29 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "COLUMN",
     ),
     "--oob": _flag(
-        "DATA are the training rows, in the order of training; leave it out for rows that the forest has not seen"
+        "DATA are the training rows, in the order of training; leave --oob out for rows that are new to the forest"
     ),
     "--threshold": _number("probability above which class 1 is predicted (default 0.5)"),
-    "--seed": _number("seed of the forest; needed with --oob of an XGBoost forest, whose file does not keep it", int),
-    "--subsample": _number(
-        "subsample of the forest; needed with --oob of an XGBoost forest, whose file does not keep it"
-    ),
+    "--seed": _number("seed of the forest; an XGBoost file does not keep it, and --oob needs it", int),
+    "--subsample": _number("subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--missing": _number("value that an XGBoost forest read as missing, besides NaN"),
     "--metric": _text(
-        "what must stay the same (default labels; scores of a regressor); take auc or log_loss where you rank or use "
-        "probabilities",
+        "what must stay the same (default labels, or scores for a regression); take auc if you rank rows, log_loss if "
+        "you use probabilities",
         f"{{{','.join(NAMES)}}}",
         type=_metric,
     ),
     "--alpha": _number("share of rows that must keep their label (default 0.99); lower it for fewer trees"),
     "--tolerance": _number(
-        "in place of --alpha: how far off probabilities or scores may be, or how much worse a metric may become"
+        "in place of --alpha: how far probabilities or scores may move, or how much worse a metric may become"
     ),
     "--voting": _word(
-        "how labels come from trees: averaged scores (soft), majority of the votes (hard), or as predict does it "
+        "how trees make a label: by averaged scores (soft), by majority vote (hard), or as the model's predict does "
         "(default auto)",
         VOTINGS,
     ),
     "--average": _word(
-        "apply alpha to all rows together (default micro) or to each class (macro); take macro if a class is rare",
+        "apply alpha to all rows together (default micro) or to each class (macro); take macro for a rare class",
         AVERAGES,
     ),
     "--method": _word("how agreement is estimated; change it only to compare methods", list(ESTIMATORS)),
@@ -109,30 +107,30 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--model": _file("forest that was trained on DATA, to add trees to", "MODEL"),
     "--validation": _file("rows to count votes on, in place of out-of-bag votes; or - for standard input"),
     "grow --confidence": _number("how sure it must be that the trees are enough (default 0.8); raise it to train more"),
-    "--min-trees": _number("trees to train before the first look (default 100)", int),
+    "--min-trees": _number("trees to train before the first estimate (default 100)", int),
     "--fractions": _number("fractions to compare (default: 12 of them)", metavar="R", nargs="+"),
     "--n-trees": _number("trees of each forest (default 200)", int),
-    "--rows": _file("rows that choose trees and refit leaves, such as the training rows (default: half of DATA)"),
+    "--rows": _file("rows to choose trees and refit leaves with, such as the training rows (default: half of DATA)"),
     "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
-    "--max-bytes": _number("bytes that the model's file may have, in place of --alpha", int),
+    "--max-bytes": _number("largest size of the model's file in bytes, in place of --alpha", int),
     "--search": _word(
         "compare all fractions with all trees (default full), or drop the worst ones early (elimination), which is "
         "faster",
         ("full", "elimination"),
     ),
     "fraction --rule": _word(
-        "which fraction to take: your own unless another is better by more than noise (default keep), the one of least "
-        "error (best), or the smallest within one standard error of it (one-se)",
+        "which fraction to take: your own unless another is better by more than noise (default keep), the one with the "
+        "smallest error (best), or the smallest fraction within one standard error of it (one-se)",
         ("keep", "best", "one-se"),
     ),
-    "fraction --metric": _text("metric or scikit-learn scorer to go by (default: the error)", "NAME"),
-    "--resume": _file("file that keeps finished work: a second run goes on from it"),
+    "fraction --metric": _text("metric or scikit-learn scorer to compare by (default: the error)", "NAME"),
+    "--resume": _file("file that keeps finished work, from which a second run continues"),
     "table --rule": _word(
-        "rule of stopping: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
+        "when rows stop: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
         ("threshold", "optimal", "robust"),
     ),
     "--target": _word(
-        "predict like an unlimited forest (default limit), or, certified on DATA, like all trees of this one (forest)",
+        "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
         TARGETS,
     ),
     "table --target": _word(
@@ -140,7 +138,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--certify": _flag("certify the table for this forest, on DATA that it was not trained on"),
     "--confidence": _number("how sure a certificate is (default 0.95)"),
-    "--table": _file("stop table that 'rfsize table' wrote; with it rows ask fewer trees"),
+    "--table": _file("stop table that 'rfsize table' wrote, so that rows ask fewer trees"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
     "--n-jobs": _number("threads (default: one per core)", int),
@@ -152,38 +150,38 @@ ROWS = ("data", "--input-format")
 _COLUMNS = ("--labels", "--drop", "--groups")
 
 ASKED = ("model", *ROWS, *_COLUMNS, "--oob", "--threshold", "--seed", "--subsample", "--missing")
-"""A model, rows, and how the model votes on them: see `asked`."""
+"""A model, rows, and how the model votes on the rows; see `asked`."""
 
 KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
-"""What is to stay as it is."""
+"""What must stay the same."""
 
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
-"""What a forest is to be large enough for, as arguments of `rfsize.size` and its like."""
+"""What a forest must be large enough for, as arguments of `rfsize.size` and `rfsize.truncate`."""
 
 SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
-"""What a shrunken forest is to keep, or how large it may be, as arguments of `rfsize.shrink`."""
+"""What a shrunken forest must keep, or how large it may be, as arguments of `rfsize.shrink`."""
 
 TRAINED_ON = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed")
 """What a forest is trained on."""
 
 TRAINED = (*TRAINED_ON, *KEPT, "--max-trees")
-"""What a forest is trained on and to."""
+"""What a forest is trained on, and what it must be large enough for."""
 
 PREDICTED = ("forest", *ROWS)
-"""A forest, and rows of which it has only to know the features."""
+"""A forest, and rows to predict."""
 
 
-# What options are about, in the order of a help text; all others are about what is done and written.
+# The groups of a help text, in their order. All other options are in the last group.
 _GROUPS = {
     "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--unseen", "--validation"},
     "the forest": {"model", "forest", "--framework", "--params", "--model", "--seed", "--subsample", "--missing"},
     "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence", "--certify"},
 }
-_OTHERS = "what is done and written"
+_OTHERS = "what to do and where to write"
 
 
 def add_options(parser: argparse.ArgumentParser, command: str, names: Collection[str]) -> None:
-    """The options that a command takes, in groups."""
+    """Add the options of a command, in groups."""
     groups: dict[str, Any] = {}
     for name in names:
         title = next((title for title, options in _GROUPS.items() if name in options), _OTHERS)
@@ -193,7 +191,7 @@ def add_options(parser: argparse.ArgumentParser, command: str, names: Collection
 
 
 def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[str, Any]:
-    """What the user said, as arguments by the same names or by others; the defaults are those of what is called."""
+    """The options that the user gave, as arguments by the same names or by others. The called function has defaults."""
     named = {
         name: getattr(options, option)
         for name, option in {**dict(zip(names, names, strict=True)), **other_names}.items()
@@ -202,7 +200,7 @@ def given(options: argparse.Namespace, *names: str, **other_names: str) -> dict[
 
 
 def chosen(options: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
-    """Options of a group, as far as the command has them, as arguments by the same names."""
+    """The options of a group that the command has, as arguments by the same names."""
     found = (name.removeprefix("--").replace("-", "_") for name in names)
     return given(options, *(name for name in found if hasattr(options, name)))
 
@@ -220,7 +218,7 @@ def asked(options: argparse.Namespace, loaded: LoadedModel, *, may_be_shrunk: bo
 
 
 def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Features of DATA, without the columns that are to be dropped, labels, and groups of rows."""
+    """Features of DATA without the columns to drop, labels, and groups of rows."""
     table = Table.of(options.data, options.input_format)
     X, y = load_table(table, options.labels)
     X, groups = taken_out(without(X, options.drop, table), options.groups, table)
@@ -228,7 +226,7 @@ def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def features_of(path: Path, options: argparse.Namespace, loaded: LoadedModel) -> Any:
-    """Features of other rows than DATA, which may lack labels and the columns that are to be dropped."""
+    """Features of another table than DATA, which need not have labels or the columns to drop."""
     table = Table.of(path, options.input_format)
     X, _ = load_table(table, options.labels, may_lack=True)
     X = without(X, [name for name in options.drop if name in getattr(X, "columns", ())], table)
@@ -236,7 +234,7 @@ def features_of(path: Path, options: argparse.Namespace, loaded: LoadedModel) ->
 
 
 def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
-    """``ValueError`` where the output is one of the files read, or lies among them."""
+    """``ValueError`` if the output is one of the files read, or lies in a folder that is read."""
     for read in inputs:
         if output is None or read is None or STANDARD in (output, read) or not read.exists():
             continue
@@ -247,7 +245,7 @@ def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
 
 
 def wrote(output: Path, before: Path | None = None) -> str:
-    """What is said of a file that was written, in place of a larger one where that is given."""
+    """The line that says which file was written, and its size; also the size of the file ``before``, if given."""
     if not output.is_file():  # a pipe or a device, which has no size
         return f"wrote {output}"
     size = f"{output.stat().st_size:,}"

@@ -1,4 +1,4 @@
-"""Rows and predictions in files, piece by piece, for the command line."""
+"""Reads rows and writes predictions piece by piece, for the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS_PER_PIECE = 100_000
 
 
 def pieces(table: Table) -> Iterator[Any]:
-    """The rows of a table, some at a time, with a progress bar when it takes long; nothing is made categorical.
+    """The rows of a table, piece by piece, with a progress bar if it takes long. No column becomes categorical.
 
     Raises
     ------
@@ -64,9 +64,9 @@ def _parquet_pieces(table: Table) -> Iterator[Any]:
 
 
 def features_of_forest(forest: Forest, piece: Any) -> Any:
-    """The columns of a piece that ``forest`` was trained on, found by name where both have names.
+    """The columns of a piece that ``forest`` was trained on, found by name if both have names.
 
-    Columns that were categorical at training become so again, whatever a reader took their values for.
+    Columns that were categorical at training become categorical again, whatever type the reader gave them.
     """
     if not hasattr(piece, "columns"):
         return piece
@@ -84,12 +84,12 @@ PREDICTION_FORMATS = ("csv", "parquet")
 
 
 def prediction_format(path: Path, format_: str | None) -> str:
-    """The format of a file of predictions, by its name; of standard output the user tells it, and CSV is the default.
+    """The format of a file of predictions, by its name. For standard output the user names it, and CSV is the default.
 
     Raises
     ------
     ValueError
-        If the name ends otherwise.
+        If the name ends in neither .csv nor .parquet.
     """
     if path == STANDARD:
         return format_ or "csv"
@@ -100,7 +100,7 @@ def prediction_format(path: Path, format_: str | None) -> str:
 
 @contextmanager
 def prediction_writer(path: Path, format_: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Writes columns, piece after piece, to a file that is there when all went well, or to standard output."""
+    """Writes columns, piece after piece, to standard output or to a file that appears only if all went well."""
     with ExitStack() as stack:
         if path == STANDARD:
             file: BinaryIO = sys.stdout.buffer

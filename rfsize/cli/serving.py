@@ -1,4 +1,4 @@
-"""``rfsize table``, ``compile`` and ``predict``: what a forest is served with."""
+"""``rfsize table``, ``compile`` and ``predict``: fast predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rfsize.stopping.page import PROMISES
 from rfsize.stopping.table import StopTable
 from rfsize.utils.words import how_many, in_percent
 
-# Of `rfsize table`: those of certified tables, and those of the others.
+# Options of `rfsize table` that only certified tables have, and options that only the others have.
 _OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
 _OF_EXPECTED = ("oob", "target", "rule", "groups", "seed", "subsample")
 _ADVICE = "; --certify certifies a table for this forest, from rows that it was not trained on"
@@ -43,7 +43,7 @@ def write_table(options: argparse.Namespace) -> None:
     made.save(options.output)
     print(made)
     print(f"promise: {PROMISES[made.promise]}{'' if options.certify else _ADVICE}")
-    if not options.certify and not options.oob:  # on rows that it has seen, its trees agree more than on others
+    if not options.certify and not options.oob:  # trees agree more on their training rows than on new rows
         labels, trees = compiled(model, made, **read).predict_labels(X, return_trees=True)
         differ = np.mean(labels != compiled(model, voting="hard", **read).predict_labels(X))
         per_row = f"{trees.mean():.1f} trees per row"
@@ -51,7 +51,7 @@ def write_table(options: argparse.Namespace) -> None:
 
 
 def _check_table_options(options: argparse.Namespace) -> None:
-    """``ValueError`` where an option is for the other kind of table."""
+    """``ValueError`` if an option is for the other kind of table."""
     others = _OF_EXPECTED if options.certify else _OF_CERTIFIED
     found = next((name for name in others if getattr(options, name) not in (None, False)), None)
     if found == "oob":
@@ -101,9 +101,9 @@ def predict(options: argparse.Namespace) -> None:
 
 
 def _predicted(fast: CompiledForest | CompiledMean, X: Any) -> tuple[str, NDArray[Any], NDArray[Any]]:
-    """What to call the predictions, these, and the trees asked about each row."""
+    """The name of the predictions, the predictions, and the number of trees that each row asked."""
     name = "label" if fast.classes.size else "prediction"
-    if isinstance(fast, CompiledMean):  # which asks all trees
+    if isinstance(fast, CompiledMean):  # a mean asks all trees
         predicted = fast.predict_labels(X) if fast.classes.size else fast.predict(X)
         return name, predicted, np.full(len(predicted), fast.n_trees)
     ask = fast.predict_labels if fast.classes.size else fast.predict
@@ -111,7 +111,7 @@ def _predicted(fast: CompiledForest | CompiledMean, X: Any) -> tuple[str, NDArra
 
 
 def _forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
-    """What ``rfsize compile`` wrote, or would write of a model."""
+    """The compiled forest in a file, or a model from a file, compiled."""
     loaded, n_jobs = load_model_if_any(options.forest), given(options, "n_jobs")
     of_labels = {} if options.voting == "auto" else given(options, "voting")
     if loaded is None:

@@ -52,7 +52,7 @@ def write_shrunk(options: argparse.Namespace) -> Report:
 
 
 def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Namespace) -> None:
-    """Write a smaller model beside the one that was read, and print why."""
+    """Write the smaller model, and print its report."""
     names = None if loaded.class_names is None else loaded.class_names.tolist()
     save_model(small, loaded.integration, options.output, names)
     print(report)
@@ -60,7 +60,7 @@ def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Na
 
 
 def write_page(options: argparse.Namespace) -> Report:
-    """Write a page about a forest."""
+    """Write an HTML page about a forest."""
     refuse_to_overwrite(options.output, options.model, options.data, options.unseen)
     if options.score is not None and not (options.oob and options.labels):
         raise ValueError("--score is the out-of-bag score, which takes --oob and --labels: give both")
@@ -74,7 +74,7 @@ def write_page(options: argparse.Namespace) -> Report:
 
 
 def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
-    """The out-of-bag score, where labels are known: of the metric that the forest is sized by, if that is one."""
+    """The out-of-bag score if labels are known, by the metric that sizes the forest if there is one."""
     if not options.oob or outputs.y is None:
         return []
     by_default = options.metric if options.metric in METRICS else None
@@ -82,20 +82,20 @@ def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
 
 
 def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
-    """A stop table certified on rows that the forest was not trained on, where there are enough of them."""
+    """A stop table, certified on rows that the forest was not trained on, if there are enough such rows."""
     if options.unseen is not None:
         return [_certified(options, loaded, features_of(options.unseen, options, loaded))]
     if options.oob:
         return []
     try:
         return [_certified(options, loaded, outputs._evidence.asked_again.X)]
-    except ValueError as error:  # nobody asked for it
+    except ValueError as error:  # the user did not ask for a table
         print(f"no stop table: {error}")
         return []
 
 
 def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
-    """A table keeps probabilities and scores as well as a size does; of metrics it keeps the labels."""
+    """A certified table: for probabilities or scores if they size the forest, for labels otherwise."""
     if options.metric in ("probabilities", "scores"):
         wanted = given(options, "metric", "tolerance", "missing")
     else:

@@ -1,4 +1,4 @@
-"""Tables of rows in files and on standard input, for the command line."""
+"""Reads tables of rows from files and from standard input, for the command line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rfsize.utils.rows import column_names
 from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")
-"""What stands for standard input where a table is read, and for standard output where one is written."""
+"""Stands for standard input as a table to read, and for standard output as a table to write."""
 
 _ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv", ".csv.gz": "csv.gz", ".parquet": "parquet"}
 FORMATS = tuple(_ENDINGS.values())
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_DEFLATED = 1032  # bytes that one byte may unpack to, at the most
+_DEFLATED = 1032  # the most bytes that one compressed byte can unpack to
 
 
 class Table(NamedTuple):
@@ -47,14 +47,14 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, format_: str | None) -> Table:
-        """The table at ``path``, whose name tells its format; of standard input the user does, and CSV is the default.
+        """The table at ``path``, with the format by its name. For standard input the default is CSV.
 
-        A folder holds Parquet files, the rows of which are read in the order of their names.
+        A folder holds Parquet files, which are read in the order of their names.
 
         Raises
         ------
         ValueError
-            If the name tells none.
+            If the name shows no known format.
         """
         if path == STANDARD:
             return cls(path, format_ or "csv")
@@ -69,11 +69,11 @@ class Table(NamedTuple):
         return "standard input" if self.path == STANDARD else str(self.path)
 
     def held(self) -> Any:
-        """The file's path, or all of standard input in memory."""
+        """The path of the file, or all of standard input in memory."""
         return io.BytesIO(sys.stdin.buffer.read()) if self.path == STANDARD else self.path
 
     def stream(self) -> Any:
-        """The file's path, or standard input to read as it comes."""
+        """The path of the file, or standard input as a stream."""
         return sys.stdin.buffer if self.path == STANDARD else self.path
 
 
@@ -85,7 +85,7 @@ def load_table(table: Table, target: str | None, *, may_lack: bool = False) -> t
     table : Table
     target : str or None
     may_lack : bool, default False
-        Whether the table may be one without the target, as new rows are.
+        Whether the target may be missing, as in new rows.
 
     Returns
     -------
@@ -115,13 +115,13 @@ def _target_in(names: Collection[str], table: Table, target: str | None, may_lac
 
 
 def meant(name: str, names: Collection[Any]) -> str:
-    """The name that was probably meant, as the middle of a sentence; empty where none is near."""
+    """The words "(did you mean …?)" with the nearest name; empty if no name is near."""
     near = get_close_matches(name.lower(), [str(each).lower() for each in names], 1)
     return f" (did you mean '{next(each for each in names if str(each).lower() == near[0])}'?)" if near else ""
 
 
 def without(X: Any, names: Sequence[str], table: Table) -> Any:
-    """The table without some columns; ``ValueError`` where it has none of such a name."""
+    """The table without some columns; ``ValueError`` if it has no column of such a name."""
     columns = getattr(X, "columns", ())
     unknown = [name for name in names if name not in columns]
     if unknown:
@@ -132,7 +132,7 @@ def without(X: Any, names: Sequence[str], table: Table) -> Any:
 
 
 def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
-    """The table without the column of groups, and the groups; those that are no column are a word.
+    """The table without the column of groups, and the groups; a word such as "copies" is returned as it is.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def taken_out(X: Any, groups: str | None, table: Table) -> tuple[Any, Any]:
 
 
 def like_table(X: Any, other: Any) -> Any:
-    """The columns of ``X`` that ``other`` has, in its order, where both have names."""
+    """The columns of ``X`` that ``other`` has, in the order of ``other``, if both have names."""
     return known_columns(X, column_names(other))
 
 
@@ -192,7 +192,7 @@ def _member(table: Table, archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 
 
 def _array(table: Table, file: IO[bytes], n_bytes: int) -> NDArray[Any]:
-    """The array in a file, for which nothing is allocated that the file does not hold."""
+    """The array in a file. No more memory is allocated than the file holds."""
     file.seek(0)
     try:
         version = np.lib.format.read_magic(file)
@@ -218,7 +218,7 @@ def _from_parquet(table: Table, target: str | None, may_lack: bool) -> tuple[Any
 
 
 def csv_rows(table: Table, source: Any, n_rows: int | None = None) -> Iterator[Any]:
-    """The rows of CSV, from a path or as they come, so many at a time, or all at once."""
+    """The rows of CSV from a path or a stream, ``n_rows`` at a time or all at once."""
     return csv_pieces(imported_pandas(table), source, str(table), n_rows=n_rows, is_zipped=table.format == "csv.gz")
 
 

@@ -1,4 +1,4 @@
-"""``rfsize grow`` and ``fraction``: forests trained from a table."""
+"""``rfsize grow`` and ``fraction``: train forests from a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many, printable
 
-# How the names of objectives begin that take labels as classes.
+# Names of objectives for classes begin with one of these.
 _OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
 
 
@@ -33,15 +33,15 @@ class _Training(NamedTuple):
     Attributes
     ----------
     integration : Integration
-        Of the framework that trains it.
+        The integration of the framework that trains the forest.
     X, groups
         Features and groups of DATA.
     params : dict
-        The parameters that were given, with the objective and the number of classes of the labels where they name none.
+        The given parameters. If they name no objective or number of classes, the labels give them.
     data
         The framework's training data, with labels coded 0, 1, … in ascending order.
     classes : list or None
-        The label behind each code; None where the objective takes labels as numbers.
+        The label behind each code; None if the objective takes labels as numbers.
     """
 
     integration: Integration
@@ -53,14 +53,14 @@ class _Training(NamedTuple):
 
     @classmethod
     def of(cls, options: argparse.Namespace, *, bagged: bool = False, **seed: int) -> _Training:
-        """What DATA and the parameters give, which may leave out what DATA tell.
+        """Read DATA and the parameters, and fill in what the parameters leave out.
 
-        Where the forest is to be ``bagged`` and the parameters name no bagging fraction, it is 0.632.
+        With ``bagged``, the bagging fraction is 0.632 if the parameters name none.
 
         Raises
         ------
         ValueError
-            If labels are missing, of one class only, or numbers for which no objective is named.
+            If labels are missing, of one class only, or numbers without an objective in the parameters.
         """
         integration = integration_named(options.framework)
         X, y, groups = table_of(options)
@@ -74,7 +74,7 @@ class _Training(NamedTuple):
         return cls(integration, X, groups, params | seed, data, classes)
 
     def tell(self, options: argparse.Namespace, found: Report | FractionSearch) -> None:
-        """Print what was found."""
+        """Print the result."""
         if options.json:
             print(json.dumps({**found.to_dict(), "classes": self.classes}, indent=2))
             return
@@ -107,7 +107,7 @@ def grow_forest(options: argparse.Namespace) -> Report:
 
 
 def find_fraction(options: argparse.Namespace) -> None:
-    """Find the bagging fraction of least out-of-bag error."""
+    """Find the bagging fraction with the smallest out-of-bag error."""
     training = _Training.of(options)
     found = select_bagging_fraction(
         training.params,
@@ -119,7 +119,7 @@ def find_fraction(options: argparse.Namespace) -> None:
 
 
 def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[str, Any]:
-    """Rows to judge by in place of those of training, and their labels where a metric asks for them."""
+    """The validation rows, with their labels if a metric needs them."""
     if options.validation is None:
         return {}
     table, by_metric = Table.of(options.validation, options.input_format), options.metric in METRICS
@@ -130,7 +130,7 @@ def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[s
 
 
 def _grown_before(path: Path, classes: list[Any] | None) -> Any:
-    """A forest to add trees to, of the same classes."""
+    """The forest to add trees to, after a check that it has the same classes."""
     loaded = load_model(path)
     if loaded.class_names is not None and loaded.class_names.tolist() != classes:
         raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
@@ -138,7 +138,7 @@ def _grown_before(path: Path, classes: list[Any] | None) -> Any:
 
 
 def _print_categories(X: Any) -> None:
-    """Say which columns are read as categories, since a number that was mistyped once makes text of its column."""
+    """Print which columns are read as categories, because one mistyped number turns its column into text."""
     if hasattr(X, "columns"):
         texts = [str(name) for name in X.select_dtypes(include="category").columns]
         if texts:
@@ -146,7 +146,7 @@ def _print_categories(X: Any) -> None:
 
 
 def load_params(text: str | None) -> dict[str, Any]:
-    """Training parameters from JSON, or from the file that holds it; ``ValueError`` where that is no JSON object."""
+    """Training parameters from JSON, or from a JSON file; ``ValueError`` if the text is not a JSON object."""
     if text is None:
         return {}
     file = params_file(text)
@@ -161,7 +161,7 @@ def load_params(text: str | None) -> dict[str, Any]:
 
 
 def params_file(text: str | None) -> Path | None:
-    """The file that training parameters are read from, None where they are JSON themselves."""
+    """The file that holds the training parameters; None if the text itself is JSON."""
     return None if text is None or text.lstrip().startswith("{") else Path(text)
 
 

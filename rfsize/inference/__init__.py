@@ -1,1 +1,1 @@
-"""Compiled forests: many times faster predictions without the framework."""
+"""Compiled forests: predictions many times faster, and without the framework."""

@@ -1,4 +1,4 @@
-"""What a compiled forest answers rows with: labels, numbers and votes, block by block in several threads."""
+"""The answers of a compiled forest: labels, numbers and votes, block by block in several threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rfsize.walking.layout import Forest
 
 
 def settling_labels(forest: Forest, stops: Stops | None, voting: str) -> Settling:
-    """Where labels are settled: by stops of labels, else where the trees left can no longer change them."""
+    """When labels are settled: by the stops of a table of labels, else when no remaining tree can change them."""
     if stops is not None and stops.metric == "labels":
         return stops.on(forest)
     return lossless_on(forest) if voting == "soft" else majority_on(forest)
@@ -33,11 +33,11 @@ class Answers:
     forest : Forest
         The trees.
     rows : Rows
-        Its reader of rows.
+        Reads the rows.
     stops : Stops or None
-        Where rows stop asking about labels, or about numbers.
+        When rows stop, for labels or for numbers.
     voting : {"soft", "hard"}
-        What labels go by.
+        How trees make a label.
     """
 
     def __init__(self, forest: Forest, rows: Rows, stops: Stops | None, voting: str) -> None:
@@ -49,7 +49,7 @@ class Answers:
         self._few = FewRows(forest, self._labels if isinstance(self._labels, LabelsBySums) else None)
 
     def labels(self, X: Any) -> tuple[Int64s, Int64s]:
-        """Index of the label that each row is answered with, and how many trees it asked."""
+        """Index of the label of each row, and number of trees that it asked."""
         few = self._few.labels(X)
         if few is not None:
             return few[0], few[1]
@@ -64,7 +64,7 @@ class Answers:
         few = self._few.predictions(X, self._n_predicted) if self._numbers is None else None
         if few is not None:
             asked = np.empty(len(few), dtype=np.int64)
-            asked.fill(self._forest.n_trees)  # in a sixth of the time of np.full, which counts for one row
+            asked.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
             return few, asked
         X = self._rows.checked(X)
         found = np.empty((matrix.n_rows(X), self._n_predicted))

@@ -59,14 +59,13 @@ def compile(
     Parameters
     ----------
     model : booster or estimator
-        A trained forest of trees, of classes or numbers, or an `AdaBoostClassifier` of trees; it is not changed. Of a
-        `RightSizedClassifier` its own stop table is taken too, unless a table, a voting or a threshold is given. Or a
-        list of such models, of the same classes and as many features, or a `lightgbm.CVBooster`: what is compiled
-        then predicts the mean of their predictions.
+        A trained forest, or an `AdaBoostClassifier` of trees. The model is not changed. A `RightSizedClassifier` brings
+        its own stop table, unless you give a table, a voting or a threshold. Give a list of models with the same
+        classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
     table : StopTable, optional
-        For as many trees and classes as the forest has: of labels, by averaged scores (`StopTable.calibrate`) or by
-        votes (`StopTable.build`); of probabilities; or of a regression's scores. Printing the compiled forest says
-        which of its methods stop by the table. Leave it out for AdaBoost, whose own weights say when to stop.
+        A table for the trees and classes of this forest. It can be for labels (`StopTable.calibrate`, or
+        `StopTable.build` for votes), for probabilities, or for the numbers of a regression. The printed compiled forest
+        says which of its methods use the table. Give none for AdaBoost: its own weights say when to stop.
     voting : {"auto", "soft", "hard"}
         How labels are decided: by averaged scores ("soft") or by the majority of the trees' votes ("hard"). "auto"
         follows the table, or without a table the model's own ``predict``. For classifiers only.
@@ -74,29 +73,28 @@ def compile(
         Probability above which the label, and the vote of a tree, is class 1; two classes only. By default the
         threshold of the table, without a table the threshold of a `RightSizedClassifier`, otherwise 0.5.
     n_jobs : int, default -1
-        Threads that predict; -1 for one per core. The predictions are the same for any number.
+        Number of threads that predict; -1 for one per core. The predictions do not depend on it.
     missing : float, optional
-        Value that means missing in the rows to come, besides NaN, as in `tree_outputs`; the compiled forest keeps it,
-        and so does its file.
+        Value that means missing in the rows to predict, besides NaN, as in `tree_outputs`. The compiled forest and its
+        file keep this value.
 
     Returns
     -------
     CompiledForest or CompiledMean
-        Independent of the framework; `CompiledForest.save` writes it to one file, and `CompiledMean.save` all forests
-        of a list.
+        Predicts without the framework. Its ``save`` writes one file. A list of models gives a `CompiledMean`.
 
     Raises
     ------
     NotAForestError
         If the model is not a forest of independent trees, or cannot be compiled.
     ValueError
-        If the table is for other trees, classes, labels above another threshold, or another way of voting; or an option
-        has no effect on the forest; or models of a list have no mean.
+        If the table is for other trees, other classes, another threshold or another voting. If an option has no effect
+        on the forest. If the models of a list cannot be averaged.
 
     See Also
     --------
     load : Read a compiled forest from a file.
-    StopTable : Ask each row only as many trees as settle it.
+    StopTable : Ask each row fewer trees.
     truncate : Cut a forest down.
 
     Examples
@@ -112,7 +110,7 @@ def compile(
     >>> bool((fast.predict(X) == forest.predict(X)).all())
     True
 
-    A Booster predicts probabilities, and so does what is compiled from it; ``predict_labels`` gives labels:
+    A Booster predicts probabilities, and so does its compiled forest. ``predict_labels`` gives labels:
 
     >>> import lightgbm as lgb
     >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbose": -1}
@@ -123,14 +121,14 @@ def compile(
     >>> fast.predict_labels(X[:3]).tolist()
     [0, 0, 0]
 
-    With a stop table, most rows ask only a few trees for the label of the majority:
+    With a stop table of votes, most rows ask only a few trees:
 
     >>> table = rfsize.StopTable.build(101, alpha=0.99, prior=rfsize.tree_outputs(forest, X[:400], oob=True).votes)
     >>> labels, asked = rfsize.compile(forest, table).predict(X, return_trees=True)
     >>> bool(asked.mean() < 20)
     True
 
-    The boosters of a cross-validation, or models of folds of your own, predict their mean:
+    The boosters of a cross-validation, or your own models of the folds, predict their mean:
 
     >>> folds = lgb.cv(params, lgb.Dataset(X, y), 50, nfold=5, return_cvbooster=True)["cvbooster"]
     >>> bool((rfsize.compile(folds).predict(X) == sum(folds.predict(X)) / 5).all())
@@ -152,7 +150,7 @@ def compile(
 
 
 def _refuse_of_several(table: StopTable | None, voting: str) -> None:
-    """``ValueError`` where something is asked of a mean that only one forest can do."""
+    """``ValueError`` for options that only a single forest has."""
     if table is not None:
         raise ValueError(
             "a stop table is for the trees of one forest, and a mean of several forests asks all trees: leave "
@@ -166,7 +164,7 @@ def _refuse_of_several(table: StopTable | None, voting: str) -> None:
 
 
 def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
-    """What the labels go by, where "auto" may be asked for."""
+    """The voting, with "auto" replaced by "soft" or "hard"."""
     if voting == "auto":
         return adapter.predict_obeys if table is None else table.voting
     if voting == "soft" and adapter.vote_weights is not None:
@@ -180,7 +178,7 @@ def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
 
 
 def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | None) -> float:
-    """The threshold that labels go by: the one asked for, or that of the table."""
+    """The threshold of the labels: the given one, else the threshold of the table, else the default."""
     if threshold is not None and not adapter.classes.size:
         raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")
     if threshold is None and table is not None and adapter.classes.size == 2:
@@ -189,26 +187,27 @@ def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | 
 
 
 def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean:
-    """Read what `CompiledForest.save` or `CompiledMean.save` wrote; neither LightGBM nor XGBoost need be installed.
+    """Read a compiled forest from a file. LightGBM and XGBoost need not be installed.
 
     Parameters
     ----------
     path : str or Path
-        The file; it may come from anyone: it holds no code, and everything in it is checked.
+        A file that `CompiledForest.save` or `CompiledMean.save` wrote. It holds no code, and rfsize checks everything
+        in it, so the file may come from anyone.
     n_jobs
         As in `compile`.
 
     Returns
     -------
     CompiledForest or CompiledMean
-        Predicts as the forest that was saved.
+        Predicts exactly as the saved forest.
 
     Raises
     ------
     ForestFileError, TableError
         If the file is damaged, or was not written by rfsize.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
 
     See Also
     --------

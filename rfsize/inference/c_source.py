@@ -1,8 +1,8 @@
-"""A compiled forest as one C99 file: its numbers, put into the parts of rfsize/walking/forest.c.in.
+"""Writes a compiled forest as one C99 file, from the parts in rfsize/walking/forest.c.in.
 
-Only splits are laid out, tree by tree. A child is the number of a split of the same tree, or of a leaf n, as -1 - n;
-so a walk ends where a child is negative. A tree has one leaf more than splits: where its splits begin tells where its
-leaves do. A tree of a single leaf has a split between two like it.
+Only splits are stored, tree by tree. A child is the number of a split of the same tree, or -1 - n for leaf n, so a walk
+ends at a negative child. A tree has one leaf more than splits, so the place of its first split gives the place of its
+first leaf. A tree of a single leaf is stored as one split with two such leaves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
 from rfsize.walking.layout import Columns, Forest
 
-_LARGEST_CATEGORY = 2.0**62  # beyond which no whole number holds it
+_LARGEST_CATEGORY = 2.0**62  # larger categories do not fit a 64-bit integer
 
 _EACH = "    for (int k = 0; k < SCORES; k++) {}\n"
 _UNLESS_TAKEN = """    if (!is_taken(row)) {{
@@ -38,13 +38,13 @@ _LINKS = {
 
 
 def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: str) -> None:
-    """Write the file whole, or not at all.
+    """Write the file, whole or not at all.
 
     Raises
     ------
     ValueError
-        If ``name`` is no identifier, a class label too long for C or with a NUL, or the table one that is not
-        written in C.
+        If ``name`` is not an identifier, a class label is too long for C or has a NUL, or the table is not for
+        labels.
     """
     if stops is not None and stops.metric != "labels":
         raise ValueError(
@@ -57,11 +57,11 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
 
 
 def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str:
-    """The text of the file."""
+    """The text of the C file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
-    answer = "class -1 of no trees, and probabilities that are NaN" if of_classes else "NaN"
-    refused = f" * A row that the framework of the forest refuses is answered with {answer}.\n" if taken else ""
+    answer = "class -1 after 0 trees, and NaN as probabilities" if of_classes else "NaN"
+    refused = f" * A row that the framework of the forest refuses gets {answer}.\n" if taken else ""
     about = part("about", n_trees=forest.n_trees, n_features=forest.n_features, refused=refused)
     declared, predict = _of_predict(forest, public, bool(taken))
     code = [_trees(forest, votes=by_votes and forest.n_outputs == 1), _scores(forest), taken]
@@ -76,13 +76,13 @@ def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str
 
 _SAID = {
     "numbers": "The number that the forest predicts.",
-    "probabilities": "The probability of class 1, which the model predicts.",
-    "class numbers": "The index of the row's class, which the model predicts as a floating-point number.",
+    "probabilities": "The probability of class 1, as the model predicts it.",
+    "class numbers": "The index of the row's class as a floating-point number, as the model predicts it.",
 }
 
 
 def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
-    """Declarations and code of the functions that give what the model's own predict does."""
+    """Declarations and code of the functions that return what the model's own ``predict`` returns."""
     gives = (
         "labels" if forest.predict_gives == "labels" else "probabilities" if forest.predicts_each_class else "number"
     )
@@ -120,7 +120,7 @@ def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
 
 
 def _refusal(forest: Forest) -> str:
-    """A function that says whether the framework takes a row, empty where it takes all."""
+    """The C function that says whether the framework accepts a row; empty if it accepts all rows."""
     conventions = forest.conventions
     if not conventions.refuses_infinite:
         return ""
@@ -132,7 +132,7 @@ def _refusal(forest: Forest) -> str:
 
 
 def _scores(forest: Forest) -> str:
-    """Sums of scores, and what is predicted from them."""
+    """The C functions that sum scores, and predict from the sums."""
     kind, link = forest.precision, forest.conventions.link
     single = kind == np.float32
     declared, linked = "", ""
@@ -162,7 +162,7 @@ def _scores(forest: Forest) -> str:
 
 
 class _Read(NamedTuple):
-    """The columns of a quantised row, those of categories last, and the new place of each."""
+    """The columns of a quantised row, with categorical columns last, and the new place of each column."""
 
     columns: Columns
     place: Int64s
@@ -174,14 +174,14 @@ class _Read(NamedTuple):
 
     @property
     def highest(self) -> int:
-        """The rank beyond all, in as few bytes as can be."""
+        """The rank above all others, in the smallest type that holds it."""
         sizes, n = np.diff(self.columns.cut_start), self.n_numeric
         most = max(0, *sizes[:n].tolist(), *(sizes[n:] + 1).tolist())
         return 0xFF if most < 0xFF else layout.HIGHEST_RANK
 
 
 def _read(columns: Columns) -> _Read:
-    if columns.feature.size == 0:  # no tree splits; C knows no empty arrays
+    if columns.feature.size == 0:  # no tree splits, and C has no empty arrays
         one, zero = np.array([0, 1]), np.zeros(1, dtype=np.int64)
         columns = Columns(zero, one, np.zeros(1), one, np.array([Missing.NAN_LEFT], dtype=np.uint8), zero)
     is_category = columns.missing[columns.start[:-1]] == Missing.CATEGORY
@@ -200,17 +200,17 @@ def _read(columns: Columns) -> _Read:
 
 
 def _taken(start: Int64s, order: Int64s) -> tuple[Int64s, Int64s]:
-    """What belongs to lists that are put into another order, and where each starts then."""
+    """Reorder lists that lie one after another: the new order of their items, and the new start of each list."""
     index = np.concatenate([np.arange(start[one], start[one + 1]) for one in order])
     return index, np.append(0, np.cumsum(np.diff(start)[order]))
 
 
 def _cuts(read: _Read, single_precision: bool) -> NDArray[np.floating]:
-    """Thresholds and categories in single precision, where that compares alike."""
+    """Thresholds and categories, in single precision if comparisons then give the same results."""
     cuts, n_numeric = read.columns.cuts, int(read.columns.cut_start[read.n_numeric])
     with np.errstate(over="ignore"):
         single = cuts.astype(np.float32)
-    # Of two neighbours in single precision, no number is between a threshold and the lower one.
+    # The next lower number in single precision: no such number lies between it and the threshold.
     below = np.where(single > cuts, np.nextafter(single, np.float32(-np.inf)), single)
     same = below == cuts
     if same.all() or (single_precision and same[n_numeric:].all()):
@@ -249,7 +249,7 @@ def _quantiser(read: _Read, reading: Reading) -> str:
 
 
 def _steps(reading: Reading) -> list[str]:
-    """What makes a value what the framework reads."""
+    """The C statements that turn a value into the number that the framework reads."""
     steps = ["double number = (double)(float)value;" if reading.single_precision else "double number = value;"]
     if not np.isnan(reading.missing):
         steps.append(f"if (number == {real(reading.missing)}) return NAN;")
@@ -275,7 +275,7 @@ class _Splits(NamedTuple):
 
 
 def _splits(forest: Forest, read: _Read, rank: Int64s) -> _Splits:
-    """``rank`` is what each node compares with, or where it has a set, the number of that."""
+    """The splits; ``rank`` is the rank that a node compares with, or the number of its set of categories."""
     nodes, start = forest.trees.nodes, forest.trees.tree_start
     is_leaf = nodes & layout.RANK_MASK == layout.HIGHEST_RANK
     tree = np.repeat(np.arange(start.size - 1), np.diff(start))
@@ -298,7 +298,7 @@ def _splits(forest: Forest, read: _Read, rank: Int64s) -> _Splits:
 
 
 def _sets(forest: Forest, read: _Read) -> tuple[Int64s, str]:
-    """Ranks of all nodes, with the numbers of sets in place of those of categorical splits, and the sets."""
+    """The ranks of all nodes, where categorical splits have the number of their set, and the sets in C."""
     trees, columns = forest.trees, read.columns
     rank = (trees.nodes & layout.RANK_MASK).astype(np.int64)
     if read.n_numeric == columns.feature.size:
@@ -348,9 +348,9 @@ def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:
 
 
 def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
-    """The scores of the leaves, with ``votes`` also their classes, and where those of a ``leaf`` are.
+    """The scores of the leaves in C, with ``votes`` also their classes, and the C expression for the place of a leaf.
 
-    Leaves that are alike share theirs where that takes less.
+    Equal leaves share one entry if that takes less memory.
     """
     value = np.ascontiguousarray(forest.trees.value[leaf])
     with np.errstate(over="ignore"):
@@ -371,7 +371,7 @@ def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
 
 
 def _trees(forest: Forest, *, votes: bool) -> str:
-    """``quantise`` and ``leaf_of``, with the scores of the leaves, and with ``votes`` the classes they vote for."""
+    """The C functions ``quantise`` and ``leaf_of``, and the scores of the leaves; with ``votes`` also their classes."""
     read = _read(forest.columns)
     rank, sets = _sets(forest, read)
     splits = _splits(forest, read, rank)

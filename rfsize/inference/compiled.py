@@ -1,4 +1,4 @@
-"""CompiledForest: what predicts as the model's own ``predict`` does, many times faster."""
+"""CompiledForest: predicts as the model's own ``predict`` does, many times faster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
 LABELS = ("labels", "class numbers")
-"""Among what `predict` may give."""
+"""The values of ``predict_gives`` for which `predict` returns a class."""
 
 
 class CompiledForest:
@@ -84,7 +84,7 @@ class CompiledForest:
 
     @property
     def n_trees(self) -> int:
-        """Trees of the forest."""
+        """Number of trees."""
         return self.forest.n_trees
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class CompiledForest:
         return f"CompiledForest({trees}, {kind}; {self._said_of_predict}; {self._said_of_table})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The table that notebooks show."""
         classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
         trees = f"{self.n_trees:,}, of {self.forest.conventions.framework}"
         facts = {
@@ -106,7 +106,7 @@ class CompiledForest:
 
     @property
     def _said_of_predict(self) -> str:
-        """What `predict` gives, and what labels go by."""
+        """The words that say what `predict` returns, and how trees make a label."""
         gives = self.forest.predict_gives
         if not self.classes.size:
             return f"predict gives {gives}"
@@ -117,7 +117,7 @@ class CompiledForest:
 
     @property
     def _said_of_table(self) -> str:
-        """The stop table, and what it acts on."""
+        """The words that name the stop table, and the methods that use it."""
         if self.table is None:
             return "no stop table"
         of_labels = self.table.metric == "labels"
@@ -360,7 +360,7 @@ class CompiledForest:
         Raises
         ------
         ValueError
-            If ``name`` is no C identifier, a class label takes more than 4,095 bytes or holds a NUL, or the table is
+            If ``name`` is not a C identifier, a class label takes more than 4,095 bytes or holds a NUL, or the table is
             not for labels.
         OSError
             If the file cannot be written.
@@ -381,7 +381,7 @@ class CompiledForest:
 
     @property
     def adapter(self) -> Adapter:
-        """The forest as `StopTable.calibrate` and `rfsize.size` take it, for rows that it was not trained on.
+        """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it.
 
         Raises
         ------
@@ -405,11 +405,11 @@ class CompiledForest:
         return None if self.table is None else self.table.stops
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is prepared for predicting takes more memory than the forest, and is soon prepared again.
+        # The prepared readers take more memory than the forest, and are quickly made again.
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
 def refuse_numbers(classes: NDArray[Any], what: str) -> None:
-    """Raise `NotAForestError` where forests that predict numbers are asked for what only classifiers have."""
+    """Raise `NotAForestError` if a regression is asked for labels or probabilities."""
     if not classes.size:
         raise NotAForestError(f"forests of a regression predict numbers, and no {what}: use predict")

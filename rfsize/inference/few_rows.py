@@ -1,4 +1,4 @@
-"""A few rows at a time: for those who ask for one, Python would take longer than the trees."""
+"""A fast way for a few rows: for a single row, Python would take longer than the trees."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
 
 MOST = 16
-"""Rows that are taken at once."""
+"""The most rows that go this way."""
 
-_WHOLE = 2.0**53  # up to which double precision holds all whole numbers
+_WHOLE = 2.0**53  # double precision holds all whole numbers up to this
 
 
 class FewRows:
-    """Predicts a few rows of plain arrays, which are checked as little as can be.
+    """Predicts a few rows of plain arrays, with as few checks as possible.
 
     Parameters
     ----------
     forest : Forest
         The trees.
     labels : LabelsBySums or None
-        Where rows stop asking about labels; None where these go by votes, or there are none.
+        When rows stop, for labels by averaged scores. None for labels by votes and for regressions.
     """
 
     def __init__(self, forest: Forest, labels: LabelsBySums | None) -> None:
@@ -41,7 +41,7 @@ class FewRows:
         self._columns: Any = None
 
     def _rows(self, X: Any) -> Floats | None:
-        """``X`` as native code takes it, None where it is no array or frame of a few such rows."""
+        """``X`` in the form of the compiled code; None if it is not an array or frame of a few plain rows."""
         if type(X) is not np.ndarray:
             X = self._numbers(X)
         if X is None or X.ndim != 2 or X.dtype.char not in "df" or not X.dtype.isnative:
@@ -52,25 +52,25 @@ class FewRows:
         return X if X.dtype.char == "d" and X.flags.carray else np.array(X, dtype=np.float64, order="C")
 
     def _numbers(self, frame: Any) -> NDArray[Any] | None:
-        """The numbers of a DataFrame that has the columns of training; None of what takes more care."""
+        """The numbers of a DataFrame with the columns of training; None if the frame needs more checks."""
         columns: Any = getattr(frame, "columns", None)
         if self._has_categories or not hasattr(frame, "iloc") or len(frame) > MOST:
             return None
         if self._columns is None or not self._columns.equals(columns):
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):
                 return None
-            self._columns = columns  # as most frames have them that follow
+            self._columns = columns  # the next frames mostly have the same columns
         numbers = frame.to_numpy()  # np.asarray takes fifty times as long
         if numbers.dtype.char not in "df" or numbers.size == 0:
             return None
-        # Larger whole numbers are rounded by some frameworks in their own way. The sum of squares, which takes half as
-        # long to compute, tells of most rows that they have none, and nothing of rows with missing values.
+        # Some frameworks round larger whole numbers in their own way. The sum of squares takes half as long as the
+        # maximum, and rules out such numbers for most rows. It tells nothing about rows with missing values.
         if np.vdot(numbers, numbers) < _WHOLE**2:
             return numbers
         return numbers if np.nanmax(np.abs(numbers), initial=0.0) < _WHOLE else None
 
     def labels(self, X: Any) -> Int64s | None:
-        """Index of the label and trees asked, shape (2, n_rows); None where ``X`` takes more care."""
+        """Index of the label, and number of trees asked; shape (2, n_rows). None if ``X`` needs more checks."""
         rows = None if self._labels is None else self._rows(X)
         if self._labels is None or rows is None:
             return None
@@ -78,7 +78,7 @@ class FewRows:
         return answer if self._native.labels(self._labels.native, rows, answer) else None
 
     def predictions(self, X: Any, n_outputs: int) -> Floats | None:
-        """What is predicted of all trees, shape (n_rows, n_outputs); None as in `labels`."""
+        """The predictions of all trees, shape (n_rows, n_outputs); None as in `labels`."""
         rows = self._rows(X)
         if rows is None:
             return None

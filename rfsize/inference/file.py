@@ -1,6 +1,6 @@
-"""A compiled forest as one file, an `Archive`, whose content is checked in every detail when it is read.
+"""A compiled forest as one file, an `Archive`. Reading checks every detail, because the file can come from anyone.
 
-Nothing is walked over that has not been checked: whoever wrote the file may be careless or hostile.
+No tree is walked before it is checked.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rfsize.voting.links import LINKS
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Forest, Nodes
 
-_ROUNDING = 1e-9  # of shares that sum to 1
-MOST_FORESTS = 10_000  # of one file
-_SUMS = 4.0  # sums of scores, and what a link multiplies them by, stay so many times below the largest number
+_ROUNDING = 1e-9  # allowed for shares that sum to 1
+MOST_FORESTS = 10_000  # in one file
+_SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
 _TREES: dict[str, tuple[Any, ...]] = {
     "nodes": (np.uint8,),  # by bytes
@@ -48,7 +48,7 @@ _COLUMNS: dict[str, tuple[Any, ...]] = {
 
 
 _BY_BYTES = {"trees.nodes": np.dtype("<u8"), "columns.cuts": np.dtype("<f8")}
-"""Arrays written as the first bytes of all numbers, then their second bytes, …: bytes of a place deflate better."""
+"""Arrays written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
 
 
 def _bytes_of(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
@@ -63,7 +63,7 @@ def _from_bytes(name: str, content: NDArray[np.uint8]) -> NDArray[Any]:
 
 
 def _check_sizes(sizes: dict[str, int]) -> None:
-    """That no array is larger than a forest of so many nodes can have."""
+    """Check that no array is larger than a forest of so many nodes can have."""
     n_nodes, n_cuts = (sizes[name] // dtype.itemsize for name, dtype in _BY_BYTES.items())
     require(n_nodes <= layout.MOST_NODES, f"{n_nodes:,} nodes, more than any forest's")
     require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
@@ -86,16 +86,16 @@ _FILE = Archive(
 
 
 Saved = tuple[Forest, StopTable | None, str]
-"""A forest, its table, and what labels go by."""
+"""A forest, its table, and the voting that makes its labels."""
 
 
 def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
-    """Write the file whole, or not at all."""
+    """Write a forest to a file, whole or not at all."""
     _FILE.write(path, *_written(forest, table, voting))
 
 
 def _written(forest: Forest, table: StopTable | None, voting: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The text and the arrays of a file."""
+    """The text and the arrays to write."""
     classes = forest.classes
     if classes.dtype.kind == "O" and all(isinstance(label, str) and not label.endswith("\0") for label in classes):
         classes = classes.astype(np.str_)
@@ -122,7 +122,7 @@ def _written(forest: Forest, table: StopTable | None, voting: str) -> tuple[dict
     return content, {"classes": classes, **arrays}
 
 
-# The files of several forests, one after another.
+# Holds the files of several forests, one after another.
 _FILES = Archive(
     form="rfsize mean of forests",
     version=1,
@@ -135,7 +135,7 @@ _FILES = Archive(
 
 
 def save_forests(path: Path, forests: list[Saved]) -> None:
-    """Write one file of several forests whole, or not at all."""
+    """Write several forests to one file, whole or not at all."""
     if len(forests) > MOST_FORESTS:
         raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
     parts = []
@@ -150,12 +150,12 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
 
 
 def holds_several(path: Path) -> bool:
-    """Whether a file is what `save_forests` writes, as far as the names of its arrays tell."""
+    """Whether the names of a file's arrays are those that `save_forests` writes."""
     return _FILES.is_like(path)
 
 
 def load_forests(path: Path) -> list[Saved]:
-    """Read and check what `save_forests` wrote; raises as `load_forest`."""
+    """Read a file that `save_forests` wrote, and check it; raises as `load_forest`."""
     with _FILES.read(path) as (_, arrays):
         sizes, content = arrays["sizes"], arrays["forests"]
         require((sizes > 0).all() and (sizes <= content.size).all(), "a forest of no size")
@@ -165,16 +165,16 @@ def load_forests(path: Path) -> list[Saved]:
 
 
 def load_forest(path: Path, part: bytes | None = None) -> Saved:
-    """Read and check what `save_forest` wrote: the forest, its table, and what labels go by.
+    """Read a file that `save_forest` wrote, and check it.
 
-    Of a file that is a ``part`` of the one at ``path``, these are the bytes.
+    If the forest is only a part of the file at ``path``, ``part`` holds the bytes of this part.
 
     Raises
     ------
     ForestFileError, TableError
         If the file is damaged, or was not written by `CompiledForest.save`.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     with _FILE.read(path, part) as (content, arrays):
         forest, voting, table = _checked(content, arrays), content["voting"], content["table"]
@@ -239,7 +239,7 @@ def _check_head(forest: Forest) -> None:
 
 
 def _check_scores(forest: Forest) -> None:
-    """That the mean of any leaves' scores has a probability."""
+    """Check that the mean of the scores of any leaves has a probability."""
     value, conventions = forest.trees.value, forest.conventions
     require(np.isfinite(value).all(), "a leaf without a score")
     require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
@@ -252,7 +252,7 @@ def _check_scores(forest: Forest) -> None:
 
 
 def _check_shares(forest: Forest) -> None:
-    """That leaves which hold the classes' shares of their rows hold such, and that the forest averages them."""
+    """If leaves hold the shares of classes, check that these are shares, and that the forest averages them."""
     conventions = forest.conventions
     if conventions.link != "identity" or not forest.classes.size:
         return

@@ -1,4 +1,4 @@
-"""CompiledMean: several compiled forests, such as those of the folds of a cross-validation, that predict their mean."""
+"""CompiledMean: the mean of several compiled forests, for example of the forests of a cross-validation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CompiledMean:
 
     @property
     def n_trees(self) -> int:
-        """Trees of all forests."""
+        """Number of trees of all forests together."""
         return sum(one.n_trees for one in self.forests)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class CompiledMean:
         return f"CompiledMean({trees}, {kind}; predict gives {self._gives})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """The table that notebooks show."""
         classes = f"{len(self.classes):,}" if self.classes.size else "none: it predicts numbers"
         facts = {"forests": len(self.forests), "trees": f"{self.n_trees:,}", "classes": classes, "predict": self._gives}
         return shown("Mean of compiled forests", facts)
@@ -98,8 +98,8 @@ class CompiledMean:
         Returns
         -------
         ndarray, shape (n_rows,) or (n_rows, n_classes)
-            For boosters and regressors: ``np.mean([model.predict(X) for model in models], axis=0)``, to the last bit
-            wherever each compiled forest equals its model. For classifiers: labels, as `predict_labels` gives them.
+            For boosters and regressors: ``np.mean([model.predict(X) for model in models], axis=0)``, to the last bit if
+            each compiled forest equals its model. For classifiers: labels, as `predict_labels` gives them.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class CompiledMean:
         Raises
         ------
         ValueError, NotAForestError
-            As of `CompiledForest.predict_labels`.
+            As in `CompiledForest.predict_labels`.
         """
         refuse_numbers(self.classes, "labels")
         return np.asarray(self.classes[self._labels(X)])
@@ -145,12 +145,12 @@ class CompiledMean:
         Returns
         -------
         ndarray of float64, shape (n_rows, n_classes)
-            Added in the frameworks' own precision, as ``np.mean`` does.
+            Averaged as ``np.mean`` does, in the precision of the frameworks.
 
         Raises
         ------
         ValueError, NotAForestError
-            As of `CompiledForest.predict_proba`.
+            As in `CompiledForest.predict_proba`.
         """
         refuse_numbers(self.classes, "probabilities")
         each = [one.predict_proba(X).astype(one.forest.precision, copy=False) for one in self.forests]
@@ -173,7 +173,7 @@ class CompiledMean:
 
 
 def _told_apart(one: CompiledForest, other: CompiledForest) -> list[tuple[str, Any, Any]]:
-    """What forests must share to have a mean."""
+    """The properties that two forests must share to have a mean: name and both values."""
     of = [
         {
             "the class labels": each.classes.tolist(),

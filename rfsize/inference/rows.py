@@ -1,4 +1,4 @@
-"""Rows for a compiled forest: checked, quantised, and worked on block by block."""
+"""Checks and quantises rows for a compiled forest, block by block."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ class Rows:
     Parameters
     ----------
     forest : Forest
-        What the rows are for.
+        The forest that asks for the rows.
     n_jobs : int
-        Threads that work on blocks of rows; -1 for one per core.
+        Number of threads that work on blocks of rows; -1 for one per core.
     """
 
     def __init__(self, forest: Forest, n_jobs: int) -> None:
         self._forest, self._n_jobs = forest, n_jobs
 
     def checked(self, X: Any) -> Any:
-        """``X`` as `each_block` takes it.
+        """Check ``X``, and return it in the form that `each_block` takes.
 
         Raises
         ------
         ValueError
-            If it does not fit the forest.
+            If ``X`` does not fit the forest.
         """
         forest = self._forest
         underscores = forest.conventions.spaces_become_underscores
         return rows_for(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
 
     def each_block(self, X: Any, work: Callable[[_core.Rows, slice], None]) -> None:
-        """Quantise blocks of rows that were checked and work on them, in as many threads as asked for.
+        """Quantise blocks of checked rows, and call ``work`` on each, in ``n_jobs`` threads.
 
         Raises
         ------
         ValueError
-            If they hold what the framework refuses.
+            If the rows hold a value that the framework refuses.
         """
         for first, rows in matrix.pieces(X):
             self._each_block_of(rows, first, work)
 
     def _each_block_of(self, X: Any, first: int, work: Callable[[_core.Rows, slice], None]) -> None:
-        """Of rows in memory, the first of which has this number."""
+        """The same for rows in memory; ``first`` is the number of the first row."""
         rows, quantise = matrix.n_rows(X), quantised_blocks(self._forest, X)
 
         def one(start: int, stop: int) -> None:

@@ -1,4 +1,4 @@
-"""Stop tables and the forests that they are for."""
+"""Checks that a stop table fits a forest."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rfsize.walking.layout import Forest
 
 
 def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None:
-    """The table to compile a forest with, which members with weights have of their own.
+    """The table to compile a forest with. Members with weights get the table of their own weights.
 
     Raises
     ------
     ValueError
-        If weights are missing, or are not the members'.
+        If the given table has weights and the forest has none, or the weights differ.
     """
     weights = adapter.vote_weights
     if weights is None:
@@ -34,7 +34,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
 
 
 def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
-    """Raise ``ValueError`` where a table is not for a forest, or for labels that go by something else."""
+    """Raise ``ValueError`` if a table does not fit a forest, or its way of voting."""
     n_classes = len(forest.classes)
     table.check_labels(forest.n_trees, forest.classes, forest.threshold if n_classes == 2 else None)
     certified = None if table.certificate is None else table.certificate.forest

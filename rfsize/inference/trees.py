@@ -1,4 +1,4 @@
-"""A compiled forest as what rfsize asks of any forest, so that tables can be calibrated and sizes told of it."""
+"""The adapter of a compiled forest, so that you can size it and calibrate tables for it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class CompiledTrees(Adapter):
     Parameters
     ----------
     forest : Forest
-        Whose trees count alike.
+        A forest of trees with equal weights.
     rows : Rows
-        Its reader of rows.
+        Reads the rows.
     voting : {"soft", "hard"}
-        What its labels go by.
+        How trees make a label.
     """
 
     def __init__(self, forest: Forest, rows: Rows, voting: str) -> None:

@@ -67,13 +67,13 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
-        Trees at which to give up.
+        The most trees to train.
     min_trees : int, default 100
-        Trees before the first estimate.
+        Number of trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         By default T* is estimated from out-of-bag votes: each training row is judged by the trees that did not see it.
         If there are no such votes (no bagging, bags that cannot be proven, too few votes), it is estimated by
-        cross-validation with five folds. ``report_.source`` tells which, and `oob_refusal_` tells why. If you give
+        cross-validation with five folds. ``report_.source`` says which, and `oob_refusal_` says why. If you give
         ``cv``, cross-validation is always used: each row is judged by a forest that was trained on the other folds. An
         int means stratified folds, as in `sklearn.model_selection.cross_validate`.
     stop_table : {None, "lossless", "certified", "threshold", "optimal", "robust"}, default None
@@ -82,13 +82,13 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         label is settled. "lossless" stops when the remaining trees cannot change the label, so the labels are those of
         all trees. "certified" uses `StopTable.calibrate` on rows that were held out: with a confidence of 95 %, at most
         a share 1 − α of the rows get another label than all trees give. "threshold", "optimal" and "robust" are rules
-        of `StopTable.build` for the majority vote, with the votes on the training rows as the prior; up to a share 1 −
-        α of the rows get another label, on average over forests.
+        of `StopTable.build` for the majority vote, with the votes on the training rows as the prior; at most a share
+        1 − α of the rows get another label, on average over forests.
     calibration_fraction : float, default 0.2
-        Share of the rows given to `fit` that ``stop_table="certified"`` holds out from training, in equal proportion of
-        each class. Refused with ``X_calibration``, and with any other ``stop_table``.
+        Share of the rows given to `fit` that ``stop_table="certified"`` holds out from training, the same share of each
+        class. Refused with ``X_calibration``, and with any other ``stop_table``.
     random_state : int, RandomState instance or None, default None
-        Draws the rows to hold out. The trees are drawn by the estimator's own ``random_state``.
+        Draws the rows to hold out. The estimator's own ``random_state`` draws the trees.
 
     Attributes
     ----------
@@ -97,17 +97,17 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         labels 0 to K − 1. Give `rfsize.compile` and the other functions the fitted RightSizedClassifier to get your
         labels.
     report_ : Report
-        The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those
-        of the forest of one fold. A pickled estimator comes back without its report.
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". With cross-validation, its trees are those of
+        the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
         Why cross-validation was used in place of out-of-bag votes; None if it was not, or if you gave ``cv``.
     n_trees_ : int
-        Trees of the forest.
+        Number of trees of the forest.
     classes_ : ndarray, shape (n_classes,)
         Class labels.
     oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
-        Out-of-bag probabilities of the training rows, without the rows held out, as `oob_predict_proba` gives them; NaN
-        on rows that every tree saw. A forest that was sized by cross-validation has none.
+        Out-of-bag probabilities of the training rows, as in `oob_predict_proba`, without the rows held out; NaN on rows
+        that every tree saw. A forest that was sized by cross-validation has none.
     oob_score_ : float
         Out-of-bag accuracy: the share of the training rows whose class has the highest out-of-bag probability. Missing
         if the rows of some class have hardly any out-of-bag votes. `rfsize.oob_score` has other metrics, and intervals.
@@ -121,7 +121,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
     calibration_rows_ : ndarray of int64 or None
         Numbers of the rows given to `fit` that were held out; None if there are none.
     n_features_in_ : int
-        Features of a row.
+        Number of features.
     feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns, if you fitted on a table whose column names are text.
 
@@ -132,8 +132,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
 
     Notes
     -----
-    The estimators predict from averaged scores or probabilities; stop tables of votes predict by the majority vote. The
-    two rules need different numbers of trees.
+    The estimators predict from averaged scores or probabilities. Stop tables of votes predict by majority vote. The two
+    ways need different numbers of trees.
 
     References
     ----------
@@ -343,7 +343,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return self._known_out_of_bag("oob_decision_function_").predicted
 
     def _checked_goal(self) -> Goal:
-        """What is to be sized, once all parameters are checked."""
+        """Check all parameters, and return the goal of the sizing."""
         choice("voting", self.voting, VOTINGS)
         voting = "hard" if self.voting == "auto" and self.stop_table in _OF_VOTES else self.voting
         of_labels = {}
@@ -381,7 +381,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return goal
 
     def _check_table(self, n_classes: int) -> None:
-        """Refuse a stop table that no forest of this kind can have, before the training."""
+        """Refuse, before the training, a stop table that no forest of this kind can have."""
         if self.stop_table is not None and self._other_members():
             raise NotAForestError(
                 f"stop_table={self.stop_table!r} needs a compiled forest, but {self._other_members()}s are no decision "
@@ -391,12 +391,12 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             StopTable.build(1, alpha=self.alpha, rule=cast(Rule, self.stop_table), n_classes=n_classes)
 
     def _other_members(self) -> str | None:
-        """What the members of a bagging ensemble are, where they are no decision trees."""
+        """The type of the members of a bagging ensemble, if they are not decision trees."""
         base = self.estimator.estimator if isinstance(self.estimator, BaggingClassifier) else None
         return None if base is None or isinstance(base, DecisionTreeClassifier) else type(base).__name__
 
     def _with_rows_held_out(self, data: TrainingData, given: Any) -> tuple[TrainingData, Any]:
-        """The data to train on, and the rows to certify the stop table on, None where it is not to be certified."""
+        """The data to train on, and the rows that certify the stop table; None if the table is not to be certified."""
         self.calibration_rows_: NDArray[np.int64] | None = None
         if given is not None:
             self._refuse_unused("X_calibration takes the place of rows held out. Leave out one", "calibration_fraction")
@@ -415,7 +415,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         return training, _safe_indexing(data.X, self.calibration_rows_)
 
     def _table(self, data: TrainingData, held_out: Votes | None, unseen: Any) -> StopTable | None:
-        """The stop table, certified where there are rows to do it on."""
+        """The stop table, certified if there are rows for it."""
         forest = self.adapter
         of_certificate: dict[str, Any] = {"confidence": CONFIDENCE, "average": self.average}
         if self.stop_table == "lossless":

@@ -1,4 +1,4 @@
-"""Rows that `RightSizedClassifier` does not train on, to certify its stop table."""
+"""Draws the rows that `RightSizedClassifier` holds out to certify its stop table."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rfsize.counting.training_data import TrainingData
 from rfsize.voting.groups import Groups
 
 CONFIDENCE = 0.95
-"""How sure certificates are."""
+"""Confidence of the certificates."""
 
-# `StopTable.calibrate` certifies tables of votes by so many of the rows, after the others told their prior.
+# `StopTable.calibrate` certifies tables of votes on this share of the rows. The others give the prior.
 _CERTIFY_VOTES = 4 / 5
 
 
 def split(data: TrainingData, fraction: float, random_state: Any) -> tuple[TrainingData, NDArray[np.int64]]:
-    """The data to train on, and which rows are held out; by class alike, and rows of one group together.
+    """The data to train on, and the numbers of the rows held out: the same share of each class, and whole groups.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def split(data: TrainingData, fraction: float, random_state: Any) -> tuple[Train
 
 
 def _drawn(label: NDArray[Any], groups: Groups, fraction: float, random_state: Any) -> NDArray[np.bool_]:
-    """A mask of rows to hold out. At least one group of each class, by the class of its first row, stays."""
+    """A mask of the rows to hold out. At least one group of each class stays, by the class of its first row."""
     units = np.arange(label.size) if groups.units is None else groups.units
     _, first, group = np.unique(units, return_index=True, return_inverse=True)
     shuffled = check_random_state(random_state).permutation(first.size)
@@ -57,9 +57,9 @@ def _drawn(label: NDArray[Any], groups: Groups, fraction: float, random_state: A
 
 
 def check_enough(n_rows: int, alpha: float, voting: str, fraction: float | None) -> None:
-    """``ValueError`` where rows are too few for a certificate, ``fraction`` of the rows of `fit` if they are held out.
+    """``ValueError`` if there are too few rows for a certificate, before anything is trained.
 
-    To be raised before anything is trained.
+    ``fraction`` is the share of the rows of `fit` that is held out; None if the rows were given.
     """
     needed = math.ceil(fewest_rows(alpha, CONFIDENCE) / (_CERTIFY_VOTES if voting == "hard" else 1.0))
     if n_rows >= needed:

@@ -1,4 +1,4 @@
-"""What a forest that an estimator has fitted predicts of its training rows, out of bag."""
+"""Out-of-bag predictions of the forest of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rfsize.exceptions import InbagError, NotAForestError
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagPredictions:
-    """What a forest predicts of its training rows.
+    """Out-of-bag predictions of the training rows.
 
     Attributes
     ----------
-    predicted : ndarray of float64, shape (n_rows, n_classes), or of regression (n_rows, 1)
+    predicted : ndarray of float64, shape (n_rows, n_classes), or (n_rows, 1) for a regression
         NaN on rows that every tree saw.
     score : float or str
-        Share of the other rows whose label is right, of regression their R²; or why these rows do not tell it.
+        Accuracy on the other rows, or R² for a regression; or a text that says why there is no score.
     """
 
     predicted: NDArray[np.float64]
@@ -34,7 +34,7 @@ class OutOfBagPredictions:
 
     @classmethod
     def of(cls, forest: Any, data: TrainingData, threshold: float) -> OutOfBagPredictions | str:
-        """What a forest predicts, or why that is not known."""
+        """The out-of-bag predictions, or a text that says why there are none."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
             adapter = adapter_for(forest, casts_votes=False)

@@ -32,17 +32,17 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner. Its own
         number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
     tolerance : float, optional
-        How far off predictions may be, in the unit of y; by default 5 % of the standard deviation of y. With a metric:
-        how much worse it may be, with no default.
+        How far predictions may move, in the unit of y; by default 5 % of the standard deviation of y. With a metric:
+        how much worse the metric may become; no default.
     metric : str or scorer, default "scores"
         What must stay the same as in an unlimited forest: the predictions ("scores"), or "rmse", "mae", "r2" or a
         scorer, as in `size`.
     confidence : float, default 0.8
         How sure it must be that the forest has T* trees, as in `grow`.
     max_trees : int, default 5000
-        Trees at which to give up.
+        The most trees to train.
     min_trees : int, default 100
-        Trees before the first estimate.
+        Number of trees before the first estimate.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         As in `RightSizedClassifier`: by default out-of-bag predictions, or five folds if there are none.
 
@@ -51,24 +51,24 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     estimator_ : estimator
         The forest of T* trees.
     report_ : Report
-        The estimate of T*; its ``source`` is "oob" or "cross-validation". For the latter the trees at hand are those of
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". With cross-validation, its trees are those of
         the forest of one fold. A pickled estimator comes back without its report.
     oob_refusal_ : str or None
         Why cross-validation was used in place of out-of-bag predictions; None if it was not, or if you gave ``cv``.
     n_trees_ : int
-        Trees of the forest.
+        Number of trees of the forest.
     tolerance_ : float
         The tolerance that was used.
     oob_prediction_ : ndarray of float, shape (n_rows,)
-        Out-of-bag predictions of the training rows, as `oob_predict` gives them; NaN on rows that every tree saw. A
-        forest that was sized by cross-validation has none.
+        Out-of-bag predictions of the training rows, as in `oob_predict`; NaN on rows that every tree saw. A forest that
+        was sized by cross-validation has none.
     oob_score_ : float
         R² of the out-of-bag predictions, weighted by the training weights. `rfsize.oob_score` has other metrics, and
         intervals.
     feature_importances_ : ndarray of float, shape (n_features,)
         The importances of `estimator_`, if it has any.
     n_features_in_ : int
-        Features of a row.
+        Number of features.
     feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the columns, if you fitted on a table whose column names are text.
 
@@ -87,7 +87,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
     >>> model.n_trees_ == model.report_.n_kept == len(model.estimator_.estimators_)
     True
 
-    Train as many trees as come within 0.01 of the R² of an unlimited forest:
+    Train until the R² is within 0.01 of that of an unlimited forest:
 
     >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
     >>> model = RightSizedRegressor(forest, tolerance=0.01, metric="r2").fit(X, y)
@@ -167,7 +167,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predictions of `estimator_`.
+        """Predict numbers, as `estimator_` does.
 
         Parameters
         ----------

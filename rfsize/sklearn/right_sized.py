@@ -1,4 +1,4 @@
-"""What estimators that grow a forest to its size have in common."""
+"""The shared part of RightSizedClassifier and RightSizedRegressor."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CROSS_VALIDATED = (
 )
 
 
-# Of cross-validation where out-of-bag votes cannot be had.
+# Number of folds of the cross-validation if there are no out-of-bag votes.
 _FOLDS = 5
 
 
 class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Grows the forest that ``estimator`` describes until it is sure to be large enough for a goal."""
+    """Trains the forest that ``estimator`` describes until it is large enough."""
 
-    # The weights go to the estimator, so it is the estimator that requests them.
+    # The weights go to the estimator, so the estimator requests them.
     __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
 
     # Parameters of the estimators that inherit from this one
@@ -56,9 +56,9 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     threshold = 0.5
 
     def _fit(self, data: TrainingData, goal: Goal) -> Evidence | None:
-        """Grow the forest; what cross-validation says of the rows, where the forest was sized by it."""
+        """Train the forest; return the held-out outputs if the forest was sized by cross-validation."""
         forest, report, held_out = self._grown(data, goal)
-        if held_out is not None:  # otherwise it was grown, with the same warnings
+        if held_out is not None:  # otherwise the training has given these warnings
             adapter = adapter_for(forest, casts_votes=False)
             report = report._noting(*dependence_of(adapter), *shrinking_of(adapter))
             give(report.warnings)
@@ -68,7 +68,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return held_out
 
     def _check_parameters(self, examples: str) -> None:
-        """Raise where a parameter is none; ``examples`` name forests that would do."""
+        """Raise an error if a parameter does not fit; ``examples`` name forests that would fit."""
         UntilEnough(self.min_trees, self.max_trees)
         if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
             raise NotAForestError(
@@ -84,7 +84,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _refuse_unused(self, reason: str, *names: str) -> None:
-        """Raise ``ValueError`` where parameters are not what they are by default, and would have no effect."""
+        """Raise ``ValueError`` if parameters differ from their defaults but would have no effect."""
         by_default = signature(type(self)).parameters
         given = {name: getattr(self, name) for name in names}
         refuse_unused(reason, **{name: value for name, value in given.items() if value != by_default[name].default})
@@ -114,7 +114,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return forest.held_by(Holder(type(self).__name__, self._around, table, self.threshold), classes)
 
     def _around(self, forest: Any) -> RightSizedForest:
-        """This estimator with a forest of fewer trees."""
+        """A copy of this estimator with a smaller forest."""
         small = copy.copy(self)
         small._report = self._report
         small.estimator_, small.n_trees_ = forest, adapter_for(forest, casts_votes=False).n_trees
@@ -126,7 +126,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> NDArray[Any]:
-        """The forest's own importances of the features."""
+        """The importances of the features, as the forest itself computes them."""
         check_is_fitted(self)
         if not hasattr(self.estimator_, "feature_importances_"):
             raise AttributeError(
@@ -150,7 +150,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If you set the number of trees, as a search over it does: `fit` finds that number.
+            If you set the number of trees, for example in a search over it: `fit` finds this number.
         """
         counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
         if counts:
@@ -162,7 +162,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Metadata routing: the estimator receives the metadata of `fit` that it requests; see scikit-learn's guide."""
+        """Metadata routing of scikit-learn: the estimator receives the metadata of `fit` that it requests."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
 
@@ -176,7 +176,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows as the estimator takes them; a table keeps its categories and is left to the estimator to check."""
+        """Check the rows. A table keeps its categories, and the estimator checks its content."""
         X = as_rows(X) if isinstance(X, np.ma.MaskedArray) else from_polars(X)
         if hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -188,7 +188,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
 
     def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-        """The weights that the estimator is to be fitted with."""
+        """The weights to fit the estimator with."""
         if sample_weight is None:
             return None
         weight = sample_weights(sample_weight, n_rows)
@@ -201,7 +201,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
 
     def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, Evidence | None]:
-        """The forest, its report, and what cross-validation says of the rows where it was sized by that."""
+        """The forest, its report, and the held-out outputs if it was sized by cross-validation."""
         self.oob_refusal_ = None
         if self.cv is None:
             until = UntilEnough(self.min_trees, self.max_trees)
@@ -216,7 +216,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return data.fitted(of_size(self.estimator, report.n_kept)), report, outputs
 
     def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Evidence, Report]:
-        """What forests of the other folds say, with more trees until these are enough."""
+        """The held-out outputs of the forests of all folds, trained with more and more trees until these are enough."""
         groups = resolved(data.groups, data.X, len(data.label))
         cv = _FOLDS if self.cv is None else self.cv
         folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
@@ -237,7 +237,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def oob_score_(self) -> float:
-        """Accuracy of the out-of-bag labels; of a regressor R² of the out-of-bag predictions."""
+        """Accuracy of the out-of-bag labels; for a regression, R² of the out-of-bag predictions."""
         score = self._known_out_of_bag("oob_score_").score
         if isinstance(score, str):
             raise AttributeError(f"there is no oob_score_: {score}")

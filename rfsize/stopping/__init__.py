@@ -1,1 +1,1 @@
-"""Stop tables: when a row need not ask the remaining trees."""
+"""Stop tables: when a row can stop asking trees."""

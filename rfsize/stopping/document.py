@@ -1,4 +1,4 @@
-"""The file of a stop table: strict JSON with a checksum, read as data that nobody vouches for."""
+"""The file of a stop table: strict JSON with a checksum. Reading trusts nothing in the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def read_document(path: str | PathLike[str]) -> Any:
-    """What a file of JSON holds; ``TableError`` where it is none."""
+    """Read a JSON file; ``TableError`` if it is not JSON."""
     with open(path, "rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
@@ -38,25 +38,25 @@ def read_document(path: str | PathLike[str]) -> Any:
 
 
 def signed(content: dict[str, Any]) -> dict[str, Any]:
-    """The document that says what it is, with a checksum over all of it."""
+    """The document with its format, its version, and a checksum over everything."""
     document = {"format": FORMAT, "version": VERSION, **content}
     return {**document, "checksum": checksum(document)}
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """Of everything in a document but the checksum itself."""
+    """The checksum over everything in a document but the checksum itself."""
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def check_signature(document: dict[str, Any]) -> None:
-    """``TableError`` where the checksum is another one."""
+    """Raise ``TableError`` if the checksum does not fit the document."""
     if document["checksum"] != checksum({key: value for key, value in document.items() if key != "checksum"}):
         refuse("the checksum does not fit the content: the table is damaged")
 
 
 def content_of(document: Any, names: tuple[str, ...]) -> Fields:
-    """The content of a document of `signed`; ``TableError`` where it says to be another, or has other keys."""
+    """The content of a document that `signed` made; ``TableError`` if format, version or keys are wrong."""
     keys = {"format", "version", *names, "checksum"}
     try:
         check_format(document, FORMAT, VERSION)
@@ -74,7 +74,7 @@ def refuse(found: str) -> NoReturn:
 
 
 class Fields:
-    """Entries of a document by their names, each read as what it must be; ``TableError`` where it is not."""
+    """Reads entries of a document by name, each with its type and range checked; ``TableError`` if one is wrong."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
@@ -83,7 +83,7 @@ class Fields:
         return self._values[name]
 
     def within(self, name: str, names: tuple[str, ...], what: str | None = None) -> Fields:
-        """The entries of one that is an object of exactly these; ``what`` it is, where its name does not say that."""
+        """The entries of a JSON object that must have exactly these keys; ``what`` to call it in the error."""
         value = self[name]
         if type(value) is not dict or set(value) != set(names):
             refuse(f"{what or name} must have the keys {', '.join(sorted(names))}, found {short(value)}")
@@ -108,7 +108,7 @@ class Fields:
         return value
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of several words."""
+        """One of the allowed words."""
         value = self[name]
         if type(value) is not str or value not in choices:
             refuse(f"{name} must be one of {', '.join(choices)} for these trees and classes, found {short(value)}")

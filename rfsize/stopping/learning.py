@@ -1,4 +1,7 @@
-"""A stopping set learned on rows of its own: how the lead that stops a row should fall with the trees asked."""
+"""Learns from rows how the lead that stops a row should fall as more trees are asked.
+
+Only these rows serve the learning; other rows certify the table.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,32 @@ from numpy.typing import NDArray
 
 from rfsize.utils.typing import Floats, Int64s
 
-# Trees that one row answered otherwise is worth, relative to T: the penalties that are tried.
+# Penalties that are tried for a row with a changed label, in trees, relative to T.
 _PENALTIES = np.geomspace(2.0, 60.0, 8)
 
-# Width, in log trees, over which learned limits are smoothed.
+# Learned leads are smoothed over this width, in the logarithm of the number of trees.
 _SMOOTHED_OVER = 0.4
 
-# A learned set must ask so much less on the rows that it was learned on, since it fits their noise.
+# A learned shape fits the noise of its rows. It is taken only if it asks at most this share of the plain shape's trees.
 _WORTH_LEARNING = 0.97
 
-# What a shape, scaled as boldly as is allowed, asks on the learning rows.
+# Mean number of trees that the learning rows ask if a shape is scaled as far down as α allows.
 Price = Callable[[Floats], float]
 
 
 def best_shape(lead: Floats, label: NDArray[np.int32], plain: Floats, price: Price) -> Floats:
-    """Relative leads that stop after 1, …, T trees; ``plain`` itself where nothing learned is better.
+    """Relative leads that stop a row after 1, …, T trees; ``plain`` itself if no learned shape is better.
 
-    For each penalty on a row that is answered otherwise, backward induction goes from the last tree to the first: each
-    row has a cost of going on, that of what was decided for later trees; and of all thresholds on the lead that one
-    stops which makes the rows' costs least.
+    For each penalty on a row with a changed label, backward induction goes from the last tree to the first. The cost of
+    going on is known for each row from the later trees. At each tree the threshold on the lead is the one with the
+    least total cost over the rows.
 
     Parameters
     ----------
     lead, label : ndarray, shape (n, T)
-        Of the running means of the rows to learn on; see `rfsize.stopping.rules.averages.running_leads`.
+        Lead and label of the running means on the learning rows; see `rfsize.certifying.smaller_forests.running_leads`.
     plain : ndarray, shape (T,)
-        √((T − t)/(tT)), by which all leads are measured.
+        √((T − t)/(tT)), the unit of all leads.
     price : callable
         Mean number of trees that a shape asks.
     """

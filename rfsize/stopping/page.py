@@ -1,4 +1,4 @@
-"""What a stop table says of itself on a page, and its pictures."""
+"""The account of a stop table, for its HTML page, and its pictures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rfsize.utils.words import how_many, in_percent, printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CODE = """# all trees, of which each row asks only as many as settle it
+_CODE = """# each row asks only as many trees as it needs
 table = rfsize.StopTable.load("table.json")  # what table.save("table.json") wrote
 fast = rfsize.compile(model, table)"""
 
-# Of large forests not every number of trees is drawn: nobody could tell them apart.
+# More points than this cannot be told apart in a picture.
 _MOST_POINTS = 600
 
 PROMISES = {
@@ -33,7 +33,7 @@ PROMISES = {
 
 
 class Shown(NamedTuple):
-    """What is shown of a stop table."""
+    """The parts of a stop table that its page and its pictures show."""
 
     terms: Terms
     stops: Stops
@@ -85,7 +85,7 @@ def _pictures(table: Shown) -> tuple[Picture, ...]:
     stops = Picture("When a row stops asking trees", partial(draw_stops, table))
     if table.certificate is None:
         return (stops,)
-    return stops, Picture("Rows that differ, and what is certified of them", partial(draw_certificate, table))
+    return stops, Picture("Rows that differ, and the certified bound", partial(draw_certificate, table))
 
 
 def _by_class(table: Shown) -> tuple[Grid, ...]:
@@ -108,7 +108,7 @@ def _origin(table: Shown) -> tuple[tuple[str, str], ...]:
 
 
 def plot_table(table: Shown, ax: Axes | None = None) -> Axes:
-    """Draw where voting stops, and what is certified; see `StopTable.plot`."""
+    """Draw when rows stop, and the certificate; see `StopTable.plot`."""
     if ax is None and table.certificate is not None:
         figure = pyplot().figure(figsize=(10.0, 4.8), layout="constrained")
         left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
@@ -119,7 +119,7 @@ def plot_table(table: Shown, ax: Axes | None = None) -> Axes:
 
 
 def draw_certificate(table: Shown, ax: Axes) -> None:
-    """Rows that were answered unlike all trees up to what is certified of them, and what is allowed."""
+    """Draw the share of rows that differ from all trees, its certified bound, and the share that α allows."""
     known = table.certificate
     assert known is not None
     counts = known.counts
@@ -143,7 +143,7 @@ def draw_certificate(table: Shown, ax: Axes) -> None:
 
 
 def draw_stops(table: Shown, ax: Axes) -> None:
-    """The votes, or scores, at which voting stops."""
+    """Draw the votes or scores at which a row stops."""
     terms = table.terms
     found = table.stops.drawing(terms.n_trees, [f"class {shortened(name)}" for name in terms.class_labels])
     _draw(found, ax)

@@ -1,4 +1,4 @@
-"""What the file of a stop table holds, checked as it is read, and whether it goes together."""
+"""Reads the content of a stop table's file: checks each field, then whether the fields fit together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
     *("classes", "threshold", "counts", "certificate"),
 )
-"""Of the document of a table."""
+"""The keys of a table's document."""
 
 _LONGEST_NAME = 10_000  # characters of a class label
 _MOST_ROWS = 2**53
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 def stored_fields(document: Any) -> dict[str, Any]:
-    """The fields of the `StopTable` that a document describes, each checked alone; ``TableError`` where one is none."""
+    """The fields of the `StopTable` in a document, each checked by itself; ``TableError`` if one is wrong."""
     given = content_of(document, KEYS)
     n_trees, n_classes = given.whole("n_trees", 1, MAX_TREES), given.whole("n_classes", 1, MAX_CLASSES)
     kinds = Stops.kinds(n_trees, n_classes)
@@ -50,7 +50,7 @@ def stored_fields(document: Any) -> dict[str, Any]:
 
 
 def _labels(fields: Fields, n_classes: int) -> tuple[Any, ...] | None:
-    """Class labels; None where there are none."""
+    """Class labels; None if the file has none."""
     value = fields["classes"]
     if value is None:
         return None
@@ -66,7 +66,7 @@ def _labels(fields: Fields, n_classes: int) -> tuple[Any, ...] | None:
 
 
 def _threshold(fields: Fields, n_classes: int, *, is_needed: bool) -> float | None:
-    """The threshold of labels; None where there is none."""
+    """The threshold of the labels; None if the file has none."""
     value = fields["threshold"]
     if value is None and not is_needed:
         return None
@@ -76,7 +76,7 @@ def _threshold(fields: Fields, n_classes: int, *, is_needed: bool) -> float | No
 
 
 def _counts(fields: Fields, n_trees: int, n_classes: int) -> ClassCounts:
-    """What `ClassCounts.to_dict` gave."""
+    """Read the output of `ClassCounts.to_dict`."""
     rows, disagreements, trees = (fields.numbers(name, int, n_classes) for name in COUNTS)
     if not ((rows >= 0) & (rows <= _MOST_ROWS // (n_trees * n_classes))).all() or not rows.any():
         refuse("rows must be at least 0 for each class, and not all be 0")
@@ -88,7 +88,7 @@ def _counts(fields: Fields, n_trees: int, n_classes: int) -> ClassCounts:
 
 
 def _certificate(fields: Fields, n_trees: int, n_classes: int) -> Certificate | None:
-    """What `Certificate.to_dict` gave; None where there is none."""
+    """Read the output of `Certificate.to_dict`; None if the file has none."""
     if fields["certificate"] is None:
         return None
     own = fields.within("certificate", (*COUNTS, "confidence", "average", "forest"))
@@ -102,7 +102,7 @@ def _certificate(fields: Fields, n_trees: int, n_classes: int) -> Certificate | 
 
 
 def check_evidence(terms: Terms, stops: Stops, counts: ClassCounts | None, certificate: Certificate | None) -> None:
-    """``TableError`` where what stops are known by does not go with their kind, or does not keep what they promise."""
+    """``TableError`` if counts, certificate or threshold do not fit the stops, or the bound breaks the promise."""
     if terms.target == "limit" and (not stops.knows_limit or terms.rule == "robust"):
         refuse(f"target is 'limit', which rule {terms.rule!r} on a table of kind {stops.kind!r} does not have")
     if stops.voting == "soft" and certificate is None:

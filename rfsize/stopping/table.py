@@ -1,4 +1,4 @@
-"""StopTable: when a row need not ask the remaining trees, and what that promises."""
+"""StopTable: when a row can stop asking trees, and what the table promises about its label."""
 
 from __future__ import annotations
 
@@ -42,42 +42,43 @@ Target = Literal["forest", "limit"]
 Metric = Literal["labels", "probabilities", "scores"]
 
 
-_RARE = 0.05  # a class of a smaller share of the labels is spoken of by itself
-_MOST_LOST = 0.2  # a class that loses a larger share of its rows is warned of
+_RARE = 0.05  # a class with a smaller share of the rows is listed by itself
+_MOST_LOST = 0.2  # a class that loses a larger share of its rows raises a warning
 _CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
 class StopTable(Terms, Result):
-    """When to stop asking trees, row by row.
+    """A rule that stops asking trees about a row as soon as its label is settled.
 
-    Make a table for your forest from rows with `calibrate`, from its votes with `build`, and for weighted votes with
-    `lossless`.
+    Three methods make a table. If you have rows that the forest was not trained on, use `calibrate`. If you have only
+    votes, or no data, use `build`. For the weighted votes of AdaBoost, use `lossless`. Then predict with
+    ``rfsize.compile(model, table)``.
 
     Attributes
     ----------
     n_trees, n_classes : int
-        The forest that the table is for; 1 class means a regression.
+        Size of the forest that the table is for. 1 class means a regression.
     alpha : float
-        Share of the rows that keep their answer; 1 for a lossless table.
+        Share of the rows that keep their label or number. A lossless table has 1.
     rule, target : str
-        As in `build`; the rule is "lossless" for weighted votes, "lead" for averaged scores, "spread" for numbers.
+        As in `build`. The rule is "lossless" for weighted votes, "lead" for averaged scores, "spread" for numbers.
     prior : ndarray of float or None
-        Weights of the final tallies, which sum to 1; None if uniform. Two classes: shape (T + 1,), by votes for class
-        1. Three, up to 201 trees: shape (T + 1, T + 1), by votes for class 0 and class 1. Others: shape (T + 1,), those
-        of the two leading classes, symmetric.
+        How likely each final tally of T votes is; sums to 1. None means uniform. Two classes: shape (T + 1,), by votes
+        for class 1. Three classes, up to 201 trees: shape (T + 1, T + 1), by votes for class 0 and class 1. Otherwise
+        shape (T + 1,), symmetric, for the two leading classes.
     stops : Stops
-        Where voting ends; its class says how (see ``kind``).
+        The votes or scores at which a row stops. ``kind`` names its class.
     nominal : float or None
-        The alpha that a certified table of votes was built with.
+        The alpha that the stops of a certified table of votes were built with.
     classes : tuple or None
         Class labels, if they are known.
     threshold : float or None
-        Probability above which a row is class 1, for two classes, if it is known.
+        For two classes: the probability above which a row is class 1, if it is known.
     counts : ClassCounts or None
-        Counts on simulated rows, if the table's figures cannot be computed.
+        Counts on simulated rows, if the table's disagreement cannot be computed.
     certificate : Certificate or None
-        The certificate for one forest; without it, the table's disagreement is only an expectation.
+        The certificate for one forest. Without a certificate, the table's disagreement is only an expectation.
 
     See Also
     --------
@@ -85,7 +86,7 @@ class StopTable(Terms, Result):
 
     Examples
     --------
-    Of 101 trees a row asks 26.5 in the mean, where all final tallies are equally likely:
+    If all final tallies are equally likely, a row asks 26.5 of 101 trees on average:
 
     >>> import rfsize
     >>> table = rfsize.StopTable.build(101, alpha=0.99)
@@ -103,7 +104,7 @@ class StopTable(Terms, Result):
     def of(
         cls, terms: Terms, stops: Stops, certificate: Certificate | None = None, counts: ClassCounts | None = None
     ) -> StopTable:
-        """The table of stops that were just made for the terms; warns of what it does to rare classes."""
+        """Make a table from new stops, and warn if it changes the labels of many rows of one class."""
         of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
         made = cls(**of_terms, stops=stops, certificate=certificate, counts=counts)
         _warn_of_lost_classes(made)
@@ -120,43 +121,44 @@ class StopTable(Terms, Result):
         target: Target = "forest",
         n_classes: int | None = None,
     ) -> StopTable:
-        """Build the table of a forest from a prior of its votes.
+        """Build a table of votes: stop when the votes so far tell what the other trees will probably say.
 
         Parameters
         ----------
         n_trees : int
             Ensemble size T, 1 to 10,001.
         alpha : float
-            Share of the labels that are kept, above 0 and at most 1. With 1 a row stops when the remaining votes cannot
-            change its label.
+            Share of the labels that stay the same, above 0 and at most 1. With 1, a row stops when the remaining votes
+            cannot change its label.
         prior : "uniform", Votes, TreeOutputs or array_like
-            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). Votes of similar
-            rows, such as out-of-bag votes: HYPER (Soto et al. 2016). An array holds weights, shaped as the attribute.
+            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). Votes on similar
+            rows, such as out-of-bag votes: HYPER (Soto et al. 2016). An array holds weights in the shape of the
+            attribute ``prior``.
         rule : {"threshold", "optimal", "robust"}
-            "threshold": a row stops where its leading class wins with a probability above α, the papers' rule.
-            "optimal": the fewest expected trees for an expected disagreement of at most 1 − α. "robust": the same for
-            every final tally, so that you need not trust the prior; two classes and target "forest" only.
+            "threshold": a row stops when its leading class wins with a probability above α, the papers' rule.
+            "optimal": the fewest trees on average for an average disagreement of at most 1 − α. "robust": a
+            disagreement of at most 1 − α for every final tally, whatever the prior; two classes and target "forest".
         target : {"forest", "limit"}
-            Whether labels agree with those of all T trees, or of infinitely many.
+            What labels agree with: all T trees, or an unlimited forest.
         n_classes : int, optional
             Number of classes, for a uniform prior; 2 by default.
 
         Returns
         -------
         StopTable
-            Exact for two classes, and for three with at most 201 trees. Others are reduced to the two leading classes,
-            which asks more trees than it must; their disagreement is measured by simulation.
+            Exact for two classes, and for three with at most 201 trees. Otherwise the table looks at the two leading
+            classes only. It then asks more trees than necessary, and a simulation measures its disagreement.
 
         Raises
         ------
         ValueError
             If an argument is out of range or does not fit the others, or if even T trees cannot keep the promise.
         FewVotesError
-            If votes are out of bag, and rows of some kind have hardly any, as where bags are drawn by weight.
+            If the votes are out of bag and some kind of rows has hardly any, such as when bags are drawn by weight.
 
         Examples
         --------
-        Votes on similar rows, most of them clear, say when to stop sooner:
+        Votes on similar rows show that most rows are clear, so that the table stops sooner:
 
         >>> import rfsize
         >>> votes = rfsize.Votes([[3, 97], [60, 40], [90, 10]])
@@ -183,48 +185,49 @@ class StopTable(Terms, Result):
         threshold: float | None = None,
         missing: float | None = None,
     ) -> StopTable:
-        """Calibrate a table on rows, for this forest with its trees in their order.
+        """Make a certified table for this forest from rows that it was not trained on.
 
-        Of labels, a row stops when its first class leads in the averaged scores by enough; of numbers, when what may
-        still change is little. How much is enough is tested on the rows by an exact binomial bound [1]_, which is the
-        table's ``certificate``.
+        A row stops when the averaged score of its leading class is far enough ahead. For probabilities or scores, a row
+        stops when the remaining trees can change little. An exact binomial bound on your rows [1]_ tests how far is
+        enough. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
 
         Parameters
         ----------
         model
             A forest, as `rfsize.tree_outputs` takes it.
         X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Rows that the forest was not trained on, drawn as those to be predicted; without labels.
+            Rows that the forest was not trained on, from the same source as the rows that you predict; without labels.
         metric : {"labels", "probabilities", "scores"}
             What must agree with all T trees, as in `rfsize.size`.
         alpha : float, default 0.99
-            Share of the rows that agree.
+            Share of the rows that must agree.
         tolerance : float, optional
-            How far off a probability or score may be and still agree, for the output that is farthest off.
+            How far a probability or score may move and still agree. With several outputs, the largest move counts.
         confidence : float, default 0.95
             How sure the certificate is, as in `rfsize.size`.
         average : {"micro", "macro"}
-            "macro" keeps α for the rows of each class that all trees predict, so that a rare class does not go under.
+            "macro" keeps α for each class that all trees predict, so that a rare class is not lost.
         voting : {"auto", "hard", "soft"}
-            Whether labels go by averaged scores ("soft"), by the majority of the votes ("hard", a table of `build` for
-            which one row in five tells the prior), or by what the model's own ``predict`` goes by.
+            How trees make a label: "soft" averages their scores, "hard" takes the majority of their votes, "auto" does
+            what the model's own ``predict`` does. "hard" makes a table like `build`, with the votes on one row in five
+            as prior.
         threshold : float, optional
-            Probability of class 1 above which a row is class 1, 0.5 by default; for two classes, and labels or "macro".
+            Probability above which a row is class 1, 0.5 by default. For two classes, with labels or "macro".
         missing : float, optional
             As in `rfsize.tree_outputs`.
 
         Raises
         ------
         ValueError
-            If the forest was trained on the rows, or an argument does not fit, or the rows are too few for a
-            certificate: α = 0.99 at a confidence of 0.95 takes 299, "macro" as many of each class.
+            If the forest was trained on the rows, an argument does not fit, or the rows are too few for a certificate:
+            α = 0.99 at a confidence of 0.95 takes 299 rows, and with "macro" 299 rows of each class.
         NotAForestError
             If the model is not a forest that votes.
 
         Warns
         -----
         RareClassWarning
-            If more than one in five rows of a class get another answer.
+            If more than one in five rows of a class get another label or number.
 
         References
         ----------
@@ -269,26 +272,27 @@ class StopTable(Terms, Result):
         threshold: float | None = None,
         missing: float | None = None,
     ) -> StopTable:
-        """Certify a table of votes for one forest, on rows of its own.
+        """Certify a table of votes for one forest, on rows that the forest was not trained on.
 
-        `build` keeps α on average over forests and orders of their trees. This takes the boldest of a sequence of
-        tables by the same rule and prior that keeps it for this forest with its trees in their order. The table has a
-        ``certificate``, and as ``nominal`` the alpha that its stops were built with.
+        A table of `build` keeps α on average over forests and over orders of their trees. `certified` returns a table
+        that keeps α for this forest with its trees in this order. It builds tables with the same rule and prior, which
+        ask fewer and fewer trees, and takes the last one that your rows certify. The new table has a ``certificate``;
+        its ``nominal`` is the alpha that its stops were built with.
 
         Parameters
         ----------
         model
             A forest of ``n_trees`` trees and ``n_classes`` classes.
         X, confidence, average, missing
-            As in `calibrate`; nor may the prior be taken from these rows.
+            As in `calibrate`. The prior must come from other rows than these.
         threshold : float, optional
-            As in `calibrate`; by default that of the votes that the table was built from, or 0.5.
+            As in `calibrate`. By default the threshold of the votes that the table was built from, or 0.5.
 
         Raises
         ------
         ValueError
-            If the table is not one of votes with an alpha below 1 and target "forest", the forest or the threshold is
-            another, or the rows are too few.
+            If `build` did not make the table, or made it with alpha 1 or target "limit". If the table does not fit the
+            forest or the threshold, or the rows are too few.
         """
         choice("average", average, AVERAGES)
         if not isinstance(self.stops, UrnStops) or self.target != "forest" or self.alpha == 1.0:
@@ -310,30 +314,30 @@ class StopTable(Terms, Result):
     def lossless(cls, weights: ArrayLike, *, n_classes: int = 2) -> StopTable:
         """Build the table of a weighted vote: stop when the remaining weight cannot change the outcome.
 
-        It is for AdaBoost, or any classifiers with fixed weights. Members are asked from the heaviest down, until the
-        leading class is further ahead of the next than all members left can bring. That is certain whatever they are,
-        so that they need not be independent, as the trees of a forest are.
+        Use it for AdaBoost, or for any classifiers with fixed weights ("members"). A row asks the heaviest members
+        first. It stops when the lead of the first class over the second exceeds what the remaining members can change.
+        The label never changes, so the members need not be independent, as the trees of a forest are.
 
         Parameters
         ----------
         weights : array_like of float, shape (T,)
-            Weight of each member, at least 0, in the members' own order; ``model.estimator_weights_`` of an
-            ``AdaBoostClassifier``. Members of weight 0 are never asked.
+            Weight of each member, at least 0, in the order of the model. An ``AdaBoostClassifier`` has them as
+            ``model.estimator_weights_``. Members of weight 0 are never asked.
         n_classes : int, default 2
             Number of classes K.
 
         Returns
         -------
         StopTable
-            `apply` gives the labels of ``AdaBoostClassifier.predict`` [1]_, its rounding included, which sums w for the
-            class voted for and −w/(K − 1) for each other class. Votes of equal weights are counted, and a tie goes to
-            the lowest class index.
+            `apply` gives exactly the labels of ``AdaBoostClassifier.predict`` [1]_. That method adds w to the class
+            that a member votes for and −w/(K − 1) to each other class. If all weights are equal, votes are counted, and
+            a tie goes to the lowest class index.
 
         Raises
         ------
         ValueError
-            If the weights are not finite numbers of at least 0, all of them are 0, one exceeds 1e300, or there are more
-            than 10,001.
+            If the weights are not finite numbers from 0 to 1e300, if all weights are 0, or if there are more than
+            10,001 weights.
 
         References
         ----------
@@ -342,7 +346,7 @@ class StopTable(Terms, Result):
 
         Examples
         --------
-        Where the two heaviest members agree, the third is not asked:
+        If the two heaviest members agree, the third is not asked:
 
         >>> import rfsize
         >>> table = rfsize.StopTable.lossless([0.5, 1.0, 0.8])
@@ -355,26 +359,25 @@ class StopTable(Terms, Result):
         return cls.of(stops.terms(n_classes), stops)
 
     def apply(self, tree_votes: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Ask the trees row by row, and stop where the table says so.
+        """Apply the table to the votes or scores of all trees, to see what it would answer.
 
         Parameters
         ----------
         tree_votes : array_like of int or bool, shape (n_rows, T); or of float, shape (n_rows, T, n_scores)
-            Class index that each tree votes for, in the order in which trees are asked (members of a weighted vote in
-            their own). Where ``voting`` is "soft", the score of each tree alone, before the link: one for two classes
-            or a regression, else one for each class.
+            The class index that each tree votes for, in the order of the trees. If ``voting`` is "soft": the score of
+            each tree, before the link function. Two classes or a regression have one score, several classes one each.
 
         Returns
         -------
         labels : ndarray of int64, shape (n_rows,)
-            Class indices; of probabilities or scores the predictions, shape (n_rows, n_outputs).
+            Class indices. A table of probabilities or scores returns these instead, with shape (n_rows, n_outputs).
         asked : ndarray of int64, shape (n_rows,)
-            Trees asked, 1 to T.
+            Number of trees that each row asked, 1 to T.
 
         Raises
         ------
         ValueError
-            If the votes are not class indices, or the scores not numbers, of this shape.
+            If the votes are not class indices, the scores not numbers, or the shape is wrong.
 
         Examples
         --------
@@ -393,7 +396,7 @@ class StopTable(Terms, Result):
 
     @property
     def voting(self) -> str:
-        """Whether the table goes by the trees' votes ("hard") or by their averaged scores ("soft")."""
+        """What the table reads: the votes of the trees ("hard") or their averaged scores ("soft")."""
         return self.stops.voting
 
     @property
@@ -403,13 +406,13 @@ class StopTable(Terms, Result):
 
     @property
     def promise(self) -> str:
-        """Whether at most 1 − α disagreement is "certified" for one forest, or "expected" of forests like it."""
+        """How the disagreement of at most 1 − α holds: "certified" for one forest, or "expected" over many."""
         return "expected" if self.certificate is None else "certified"
 
     def expected_trees(self) -> float:
-        """Mean number of trees asked per row; ``ValueError`` if the votes are weighted.
+        """Mean number of trees that a row asks; ``ValueError`` if the votes are weighted.
 
-        It is exact under the prior, or counted on the rows of the certificate or of the simulation.
+        The number is exact under the prior, or counted on the rows of the certificate or of the simulation.
         """
         trees = self._figures.trees
         if math.isnan(trees):
@@ -420,18 +423,18 @@ class StopTable(Terms, Result):
         return trees
 
     def expected_disagreement(self) -> float:
-        """Share of the rows whose answer differs from the target's; 0 for weighted votes."""
+        """Share of the rows that disagree with the target; 0 for weighted votes."""
         return self._figures.disagreement
 
     def expected_unsettled(self) -> float:
-        """Share of the rows that never reach α, and get the label of all T trees; 0 unless the target is "limit"."""
+        """Share of the rows that ask all T trees and still do not reach α; 0 unless the target is "limit"."""
         return 0.0 if self.target == "forest" else self._figures.unsettled
 
     def disagreement_by_tally(self) -> Floats:
-        """Probability of another label over random orders of the votes, by votes for class 1 among all; shape (T + 1,).
+        """Probability that a row gets another label, for 0 to T votes for class 1; shape (T + 1,).
 
-        With target "limit" all T trees may give another label as well. ``ValueError`` if the table has more than two
-        classes, or the votes are weighted.
+        The probability is over random orders of the votes. With target "limit", all T trees can give another label too.
+        ``ValueError`` if the table has more than two classes, or the votes are weighted.
         """
         found = self.stops.by_tally(self.target)
         if found is None:
@@ -441,12 +444,12 @@ class StopTable(Terms, Result):
     def by_class(self) -> list[ClassOutcome]:
         """Disagreement and trees asked, for each class that all trees predict.
 
-        That is for each class its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the
-        mean number of ``trees`` asked for them, exact or counted as in `expected_trees`; NaN where it is not known.
+        Each class has its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the mean
+        number of ``trees`` that these rows ask. Numbers are exact or counted as in `expected_trees`; NaN if unknown.
 
         Examples
         --------
-        One row in ten is of class 1, and it loses more than the other class does:
+        One row in ten is of class 1, and a larger share of these rows changes its label:
 
         >>> import rfsize
         >>> votes = rfsize.Votes([[95, 5]] * 80 + [[60, 40]] * 10 + [[35, 65]] * 10)
@@ -457,18 +460,18 @@ class StopTable(Terms, Result):
         return self.stops.by_class(self, self._seen)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw where voting stops, on ``ax`` or a new figure; of a certified table also the rows that differed."""
+        """Draw when rows stop, on ``ax`` or a new figure. A certified table also shows the rows that differed."""
         from rfsize.stopping.page import plot_table
 
         return plot_table(self._shown(), ax)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the table to a file, as JSON; ``OSError`` where it cannot be written."""
+        """Write the table to a JSON file; ``OSError`` if that fails."""
         write_document(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
-        """Read a table that `save` wrote, and verify that it keeps its promise: the file may come from anyone.
+        """Read a table that `save` wrote, and verify what it promises. The file need not come from you.
 
         Raises
         ------
@@ -490,7 +493,7 @@ class StopTable(Terms, Result):
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
-        """The table of `to_dict`, verified; errors as in `load`."""
+        """Read the table that `to_dict` returned, and verify it; errors as in `load`."""
         table = cls(**stored_fields(document))
         check_evidence(table, table.stops, table.counts, table.certificate)
         check_signature(document)
@@ -538,7 +541,7 @@ class StopTable(Terms, Result):
 
 
 def _rare_classes(outcomes: list[ClassOutcome]) -> str:
-    """What becomes of rare classes' rows, to go on a line with; empty where there are no such classes."""
+    """The end of a line that says how many rows of rare classes differ; empty if no class is rare."""
     rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
     if not rare:
         return ""
@@ -548,7 +551,7 @@ def _rare_classes(outcomes: list[ClassOutcome]) -> str:
 
 
 def _warn_of_lost_classes(table: StopTable) -> None:
-    """Warn where classes lose a share `_MOST_LOST` of their rows, and twice what all may lose."""
+    """Warn if a class loses more than `_MOST_LOST` of its rows and more than twice what α allows."""
     most = max(_MOST_LOST, 2.0 * (1.0 - table.alpha))
     lost = [
         f"{outcome.label!r} ({in_percent(outcome.share)} of the rows): {in_percent(outcome.disagreement)}"

@@ -1,4 +1,4 @@
-"""What a stop table is for: a forest with its labels, and what its rows are to keep."""
+"""What a stop table is for: the size and the labels of a forest, and the share of rows that must agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN = 5  # class labels in a message
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What a stop table is for: the first fields of `rfsize.StopTable`, where each is explained."""
+    """The first fields of `rfsize.StopTable`, which explains them."""
 
     n_trees: int
     n_classes: int
@@ -37,7 +37,7 @@ class Terms:
 
     @classmethod
     def of_forest(cls, trees: TreesOnRows, promise: Promise, rule: str) -> Terms:
-        """What a table is for that a rule makes of rows."""
+        """The terms of a table that ``rule`` calibrates on rows of a forest."""
         adapter = trees.adapter
         n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
         at = trees.threshold if promise.metric == "labels" or promise.average == "macro" else None
@@ -46,23 +46,23 @@ class Terms:
 
     @property
     def built_for(self) -> float:
-        """The alpha that the stops were built with, which need not be the one that is certified of them."""
+        """The alpha that the stops were built with. The certified alpha can be another."""
         return self.alpha if self.nominal is None else self.nominal
 
     @property
     def class_labels(self) -> tuple[bool | int | float | str, ...]:
-        """Class labels, or the classes' numbers where the labels are not known."""
+        """Class labels, or class indices if the labels are not known."""
         return tuple(range(self.n_classes)) if self.classes is None else self.classes
 
     def check_labels(self, n_trees: int, classes: NDArray[Any], threshold: float | None) -> None:
-        """Raise ``ValueError`` where the table is not for a forest's trees, classes and threshold."""
+        """Raise ``ValueError`` if the table does not fit the trees, classes and threshold of a forest."""
         n_classes, labels, trees = max(1, len(classes)), labels_of(classes), how_many(n_trees, "tree")
         if (self.n_trees, self.n_classes) != (n_trees, n_classes):
             raise ValueError(
                 f"the table is for {how_many(self.n_trees, 'tree')} and {_spoken(self.n_classes)}, the forest has "
                 f"{trees} and {_spoken(n_classes)}: make one for {trees}"
             )
-        # A booster knows its classes by their numbers alone.
+        # A booster stores no labels, only class indices.
         is_known = self.classes is not None and labels is not None
         if is_known and self.classes != labels and tuple(range(n_classes)) not in (self.classes, labels):
             raise ValueError(
@@ -79,7 +79,7 @@ class Terms:
 
 
 def checked_trees(n_trees: int) -> int:
-    """The number of a forest's trees, where it is no larger than a table may be for."""
+    """Check that a forest is not too large for a table."""
     try:
         return whole("n_trees", n_trees, at_least=1, at_most=MAX_TREES)
     except ValueError as error:
@@ -87,7 +87,7 @@ def checked_trees(n_trees: int) -> int:
 
 
 def labels_of(classes: NDArray[Any]) -> tuple[Any, ...] | None:
-    """Class labels as a table's file can hold them: numbers or text; None of others."""
+    """Class labels that the file of a table can hold, which are numbers or text; else None."""
     labels = tuple(classes.tolist())
     return labels if labels and all(type(label) in (bool, int, float, str) for label in labels) else None
 

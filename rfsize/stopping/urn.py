@@ -5,13 +5,13 @@ draws the tally is n, and the *masses* of that state are, for every class k,
 
     m_k(t, n) = P(tally n after t votes, and class k wins all T votes),
 
-so that m = Σ m_k is how likely the tally is, and m_k / m is the probability that class k wins. At t = T they
-are the prior itself; one vote fewer is a sum of positive terms,
+so that m = Σ m_k is the probability of the tally, and m_k / m is the probability that class k wins. At t = T the
+masses are the prior itself. Those after one vote fewer are a sum of positive terms,
 
     m_k(t, n) = Σ_j m_k(t + 1, n + e_j) · (n_j + 1) / (t + 1),
 
-which is stable. This module holds the priors and the masses of the last layer; compiled loops (rfsize/_native/urn.hpp)
-step back.
+which is numerically stable. This module holds the priors and the masses at t = T. Compiled loops
+(rfsize/_native/urn.hpp) go back from there to t = 0.
 
 References: G. Martínez-Muñoz, D. Hernández-Lobato, A. Suárez (2009), "Statistical instance-based pruning in
 ensembles of independent classifiers", IEEE TPAMI 31(2), 364-369 (SIBA, the uniform prior); V. Soto, G.
@@ -31,7 +31,7 @@ Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 _REACH = 2  # two classes: a moving average over the tallies at most this many votes away, the paper's window of 5
 
-# ∫ f·F·F of gamma distributions: nodes, and how far into the tails, in standard deviations.
+# The quadrature of ∫ f·F·F for gamma distributions: its nodes, and its reach into the tails in standard deviations.
 _NODES, _SPREAD = 128, 11.0
 
 
@@ -49,7 +49,7 @@ def uniform_prior(n_trees: int, n_classes: int) -> Floats:
     -------
     ndarray of float
         Two classes: shape (T + 1,), by votes for class 1. Three: shape (T + 1, T + 1), indexed [votes for
-        class 0, votes for class 1], 0 where they exceed T.
+        class 0, votes for class 1], 0 where the two sum to more than T.
 
     Examples
     --------
@@ -89,20 +89,20 @@ def simplex(n_trees: int) -> NDArray[np.bool_]:
 
 
 def votes_prior(votes: Votes, n_trees: int) -> Floats:
-    """The prior of HYPER from counted votes of two or three classes.
+    """The prior of HYPER, from the votes on rows of two or three classes.
 
-    Every row's vote fractions are scaled to ``n_trees`` votes and rounded; the histogram of these tallies is
-    smoothed: each row's weight is spread evenly over the tallies in which no class has more than r votes more
-    or fewer. With two classes r = 2, the paper's window of 5. With three, r is such that the window holds the
-    same share of all tallies, r ≈ √(5T/6): a window of two votes leaves a prior from a few hundred rows so full
-    of gaps that the tables break their promise on fresh rows. At the edges the window holds fewer tallies, each
-    of which gets a larger share, so that no weight is lost. Halves round towards class 0, to which ties go.
+    The vote fractions of each row are scaled to ``n_trees`` votes and rounded. Then the histogram of these tallies
+    is smoothed: the weight of each row is spread evenly over a window, the tallies in which no class has more than
+    r votes more or fewer. With two classes r = 2, the paper's window of 5. With three classes the window holds the
+    same share of all tallies, so r ≈ √(5T/6). With r = 2, a prior from a few hundred rows has so many gaps that the
+    tables break their promise on new rows. At the edges the window holds fewer tallies, and each gets a larger
+    share, so that no weight is lost. Halves round towards class 0, because class 0 wins ties.
 
     Parameters
     ----------
     votes : Votes
-        Two or three classes. Rows may have been asked by different numbers of trees (out-of-bag votes); rows
-        without votes are left out.
+        Two or three classes. Rows may have different numbers of votes, as out-of-bag rows do. Rows without votes
+        are left out.
     n_trees : int
         Ensemble size T.
 
@@ -118,7 +118,7 @@ def votes_prior(votes: Votes, n_trees: int) -> Floats:
 
     Examples
     --------
-    A row of 97 votes to 3 and one of 40 to 60, each spread over the tallies near it:
+    A row with 97 of 100 votes for class 1 and a row with 40 votes, each spread over the tallies near it:
 
     >>> import rfsize
     >>> from rfsize.stopping.urn import votes_prior
@@ -142,15 +142,15 @@ def votes_prior(votes: Votes, n_trees: int) -> Floats:
 
 
 def pair_prior(votes: Votes, n_trees: int) -> Floats:
-    """The symmetric prior over the tally of the two leading classes, from counted votes of any classes.
+    """The symmetric prior over the tally of the two leading classes, for any number of classes.
 
-    The votes of each row's two leading classes are scaled to ``n_trees`` together, and counted in both orders
-    with weight one half each; smoothed as in `votes_prior`.
+    The votes for the two leading classes of a row are scaled so that they sum to ``n_trees``. Each row counts in
+    both orders, with weight one half each. The histogram is smoothed as in `votes_prior`.
 
     Parameters
     ----------
     votes : Votes
-        Two classes or more; rows without votes are left out.
+        Two classes or more. Rows without votes are left out.
     n_trees : int
         Ensemble size T.
 
@@ -181,17 +181,17 @@ def pair_prior(votes: Votes, n_trees: int) -> Floats:
 
 
 def voted_rows(votes: Votes) -> NDArray[np.int64]:
-    """Counts of the rows that have a vote.
+    """The vote counts, without the rows that have no vote.
 
     Parameters
     ----------
     votes : Votes
-        Of any number of classes.
+        Any number of classes.
 
     Returns
     -------
     ndarray of int64, shape (n, n_classes)
-        Of these rows, in their order.
+        The counts of the rows that have a vote, in their order.
 
     Raises
     ------
@@ -220,17 +220,17 @@ def _rounded(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> ND
 
 
 def smoothed(histogram: Floats) -> Floats:
-    """The histogram's moving average that loses no weight at the edges, normalised; see `votes_prior`.
+    """A moving average of the histogram that loses no weight at the edges, normalised; see `votes_prior`.
 
     Parameters
     ----------
     histogram : ndarray of float, shape (T + 1,) or (T + 1, T + 1)
-        Rows of each final tally; two or three classes.
+        Number of rows with each final tally, for two or three classes.
 
     Returns
     -------
     ndarray of float, same shape
-        Weights that sum to one, 0 where there is no tally.
+        Weights that sum to one; 0 in cells that are no tally.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def smoothed(histogram: Floats) -> Floats:
 
 
 def three_class_reach(n_trees: int) -> int:
-    """Votes by which a tally of the window may differ, so that it holds the share of all tallies that 5 are of T + 1.
+    """The reach of the window for three classes, so that it holds a share 5/(T + 1) of all tallies.
 
     A window of reach r holds 3r² + 3r + 1 of the (T + 1)(T + 2)/2 tallies.
 
@@ -279,7 +279,7 @@ def three_class_reach(n_trees: int) -> int:
 
 
 def _window_sums(weights: Floats, reach: int) -> Floats:
-    """Sums over the tallies at most ``reach`` votes of any class away; cells that are no tallies must hold 0."""
+    """Sums over the tallies that differ by at most ``reach`` votes in each class. Cells that are no tally must be 0."""
     steps = range(-reach, reach + 1)
     n = len(weights)
     padded = np.pad(weights, reach)
@@ -295,25 +295,25 @@ def _window_sums(weights: Floats, reach: int) -> Floats:
 
 
 def winning_masses(prior: Floats, target: str) -> Floats:
-    """The masses of the last layer: the prior, split by the class that wins.
+    """The masses after all T votes: the prior, split by the class that wins.
 
     Parameters
     ----------
     prior : ndarray of float, shape (T + 1,) or (T + 1, T + 1)
         Weights of the final tallies, as from `uniform_prior`.
     target : {"forest", "limit"}
-        "forest": the class with the most of the T votes wins, the lowest index where they tie. "limit": the
-        class that wins in the infinite forest; given the tally, its vote fractions have the posterior
-        Dirichlet(tally + 1).
+        "forest": the class with the most of the T votes wins, and a tie goes to the lowest index. "limit": the
+        class with the most votes in an unlimited forest wins. Given the tally, the vote fractions of that forest
+        have the posterior Dirichlet(tally + 1).
 
     Returns
     -------
     ndarray of float, shape (n_classes, T + 1) or (n_classes, T + 1, T + 1)
-        They sum to the prior over the first axis.
+        The masses sum to the prior over the first axis.
 
     Examples
     --------
-    Of three trees two decide; but a class that two of three trees vote for may still lose in the infinite forest:
+    In a forest of three trees, two votes decide. In an unlimited forest the class of these two votes can still lose:
 
     >>> from rfsize.stopping.urn import uniform_prior, winning_masses
     >>> winning_masses(uniform_prior(3, n_classes=2), "forest").tolist()
@@ -346,7 +346,7 @@ def three_counts(n_trees: int) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
     Returns
     -------
     tuple of three ndarrays of int64, shape (T + 1, T + 1)
-        Of classes 0, 1 and 2; the third is negative where the cell is no tally.
+        The votes for classes 0, 1 and 2. The third array is negative in cells that are no tally.
 
     Examples
     --------
@@ -363,8 +363,8 @@ def three_counts(n_trees: int) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
 def largest_fraction(n_trees: int) -> Floats:
     """P(class k has the largest vote fraction | tally), for Dirichlet(tally + 1) over three classes.
 
-    With independent G_k ~ Gamma(n_k + 1), P(G_k is the largest) = ∫ f_k(x) F_i(x) F_j(x) dx, where i and j are
-    the rivals; the integrand is entire, and Gauss-Legendre quadrature over the bulk of f_k converges fast.
+    With independent G_k ~ Gamma(n_k + 1), P(G_k is the largest) = ∫ f_k(x) F_i(x) F_j(x) dx, where i and j are the
+    other two classes. The integrand is entire, so Gauss-Legendre quadrature over the bulk of f_k converges fast.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def largest_fraction(n_trees: int) -> Floats:
     Returns
     -------
     ndarray of float, shape (3, T + 1, T + 1)
-        Indexed [k, votes for class 0, votes for class 1], 0 where these exceed T; accurate to 1e-10.
+        Indexed [k, votes for class 0, votes for class 1]; 0 where the two sum to more than T. Accurate to 1e-10.
 
     Examples
     --------
@@ -397,7 +397,7 @@ def largest_fraction(n_trees: int) -> Floats:
             wins[class_2, class_0, class_1],
         ]
     )
-    # They sum to one up to the quadrature's error, which must not leak into the masses.
+    # The error of the quadrature must not change the sum of the masses.
     return np.asarray(np.where(inside, shares / shares.sum(axis=0), 0.0))
 
 
@@ -415,7 +415,7 @@ def _beats_both(own: int, rivals: NDArray[np.int64], rule: tuple[Floats, Floats]
 
 
 def lossless_bounds(n_trees: int) -> Bounds:
-    """The earliest two-class stops that never change the outcome: the remaining votes cannot.
+    """The earliest stops of two classes that never change a label, because the remaining votes cannot.
 
     Parameters
     ----------
@@ -429,7 +429,7 @@ def lossless_bounds(n_trees: int) -> Bounds:
 
     Examples
     --------
-    After three votes of five, all for one class, the other can no longer win:
+    If the first three of five votes are for one class, the other class can no longer win:
 
     >>> from rfsize.stopping.urn import lossless_bounds
     >>> lower, upper = lossless_bounds(5)
@@ -443,12 +443,12 @@ def lossless_bounds(n_trees: int) -> Bounds:
 
 
 def checked_prior(weights: ArrayLike, n_trees: int) -> Floats:
-    """Given weights over the final tallies, normalised.
+    """Check the weights of a prior over the final tallies, and normalise them.
 
     Parameters
     ----------
     weights : array_like of float, shape (T + 1,) or (T + 1, T + 1)
-        Two classes, by votes for class 1; or three, by votes for classes 0 and 1.
+        For two classes by votes for class 1; for three classes by votes for classes 0 and 1.
     n_trees : int
         Ensemble size T.
 
@@ -460,8 +460,8 @@ def checked_prior(weights: ArrayLike, n_trees: int) -> Floats:
     Raises
     ------
     ValueError
-        If they are not finite non-negative numbers of shape (T + 1,) or (T + 1, T + 1), all are zero, or a
-        cell that is no tally of T votes has weight.
+        If the weights are not finite non-negative numbers of shape (T + 1,) or (T + 1, T + 1), if all are zero, or
+        if a cell that is no tally of T votes has weight.
 
     Examples
     --------
@@ -484,6 +484,6 @@ def checked_prior(weights: ArrayLike, n_trees: int) -> Floats:
         raise ValueError(
             f"prior[n0, n1] must be 0 where n0 + n1 exceeds the {n_trees} trees: no row can have that tally"
         )
-    # Scaled first, for weights whose sum would overflow.
+    # Divided by the largest first, because the sum of large weights could overflow.
     prior = prior / prior.max()
     return np.asarray(prior / prior.sum())

@@ -1,1 +1,1 @@
-"""Forests trained to their size, and the bagging fraction chosen."""
+"""Train forests to their size, and choose the bagging fraction."""

@@ -1,4 +1,4 @@
-"""Choosing the bagging fraction: how many rows each tree of a forest should be trained on."""
+"""Chooses the bagging fraction: on how many rows to train each tree of a forest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FEWEST_TREES = 10
 
 
-# Of the tree that tells what an estimator makes of its rows.
+# Bagging fraction of a first tree, which shows how the estimator reads its rows.
 _ANY_FRACTION = 0.5
 
 _SEARCHES = ("full", "elimination")
@@ -57,68 +57,69 @@ def select_bagging_fraction(
 ) -> FractionSearch:
     """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
-    One forest is trained with each fraction, and each row is judged by the trees that did not see it. All forests share
-    a seed and data that are binned once. Standard bagging is worth a fraction of 1/2; on noisy problems a much smaller
-    one may be better, and is always faster. On many problems no fraction is better than another by more than noise.
+    The search trains one forest with each fraction, and judges each row by the trees that did not see it. All forests
+    share a seed, and the data are binned once. Standard bagging, which draws n of n rows with replacement, is
+    equivalent to a fraction of 1/2. On noisy problems a much smaller fraction can be better, and it always trains
+    faster. On many problems no fraction is better than another by more than noise.
 
     Parameters
     ----------
     params : dict or scikit-learn estimator
-        Parameters of a LightGBM or XGBoost forest, or an estimator of LightGBM, XGBoost or scikit-learn, of trees; the
-        number of trees that they name is not used.
+        Parameters of a LightGBM or XGBoost forest, or a forest estimator of LightGBM, XGBoost or scikit-learn. Their
+        number of trees is not used.
     data : lightgbm.Dataset, xgboost.DMatrix or xgboost.QuantileDMatrix
-        Training data with labels. For an estimator, what its ``fit`` takes.
+        Training data with labels. For an estimator, the rows that its ``fit`` takes.
     y : array_like, shape (n_rows,), optional
         Labels or numbers; only for an estimator.
     fractions : array_like, shape (n_fractions,), optional
-        Fractions to compare, of rows drawn without replacement, with ``rule="keep"`` beside your own; by default 1/11,
-        2/12, … 12/22, which are worth 0.1, 0.2, … 1.2 with replacement (`ratio_with_replacement`). An ensemble of
-        scikit-learn that draws with replacement (``bootstrap=True``) draws as many rows as the fraction is worth, at
-        most all of them: fractions up to 1/2.
+        Fractions to compare, for rows drawn without replacement. With ``rule="keep"`` your own is added. The default is
+        1/11, 2/12, … 12/22, equivalent to sampling ratios of 0.1, 0.2, … 1.2 with replacement
+        (`ratio_with_replacement`). A scikit-learn ensemble with ``bootstrap=True`` draws the equivalent number of rows
+        with replacement. It can draw all rows at most, so fractions go up to 1/2.
     metric : str or callable, optional
-        A scikit-learn scorer, or the name of one, where greater is better; by default the error of the labels, for
-        regression the mean squared error. Where the training data have weights, they count.
+        A scikit-learn scorer or its name; greater is better. By default the error of the labels, or the mean squared
+        error of a regression. Weights of the training data count.
     voting : {"auto", "hard", "soft"}, default "auto"
-        Which labels are judged: those of the averaged scores, as ``predict`` gives them (``"soft"`` and ``"auto"``), or
-        of the majority of the trees' votes (``"hard"``).
+        Which labels are judged: those of the averaged scores, as in ``predict`` (``"soft"`` and ``"auto"``), or those
+        of the majority vote (``"hard"``).
     n_trees : int, default 200
-        Trees of each forest; with ``search="elimination"``, trees of the forests that are compared last.
+        Number of trees of each forest; with ``search="elimination"``, of the forests in the last comparison.
     search : {"full", "elimination"}, default "full"
-        With ``"full"``, all fractions are compared with ``n_trees`` trees. With ``"elimination"``, the worse half of
-        the fractions is dropped each time the number of trees has doubled, and hopeless fractions besides. It takes at
-        most a third of the trees, and a third to a half of the time.
+        ``"full"`` compares all fractions with ``n_trees`` trees. ``"elimination"`` drops the worse half of the
+        fractions each time the number of trees has doubled, and hopeless fractions besides. It takes at most a third of
+        the trees, and a third to a half of the time.
     rule : {"keep", "best", "one-se"}, default "keep"
-        ``"keep"`` chooses your own fraction, unless another has a smaller error by more than the standard error of the
-        difference; where ``params`` name no fraction, the best. ``"best"`` chooses the fraction of the least error, and
-        ``"one-se"`` the smallest that is worse by no more than the standard error of the difference. The standard error
-        is over other rows and other trees.
+        ``"keep"`` chooses your own fraction, unless the error of another is smaller by more than the standard error of
+        the difference. If ``params`` name no fraction, it chooses the best. ``"best"`` chooses the fraction with the
+        smallest error. ``"one-se"`` chooses the smallest fraction that is worse than the best by at most the standard
+        error of the difference. This standard error is over other rows and other trees.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights; only for an estimator.
     seed : int, optional
-        Seed of all forests; by default the one that ``params`` name.
+        Seed of all forests; by default the seed in ``params``.
     progress : bool, default True
-        Show a progress bar when the search takes long.
+        Show a progress bar if the search takes long.
     resume : path, optional
-        A file in which every forest's votes are kept as it is done. Run again with the same file, parameters, data
-        and seed, the search takes them from there; another rule, metric or grid may use it too.
+        A file that keeps the votes of each finished forest. If the search stops early, run it again with the same file,
+        parameters, data and seed to continue. Another rule, metric or list of fractions can use the same file.
 
     Returns
     -------
     FractionSearch
-        The chosen fraction, and the curve; ``rfsize.grow(found.params, data)`` trains a forest of it.
+        The chosen fraction, and the curve. ``rfsize.grow(found.params, data)`` trains a forest with this fraction.
 
     Raises
     ------
     NotAForestError
         If the parameters do not train a forest of independent trees.
     InbagError
-        If its bags cannot be rebuilt and proven.
+        If the bags of a forest cannot be rebuilt and proven.
     FewVotesError
-        If a fraction would leave rows, or those of a class, fewer than ten out-of-bag votes to be judged by.
+        If with some fraction the rows, or the rows of one class, would have fewer than ten out-of-bag votes each.
     ValueError
-        If an option or the data do not fit, or the file was written for others.
+        If an option or the data do not fit, or the file was written for other parameters, data or another seed.
 
     See Also
     --------
@@ -186,7 +187,7 @@ def select_bagging_fraction(
 
 
 class _Trained(NamedTuple):
-    """What trains forests: the trainer, its rows, the parameters asked for, their fraction, and what gives another."""
+    """The trainer of the forests, its rows, the given parameters, their fraction, and a way to change the fraction."""
 
     trainer: Trainer
     X: Any
@@ -249,7 +250,7 @@ def _checked_grid(fractions: ArrayLike) -> list[float]:
 
 
 def _with_own(grid: list[float], own: float | None) -> tuple[list[float], float | None]:
-    """The grid with your own fraction, and that fraction as the grid has it."""
+    """The grid with your own fraction, and the value in the grid that stands for it."""
     if own is None:
         return grid, None
     near = [one for one in grid if math.isclose(one, own, rel_tol=1e-6)]

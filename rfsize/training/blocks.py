@@ -1,4 +1,4 @@
-"""Forests in blocks: of a fixed number of trees each, trained apart from seeds of their own, and merged."""
+"""Forests trained in blocks: each block has a fixed number of trees and its own seed, and the blocks are merged."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rfsize.voting.tallied import Tallied
 
 
 class Block(NamedTuple):
-    """Trees that are trained together: how many blocks come before them in the forest, and how many they are."""
+    """Trees that are trained together: the number of blocks before them in the forest, and the number of trees."""
 
     number: int
     n_trees: int
 
 
 class TrainedBlock(NamedTuple):
-    """A booster of the trees of a block, and what they say of the rows that they did not see."""
+    """A booster with the trees of a block, and their out-of-bag outputs."""
 
     booster: Any
     out_of_bag: Tallied
@@ -32,14 +32,14 @@ class TrainedBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """What is known of a forest before it has trees.
+    """The properties that a forest has before it has trees.
 
     Attributes
     ----------
     classes, label, weight
-        Those of its `Trainer`.
+        As in its `Trainer`.
     out_of_bag, link, cut, groups
-        Those of the `ForestInTraining` that has no trees.
+        As in a `ForestInTraining` without trees.
     """
 
     classes: NDArray[Any]
@@ -52,7 +52,7 @@ class Beginning:
 
     @classmethod
     def of(cls, trainer: Trainer, threshold: float, groups: Groups) -> Beginning:
-        """That of a trainer's forests."""
+        """The beginning of the forests of a trainer."""
         forest = trainer.start(threshold=threshold, groups=groups)
         rows = trainer.classes, trainer.label, trainer.weight
         return cls(*rows, forest.out_of_bag, forest.link, forest.cut, forest.groups)
@@ -72,20 +72,20 @@ def trained(trainer: Trainer, block: Block, threshold: float, groups: Groups) ->
 
 
 class ForestInBlocks(ForestInTraining):
-    """A forest that takes its trees in blocks, which may be trained anywhere and in any order.
+    """A forest that takes its trees in blocks, which can be trained anywhere and in any order.
 
-    Which trees it has depends on nothing but `trees_per_block` and how many trees were added at a time.
+    Its trees depend only on ``trees_per_block`` and on how many trees each call of `add` added.
 
     Parameters
     ----------
     beginning : Beginning
-        What is known of it.
+        The properties of the forest without trees.
     train : callable
         Trains blocks, and returns them in their order.
     merge : callable
-        Makes one booster of those of all blocks.
+        Merges the boosters of all blocks into one.
     trees_per_block : int
-        Trees of a block, of which the last one that is added at a time may have fewer.
+        Number of trees in a block. The last block of each `add` can have fewer.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ForestInBlocks(ForestInTraining):
         full, rest = divmod(whole("n_trees", n_trees, at_least=1), self._most)
         sizes = [self._most] * full + [rest] * bool(rest)
         blocks = [Block(number, size) for number, size in enumerate(sizes, start=len(self._boosters))]
-        # In the order of the blocks, because sums of scores depend on theirs in the last bits.
+        # Added in the order of the blocks, because the last bits of a sum depend on the order.
         for booster, found in self._train(blocks):
             self._boosters.append(booster)
             self.out_of_bag = self.out_of_bag.plus(found)

@@ -1,7 +1,7 @@
-"""The file by which a search is taken up again: what the trees grown so far say, and of what they were grown.
+"""The file from which a search continues: the votes of the forests so far, and what they were trained on.
 
-An `Archive`, not compressed, in which the arrays of all forests lie one after another, those of the tree by which data
-are told apart first. It is written whole after each step.
+It is an `Archive`, not compressed, with the arrays of all forests one after another. The first arrays belong to a
+probe, a single tree that shows whether the data are the same. The file is written whole after each step.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.scores import Scores
 from rfsize.voting.tallied import Tallied
 
-_PROBE = 0.5  # fraction of the tree by which data are told apart
+_PROBE = 0.5  # bagging fraction of the probe
 
 
 class State(NamedTuple):
-    """What the trees of one forest say of the rows that they did not see, and the seconds that it took to grow them."""
+    """The out-of-bag outputs of one forest, and the seconds that its training took."""
 
     out_of_bag: Tallied
     seconds: float
 
 
 class SearchFile:
-    """States by fraction and steps of growth; without a path, none are kept.
+    """Keeps states by fraction and steps of training; without a path, keeps nothing.
 
     Parameters
     ----------
     path : Path or None
-        File to take up, or to begin.
+        File to continue, or to begin.
     trainer, params, seed, groups
-        What the forests are grown of, and from, and which rows belong together.
+        Training data, parameters, seed, and which rows belong together. All must be the same as in the file.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class SearchFile:
                 f"resume={str(path)!r}: no file can be written there, because it is a folder, or its folder does not "
                 "exist"
             )
-        # One tree tells other features apart, for which nothing else stands here.
+        # The file holds no features, so a tree trained again shows whether they are the same.
         probe = trainer.start(fraction=_PROBE, seed=seed)
         probe.add(1)
         self._probe = deepcopy(probe.out_of_bag)
@@ -80,11 +80,11 @@ class SearchFile:
             self._read(path)
 
     def get(self, fraction: float, steps: Sequence[int]) -> State | None:
-        """What is known of a forest grown by these numbers of trees, one after another."""
+        """The state of a forest that took these numbers of trees one after another; None if unknown."""
         return self._states.get(_key(fraction, steps))
 
     def put(self, fraction: float, steps: Sequence[int], state: State) -> None:
-        """Keep it, in the file too."""
+        """Keep a state, in memory and in the file."""
         if self._path is not None:
             self._states[_key(fraction, steps)] = State(deepcopy(state.out_of_bag), state.seconds)
             self._write(self._path)
@@ -110,7 +110,7 @@ class SearchFile:
         self._states = dict(zip(keys, map(State, forests, seconds), strict=True))
 
     def _forests(self, n_trees: list[int], arrays: dict[str, NDArray[Any]]) -> list[Tallied]:
-        """Forests of so many trees each, from the arrays of a file."""
+        """Forests with ``n_trees`` trees each, from the arrays of a file."""
         shapes = [like.shape for like in _arrays(self._probe).values()]
         of_all = [arrays[name].reshape(len(n_trees), *shape) for name, shape in zip(_TYPES, shapes, strict=True)]
         return [self._out_of_bag(each, *of_each) for each, *of_each in zip(n_trees, *of_all, strict=True)]
@@ -124,7 +124,7 @@ class SearchFile:
         scatter: Floats,
         *of_blocks: NDArray[Any],
     ) -> Tallied:
-        """What the trees of one forest say; ``ValueError`` where that contradicts itself."""
+        """The out-of-bag outputs of one forest; ``ValueError`` if they contradict each other."""
         votes, total, squares, asked_in_blocks, first = of_blocks
         for trees in (asked, votes, asked_in_blocks):
             require(((trees >= 0) & (trees <= n_trees)).all(), "votes of more trees than were grown")
@@ -145,7 +145,7 @@ _TYPES: dict[str, Any] = _OF_ROWS | {f"blocks.{name}": kind for name, kind in _I
 
 
 def _file_of(probe: Tallied) -> Archive:
-    """The kind of file that holds the arrays of some forests of the same data."""
+    """The format of a file with the arrays of several forests on the same data."""
     of_each = {name: array.size for name, array in _arrays(probe).items()}
 
     def check_sizes(sizes: dict[str, int]) -> None:
@@ -163,7 +163,7 @@ def _file_of(probe: Tallied) -> Archive:
             "the search cannot continue from {path}: it is damaged, for other data, or was not written by "
             "select_bagging_fraction ({found}). Give another file, or delete this one"
         ),
-        deflated=False,  # it is written often, and scores hardly shrink
+        deflated=False,  # it is written often, and scores hardly compress
     )
 
 
@@ -184,7 +184,7 @@ def _key(fraction: float, steps: Sequence[int]) -> str:
 
 
 def _n_trees(key: str) -> int:
-    """Trees of the forest of a key; ``ValueError`` where it is none."""
+    """Number of trees of the forest behind a key; ``ValueError`` if the key is invalid."""
     fraction, steps = key.split("/")
     n_trees = sum(int(step) for step in steps.split("+"))
     require(0.0 < float(fraction) < 1.0 and n_trees >= 1, f"{key!r} is no forest")
@@ -199,7 +199,7 @@ def _seconds(found: Any) -> float:
 
 def _alike(one: Tallied, other: Tallied) -> bool:
     same = np.array_equal(one.counts, other.counts) and np.array_equal(one.scores.asked, other.scores.asked)
-    # Threads may add up in another order.
+    # Threads can add up in another order.
     return same and np.allclose(one.scores.mean, other.scores.mean, rtol=1e-6, atol=1e-9)
 
 

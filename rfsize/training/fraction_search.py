@@ -1,4 +1,4 @@
-"""FractionSearch: what a search for the bagging fraction found, in text, on a page and in a picture."""
+"""FractionSearch: the result of a search for the bagging fraction, as text, HTML page and picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SE = 1.96  # standard errors on either side of a 95 % interval
 
 @dataclass(frozen=True, eq=False)
 class FractionSearch(Result):
-    """The answer of `select_bagging_fraction`.
+    """The result of `select_bagging_fraction`.
 
     Attributes
     ----------
@@ -36,12 +36,13 @@ class FractionSearch(Result):
     curve : structured ndarray, shape (n_fractions,)
         One row per fraction, in ascending order, from the last comparison in which the fraction took part:
 
-        - ``fraction``, ``trees``: the fraction, and the trees that it was judged with;
-        - ``error`` (or ``score``), ``standard_error``: out of bag, with the standard error over the choice of the rows;
-        - ``difference``, ``difference_se``: how much worse it is than the best (above 0 is worse for scores too), and
-          the standard error, over other rows, paired row by row, and other trees;
+        - ``fraction``, ``trees``: the fraction, and the number of trees of its forest;
+        - ``error`` (or ``score``), ``standard_error``: the out-of-bag error, and its standard error over the choice of
+          rows;
+        - ``difference``, ``difference_se``: how much worse the fraction is than the best (positive is worse, for scores
+          too), and the standard error over other rows, paired row by row, and other trees;
         - ``seconds``: time to train the forest;
-        - ``dropped``: the comparison after which the fraction was dropped, counted from 1; 0 if it stayed to the end.
+        - ``dropped``: the comparison that dropped the fraction, counted from 1; 0 if it stayed to the end.
     params : dict or estimator
         Your parameters, or a copy of your estimator, with the best fraction. Give them to `rfsize.grow`.
     metric : str
@@ -52,7 +53,7 @@ class FractionSearch(Result):
         Your own fraction, if your parameters name one. ``rule="keep"`` chooses it unless another fraction is better by
         more than noise.
     n_rows, n_dropped : int
-        Rows of the last comparison, and rows that were left out because some forest had no out-of-bag vote for them.
+        Number of rows in the last comparison, and of rows left out because some forest had no out-of-bag vote on them.
     of_labels : bool
         Whether the forests classify.
 
@@ -88,7 +89,7 @@ class FractionSearch(Result):
 
     @property
     def trees_grown(self) -> int:
-        """Trees that the search grew."""
+        """Number of trees that the search trained."""
         return int(self.curve["trees"].sum())
 
     def to_frame(self) -> pandas.DataFrame:
@@ -97,7 +98,7 @@ class FractionSearch(Result):
         Raises
         ------
         ImportError
-            If there is no pandas.
+            If pandas is not installed.
         """
         import pandas
 
@@ -132,7 +133,7 @@ class FractionSearch(Result):
         return ax
 
     def _draw(self, ax: Axes) -> None:
-        """The curve; what was dropped early was judged with fewer trees, so it is not joined to the rest."""
+        """Draw the curve. Fractions that were dropped early had fewer trees, so the line leaves them out."""
         from matplotlib.ticker import PercentFormatter
 
         early = self.curve["dropped"] > 0
@@ -183,13 +184,13 @@ class FractionSearch(Result):
                 *self._next_best,
             ),
             sections=(Section("", pictures=(picture,), grids=(grid,)),),
-            code="forest, report = rfsize.grow(search.params, data)  # of that fraction, and as many trees as it takes",
+            code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
             origin=(("rows", f"{self.n_rows:,}, {self._judged}"), ("trees grown to compare", f"{self.trees_grown:,}")),
         )
 
     @property
     def _next_best(self) -> tuple[Figure, ...]:
-        """How much better the best fraction is than the next best, with the 95 % interval; none of a single one."""
+        """How much better the best fraction is than the next best, with the 95 % interval; empty for one fraction."""
         others = self.curve[(self.curve["dropped"] == 0) & (self.curve["fraction"] != self._least)]
         if not len(others):
             return ()
@@ -227,7 +228,7 @@ class FractionSearch(Result):
 
     @property
     def _choice(self) -> str:
-        """What is chosen, and by how much it is better."""
+        """The sentence that says which fraction is chosen, and how much better it is."""
         n = len(self.curve)
         if self.rule == "one-se":
             return f"fraction {self.best:.3f} is the smallest of {n} within one standard error of the best"
@@ -249,12 +250,12 @@ class FractionSearch(Result):
 
     @property
     def _least(self) -> float:
-        """The fraction of the best error or score."""
+        """The fraction with the best error or score."""
         return float(self.curve["fraction"][self.curve["difference"].argmin()])
 
     @property
     def _at_an_end(self) -> list[str]:
-        """What to say where the best fraction is the first or the last of those compared."""
+        """A caution if the best fraction is the smallest or the largest of the fractions compared."""
         fractions = self.curve["fraction"]
         if len(fractions) < 2 or self._least not in (fractions[0], fractions[-1]):
             return []

@@ -1,4 +1,4 @@
-"""Growing a forest until it is large enough: figure 3 of Hernández-Lobato et al. 2013 as one call."""
+"""Trains a forest until it is large enough: figure 3 of Hernández-Lobato et al. 2013 as one call."""
 
 from __future__ import annotations
 
@@ -51,42 +51,43 @@ def grow(
 ) -> tuple[Any, Report]:
     """Train a random forest until it has T* trees.
 
-    T* is estimated at ``min_trees`` trees, and again at min(T*, twice the trees), from out-of-bag outputs. Training
-    ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so the
-    forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
+    T* is the smallest number of trees that gives a share ``alpha`` of the rows the label of an unlimited forest, on
+    average. It is estimated from out-of-bag outputs at ``min_trees`` trees, and again at min(T*, twice the trees).
+    Training ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so
+    the forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
     judged by the labels that changed since the last estimate.
 
     Parameters
     ----------
     params : dict, booster or scikit-learn estimator
-        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (the number of parallel
-        trees is found here). Or an estimator (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`,
-        `BaggingRegressor`, …): an unfitted estimator begins with its own number of trees, and may end with fewer. Or a
-        finished forest, to which trees with new bags are added; give the labels and weights of its training, since
-        rfsize cannot check them.
+        Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (`grow` finds the
+        number of parallel trees). Or an estimator (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`,
+        `BaggingRegressor`, …); an unfitted estimator begins with its own number of trees, and may end with fewer. Or a
+        finished forest, which gets more trees with new bags. Give the labels and weights of its training: rfsize cannot
+        check them.
     data : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
-        Training data; a LightGBM forest to which trees are added needs a `Dataset` that kept its rows
-        (``free_raw_data=False``). For an estimator, what its ``fit`` takes.
+        Training data. To add trees to a LightGBM forest, give a `Dataset` that kept its rows
+        (``free_raw_data=False``). For an estimator, the rows that its ``fit`` takes.
     y : array_like, shape (n_rows,), optional
         Labels; only for an estimator.
-    validation : rows, or a pair of rows and their truth, optional
-        Rows that the forest is not trained on, to estimate T* from in place of out-of-bag votes. A metric needs their
-        truth. The ``missing`` value of ``data`` means missing in these rows too, unless they are a `DMatrix`.
+    validation : rows, or a pair (rows, y), optional
+        Rows that the forest is not trained on. T* is then estimated from them, and not from out-of-bag votes. A metric
+        needs their y. The ``missing`` value of ``data`` means missing in these rows too, unless they are a `DMatrix`.
     metric, alpha, tolerance, average, voting
         What must stay the same as in an unlimited forest, as in `size`.
     threshold : float, default 0.5
         Probability above which the label is class 1, for each tree and for the averaged scores. Only for labels of two
         classes.
     confidence : float, default 0.8
-        How sure it must be that the forest has T* trees, at least 0.5, since the first trees may agree with each other
-        by luck. The forest gets ``report.upper(confidence)`` trees. With 0.5 it gets T* trees, or more if the labels of
-        T* trees still changed.
+        How sure it must be that the forest has T* trees, at least 0.5, because the first trees may agree with each
+        other by luck. The forest gets ``report.upper(confidence)`` trees. With 0.5 it gets T* trees, or more if the
+        labels of T* trees still changed.
     max_trees : int, default 5000
-        Trees at which to give up.
+        The most trees to train.
     min_trees : int, default 100
-        Trees before the first estimate.
+        Number of trees before the first estimate.
     init_model : booster, optional
-        A finished forest to add trees to, if it has forgotten its parameters (an XGBoost model loaded from a file).
+        A finished forest to add trees to, if it does not store its parameters (an XGBoost model loaded from a file).
         Give the parameters as ``params``.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `tree_outputs`. By default rfsize looks for copies if the training
@@ -99,11 +100,10 @@ def grow(
     -------
     booster or estimator
         A new model of ``report.n_kept`` trees, or more if you gave a finished forest that had more. It predicts the
-        mean of its trees. The trees of XGBoost are trained in blocks and merged into one booster. An ensemble of
-        scikit-learn with a fixed ``random_state`` equals a single fit of as many members, except that ``oob_score_`` is
-        not computed.
+        mean of its trees. XGBoost trees are trained in blocks and merged into one booster. A scikit-learn ensemble with
+        a fixed ``random_state`` equals a single fit with the same number of trees, but has no ``oob_score_``.
     report : Report
-        The estimate that ended the growth.
+        The estimate that ended the training.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def grow(
         growth = Growth.of_parameters(params, data, goal, init_model=init_model, **of_rows)
     if X_val is None:
         return growth.to_size(until)
-    is_as_trained = hasattr(params, "fit") or integration_of(X_val) is not None  # and knows itself what is missing
+    is_as_trained = hasattr(params, "fit") or integration_of(X_val) is not None  # and so stores its missing value
     missing = None if is_as_trained else integration_for(data).missing_in(data)
 
     def on_validation(model: Any) -> ForestOnRows:
@@ -176,21 +176,22 @@ def grow(
 
 @dataclass(frozen=True)
 class Growth:
-    """A forest that is to grow, and what is known of the rows that it is trained on.
+    """A forest in training, and its training rows.
 
     Attributes
     ----------
     goal : Goal
-        What it grows to, checked.
+        What the forest must be large enough for, checked.
     forest : ForestInTraining
     truth : tuple
-        Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None.
+        Labels or numbers of the training rows, with the class labels of the forest, and the weights of the rows or
+        None.
     report_by : callable
-        What a model of its trees says by other groups of the training rows.
+        The report of a model of these trees, with other groups of the training rows.
     model : callable
-        Makes a model of the caller's type of its booster.
+        Turns the booster into a model of the caller's type.
     given : int
-        Trees of a finished forest that it began with.
+        Number of trees of the finished forest that training began with; 0 if there was none.
     """
 
     goal: Goal
@@ -204,7 +205,7 @@ class Growth:
     def of_parameters(
         cls, params: Any, data: Any, goal: Goal, *, threshold: float, groups: Any, init_model: Any = None
     ) -> Growth:
-        """Of training parameters, or of a finished booster; arguments as in `grow`."""
+        """Begin from training parameters, or from a finished booster; arguments as in `grow`."""
         if not isinstance(params, dict):
             if init_model is not None:
                 raise ValueError("with init_model, params must be the training parameters, a dict")
@@ -224,7 +225,7 @@ class Growth:
     def of_estimator(
         cls, estimator: Any, X: Any, y: Any, goal: Goal, *, threshold: float, groups: Any, sample_weight: Any
     ) -> Growth:
-        """Of an estimator, fitted or not; arguments as in `grow`."""
+        """Begin from an estimator, fitted or not; arguments as in `grow`."""
         if y is None:
             raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
         # Here, because scikit-learn takes long to import.
@@ -263,9 +264,9 @@ class Growth:
     def to_size(
         self, until: UntilEnough, on_validation: Callable[[Any], ForestOnRows] | None = None, y_val: Any = None
     ) -> tuple[Any, Report]:
-        """The model grown until it is enough, and the report that ended the growth.
+        """Train until the forest is large enough; return the model, and the report that ended the training.
 
-        It is judged out of bag, or by ``on_validation``, which makes a model a forest on rows with ``y_val``.
+        The forest is sized out of bag. With ``on_validation`` it is sized on validation rows with the labels ``y_val``.
         """
         forest, goal = self.forest, self.goal
 
@@ -289,9 +290,9 @@ class Growth:
         give(report.warnings)
         adapter = adapter_for(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
-        # Those were given before the training.
+        # These warnings were given before the training.
         return self.model(adapter.truncated(kept)), report._noting(*dependence_of(adapter), *shrinking_of(adapter))
 
     def _model(self) -> Any:
-        """The trees so far as a model of the caller's type."""
+        """The trees so far, as a model of the caller's type."""
         return self.model(self.forest.booster())

@@ -1,4 +1,4 @@
-"""What the trees of a forest in training say out of bag of the size that it is to have."""
+"""Sizes a forest in training from its out-of-bag votes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rfsize.sizing.report import Report, report_of
 from rfsize.utils.words import how_many, in_percent
 
 Truth = tuple[Any, Any]
-"""Labels or numbers of the training rows, with classes as the forest calls them, and their weights or None."""
+"""Labels or numbers of the training rows, with the class labels of the forest, and the weights of the rows or None."""
 
 
 def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_trees: int) -> Report:
@@ -25,7 +25,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     Raises
     ------
     FewVotesError
-        If they are too few, or ``max_trees`` trees would not give the training rows votes enough to size a forest.
+        If there are too few votes, or ``max_trees`` trees would not give the training rows enough votes.
     """
     outputs = Evidence.in_training(forest).with_truth(*truth)
     once = forest.groups.once
@@ -33,7 +33,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     _refuse_groups_that_are_always_seen(outputs.distinct, asked, max(max_trees, forest.n_trees))
     share_of_votes = asked.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
-    # Of a few trees, too few votes are a matter for the report, which says how many it takes.
+    # If only the trees so far are too few, the report says how many trees have enough votes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
         raise FewVotesError(
             f"a training row is out of bag for only {in_percent(share_of_votes)} of the trees, so "
@@ -45,7 +45,7 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
 
 
 def _refuse_groups_that_are_always_seen(outputs: Evidence, asked: NDArray[np.int32], max_trees: int) -> None:
-    """Raise `FewVotesError` where so many rows of large groups would be left without votes that T* is never told."""
+    """Raise `FewVotesError` if so many rows in large groups would get no votes that no T* can be estimated."""
     sizes = outputs.groups.sizes
     if sizes is None or not asked.any():
         return

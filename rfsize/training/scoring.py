@@ -1,4 +1,4 @@
-"""How forests are judged by what their trees say of rows that they did not see, and compared on the same rows."""
+"""Judges forests by their out-of-bag outputs, and compares them on the same rows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors
 
 @dataclass(frozen=True)
 class Comparison:
-    """Candidates judged on the rows that each of them has out-of-bag votes for.
+    """Candidates, judged on the rows on which each of them has out-of-bag votes.
 
     Attributes
     ----------
     value : ndarray of float64, shape (n_candidates,)
-        Error, where less is better, or score, where more is.
+        Error (less is better) or score (more is better).
     value_se : ndarray of float64, shape (n_candidates,)
-        Standard error of it, over the choice of the rows.
+        Standard error of the value, over the choice of rows.
     behind : ndarray of float64, shape (n_candidates,)
-        How much worse than the best; at least 0.
+        How much worse the candidate is than the best; at least 0.
     behind_se : ndarray of float64, shape (n_candidates,)
-        Standard error of that difference, over the choice of the rows, paired row by row, and over other trees; 0 for
-        the best.
+        Standard error of this difference, over the choice of rows, paired row by row, and over other trees; 0 for the
+        best.
     n_rows : int
-        Rows judged on.
+        Number of rows that judge.
     """
 
     value: NDArray[np.float64]
@@ -50,12 +50,12 @@ class Comparison:
 
 
 class Judge(ABC):
-    """What a forest is judged by.
+    """A measure that judges forests.
 
     Attributes
     ----------
     name : str
-        "error", where less is better, or "score", where more is.
+        "error" if less is better, "score" if more is better.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Judge(ABC):
         self._voting = voting
 
     def compare(self, candidates: Sequence[Tallied]) -> Comparison:
-        """Judge all candidates on the rows that none of them lacks votes for.
+        """Judge all candidates on the rows on which each of them has votes.
 
         Raises
         ------
@@ -83,19 +83,19 @@ class Judge(ABC):
     def _standard_errors(
         self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Over the choice of the rows: of the value of each candidate, and of its difference from the best."""
+        """Standard errors over the choice of rows, for the values and for the differences from the best."""
 
     @abstractmethod
     def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Error or score of each candidate on some rows."""
+        """Error or score of each candidate on the given rows."""
 
     def _behind_se(self, over_rows: NDArray[np.float64], best: int, candidates: Sequence[Tallied]) -> Any:
-        """Standard errors of differences from the best, from those over the choice of the rows.
+        """Standard errors of the differences from the best: those over rows, with the scatter over trees added.
 
-        Other trees have another error on the same rows. The errors of the halves of a forest differ by four times the
-        variance that the error of all its trees has. Forests of one seed draw much the same rows, so that part of this
-        difference is the same for all candidates and cancels where two are compared: what is left is how the difference
-        scatters from candidate to candidate, half of the mean square between two of them.
+        Other trees have another error on the same rows. The difference between the errors of the two halves of a forest
+        has four times the variance of the error of all trees. Forests of one seed draw mostly the same rows, so part of
+        this difference is the same for all candidates and cancels in a comparison of two. The rest is the scatter of
+        the difference from candidate to candidate: half of the mean square between two of them.
         """
         if len(candidates) == 1:
             return np.zeros(1)
@@ -122,13 +122,13 @@ class Judge(ABC):
         return self._trainer.link.predictions(candidate.scores.mean[rows], len(self._trainer.classes))
 
     def _labels(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Class index of each row, by the majority vote or the averaged scores; ties go to the lowest."""
+        """Class index of each row, by majority vote or averaged scores. A tie goes to the lowest index."""
         said = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
         return said.argmax(axis=1)
 
 
 def _halves(candidate: Tallied) -> list[Tallied]:
-    """What either half of the trees says, of the rows that are known by blocks of trees."""
+    """The outputs of each half of the trees, on the rows whose outputs are kept by blocks of trees."""
     blocks = candidate.blocks
     assert blocks is not None
     found = []
@@ -141,18 +141,18 @@ def _halves(candidate: Tallied) -> list[Tallied]:
 
 
 def judge_for(trainer: Trainer, metric: str | Callable[..., Any] | None, voting: str) -> Judge:
-    """The error of the labels or mean squared error for None, else a scikit-learn scorer.
+    """The judge for a metric: a scikit-learn scorer, or for None the error of the labels or the mean squared error.
 
     Raises
     ------
     ValueError
-        If ``metric`` is no scorer, or cannot judge these labels.
+        If ``metric`` is not a scorer, or cannot judge these labels.
     """
     return MeanLoss(trainer, voting) if metric is None else Scorer(trainer, metric, voting)
 
 
 class MeanLoss(Judge):
-    """Share of rows that are labelled wrongly (weighted); for regression, mean squared error."""
+    """Weighted share of rows with a wrong label; for regression, mean squared error."""
 
     name = "error"
 
@@ -178,7 +178,7 @@ class MeanLoss(Judge):
 
 
 def _standard_error(loss: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard error of each row's weighted mean."""
+    """Standard error of the weighted mean of each row of ``loss``."""
     mean = np.average(loss, axis=1, weights=weight)
     squares = ((weight * (loss - mean[:, None])) ** 2).sum(axis=1)
     n_rows = loss.shape[1]
@@ -186,10 +186,10 @@ def _standard_error(loss: NDArray[np.float64], weight: NDArray[np.float64]) -> N
 
 
 class Scorer(Judge):
-    """What a scikit-learn scorer makes of the out-of-bag predictions; its standard errors are a paired bootstrap's.
+    """The score of a scikit-learn scorer on the out-of-bag predictions, with standard errors from a paired bootstrap.
 
-    The scorer's estimator predicts the labels of the rule of voting, and as probabilities what the framework predicts
-    from the mean of the trees. Rows are drawn within each class, so that no replicate lacks one.
+    The scorer gets an estimator that predicts labels by ``voting``, and the probabilities that the framework predicts
+    from the mean of the trees. The bootstrap draws rows within each class, so that no replicate lacks a class.
     """
 
     name = "score"
@@ -198,7 +198,7 @@ class Scorer(Judge):
         super().__init__(trainer, voting)
         self._metric = metric
         self._scorer = _checked_scorer(metric)
-        # A scorer that does not fit the labels is told before any forest is grown.
+        # A scorer that does not fit the labels raises here, before any forest is trained.
         rows = np.arange(len(trainer.label))
         n_classes = len(trainer.classes)
         right = np.eye(n_classes)[trainer.label.astype(np.int64)] if n_classes else trainer.label.astype(np.float64)
@@ -265,7 +265,7 @@ def _checked_scorer(metric: str | Callable[..., Any]) -> Callable[..., Any]:
         raise ValueError(f"metric must be the name of a scikit-learn scorer, a scorer, or None; found {metric!r}")
     try:
         needed = [each for each in inspect.signature(metric).parameters.values() if each.default is each.empty]
-    except ValueError:  # a callable that does not tell
+    except ValueError:  # a callable without a signature
         return metric
     if needed and needed[0].name.startswith("y"):
         name = getattr(metric, "__name__", repr(metric))

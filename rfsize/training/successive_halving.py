@@ -1,9 +1,9 @@
-"""The search for the best of several bagging fractions: which forests grow, how far, and which are dropped.
+"""The search for the best of several bagging fractions: how far each forest is trained, and which are dropped.
 
-Trees are grown in rungs. After each, the candidates are compared at the same number of trees and on the same rows;
-the full grid is a single rung. At equal numbers of trees high fractions have fewer out-of-bag votes, but small ones
-gain more from the trees to come, and the two nearly cancel; comparing at equal numbers of votes instead, smoothing
-over neighbouring fractions and extrapolating to more trees were tried, and did no better.
+Trees are trained in rungs. After each rung, the candidates are compared with the same number of trees and on the same
+rows. The full grid is a single rung. With equal numbers of trees, large fractions have fewer out-of-bag votes, but
+small fractions gain more from the trees to come, and the two effects nearly cancel. Three other ways were tried, and
+were no better: equal numbers of votes, smoothing over neighbouring fractions, and extrapolation to more trees.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from rfsize.voting.tallied import Tallied
 if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison, Judge
 
-# The cost of a search by elimination, as a share of the full grid's trees.
+# The most trees of a search by elimination, as a share of the trees of the full grid.
 _SHARE_OF_GRID = 1.0 / 3.0
 
-# Below this many trees out-of-bag errors say next to nothing.
+# With fewer trees, out-of-bag errors say next to nothing.
 _FEWEST_TREES = 5
 
-# Votes per row, as a share of the trees that were not to see it, below which a forest is at a disadvantage.
+# A forest is at a disadvantage if its rows have less than this share of the votes that its fraction should leave.
 _FAIR_SHARE = 0.5
 
-# Paired standard errors behind the best at which a fraction is hopeless, however many places are left.
+# A fraction this many paired standard errors behind the best is hopeless, however many places are left.
 _HOPELESS = 3.0
 
 
 class Rung(NamedTuple):
-    """Candidates that take part at the most, and the trees each of them has at the end of it."""
+    """The most candidates that take part, and the number of trees that each has at the end of the rung."""
 
     places: int
     n_trees: int
 
 
 def grid_plan(n_candidates: int, n_trees: int) -> list[Rung]:
-    """All candidates to the end."""
+    """Train all candidates to the end."""
     return [Rung(n_candidates, n_trees)]
 
 
 def elimination_plan(n_candidates: int, n_trees: int) -> list[Rung]:
-    """Half of the candidates and twice the trees at each rung, at a third of the full grid's trees or less.
+    """Half of the candidates and twice the trees at each rung, with at most a third of the trees of the full grid.
 
     Raises
     ------
     ValueError
-        If the first rung would have too few trees to compare by.
+        If the first rung would have too few trees to compare candidates.
     """
     budget = int(n_candidates * n_trees * _SHARE_OF_GRID)
     first = n_trees
@@ -80,13 +80,13 @@ def _halving(n_candidates: int, first: int, most: int) -> list[Rung]:
 
 
 def cost(plan: Sequence[Rung]) -> int:
-    """Trees that a search grows at the most."""
+    """The most trees that a search trains."""
     before = [0, *(rung.n_trees for rung in plan)]
     return sum(rung.places * (rung.n_trees - trees) for rung, trees in zip(plan, before, strict=False))
 
 
 class Candidate:
-    """A fraction on trial: its forest, grown in steps, of which a stored one is trained again only when needed."""
+    """A fraction on trial, and its forest, trained in steps. A stored forest is trained again only if needed."""
 
     def __init__(
         self, trainer: Trainer, fraction: float, seed: int | None, file: SearchFile, groups: Groups = ALONE
@@ -104,7 +104,7 @@ class Candidate:
         self._taken = 0  # steps that the forest has taken
 
     def grow_to(self, n_trees: int) -> None:
-        """Have ``n_trees`` trees, or what the file says of them."""
+        """Train up to ``n_trees`` trees, or take their votes from the file."""
         self._steps.append(n_trees - self.n_trees)
         self.n_trees = n_trees
         state = self._file.get(self.fraction, self._steps)
@@ -117,7 +117,7 @@ class Candidate:
         self._check_votes()
 
     def check_votes_to_come(self, n_trees: int) -> None:
-        """Raise `FewVotesError` where this number of trees leaves rows too few votes to compare fractions by."""
+        """Raise `FewVotesError` if this number of trees gives rows too few votes to compare fractions."""
         trainer = self._trainer
 
         def kinds() -> Kinds | None:
@@ -130,7 +130,7 @@ class Candidate:
 
     @property
     def _left_out(self) -> NDArray[np.float64]:
-        """Share of the trees that are expected to see no row of the group of each row, shape (n_rows,)."""
+        """For each row, the expected share of trees that see no row of its group; shape (n_rows,)."""
         sizes = self.groups.sizes
         return np.asarray((1.0 - self.fraction) ** (np.ones(len(self._trainer.label)) if sizes is None else sizes))
 
@@ -145,7 +145,7 @@ class Candidate:
             )
 
     def forest(self) -> ForestInTraining:
-        """The forest itself. It takes the steps one by one, because their sizes decide its seeds."""
+        """The forest itself. It is trained step by step, because the sizes of the steps decide its seeds."""
         if self._forest is None:
             self._forest = self._trainer.start(fraction=self.fraction, seed=self._seed, groups=self.groups)
         for step in self._steps[self._taken :]:
@@ -155,14 +155,14 @@ class Candidate:
 
 
 class Verdict(NamedTuple):
-    """How a candidate did at the last comparison that it took part in.
+    """The result of a candidate at its last comparison.
 
     Attributes
     ----------
     value, value_se, behind, behind_se : float
         As in `rfsize.training.scoring.Comparison`.
     dropped : int
-        Rung after which it was dropped, counted from 1; 0 for those compared to the end.
+        Rung after which the candidate was dropped, counted from 1; 0 if it stayed to the end.
     """
 
     value: float
@@ -173,7 +173,7 @@ class Verdict(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Where a search ended: the place of the chosen candidate, what is known of each, and rows compared last."""
+    """The result of a search: place of the chosen candidate, verdict on each, and number of rows compared last."""
 
     chosen: int
     verdicts: list[Verdict]
@@ -183,14 +183,14 @@ class Outcome(NamedTuple):
 def run(
     candidates: Sequence[Candidate], judge: Judge, plan: Sequence[Rung], rule: str, own: int | None, bar: Any
 ) -> Outcome:
-    """Grow candidates, in ascending order of their fractions, rung by rung, and choose one.
+    """Train candidates, in ascending order of their fractions, rung by rung, and choose one.
 
     Parameters
     ----------
     rule : {"keep", "best", "one-se"}
-        What is looked for.
+        How to choose.
     own : int or None
-        Place of the candidate to keep, which is compared to the end.
+        Place of your own fraction, which stays to the end.
     bar : tqdm
         Progress, in trees.
     """
@@ -217,7 +217,7 @@ def run(
 
 
 def preference(found: Comparison, rule: str, own: int | None = None) -> NDArray[np.int64]:
-    """Places of the candidates, the most wanted first; of equals, the one of the smaller fraction."""
+    """Places of the candidates, best first by the rule. Of equal candidates the smaller fraction comes first."""
     by_value = np.argsort(found.behind, kind="stable")
     admissible = found.behind <= found.behind_se
     if rule == "one-se":
@@ -228,7 +228,7 @@ def preference(found: Comparison, rule: str, own: int | None = None) -> NDArray[
 
 
 def survivors(found: Comparison, rule: str, own: int | None, places: int) -> set[int]:
-    """Candidates that go on: the most wanted that are not hopeless; the best so far, and your own, as references."""
+    """Candidates that go on: the first by `preference` that are not hopeless, and always the best and your own."""
     hopeful = found.behind <= _HOPELESS * found.behind_se
     references = {int(found.behind.argmin())} | (set() if own is None else {own})
     wanted = [int(place) for place in preference(found, rule, own) if hopeful[place] and place not in references]

@@ -1,7 +1,7 @@
-"""Files of arrays and one JSON text: npz archives without pickles, of which nothing is read that has not been checked.
+"""Files of arrays and one JSON text: npz archives without pickles, checked in every detail when they are read.
 
-The checksums that zip archives keep find what an accident alters. Nothing is allocated for a size that a file merely
-claims: whoever wrote it may be careless or hostile.
+The checksums of zip archives find accidental damage. A file can come from anyone, so no memory is allocated for a size
+that the file merely claims.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from numpy.typing import NDArray
 
 from rfsize.utils.files import check_format, json_of, member_of, size_of, written_whole
 
-# What goes wrong where content that anyone may have written is taken apart; endless depth is a RuntimeError,
-# and a MemoryError a size that no content justifies.
+# Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError, and a size
+# that no content justifies a MemoryError.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
-# The same of archives; an OSError comes of a place before their beginning.
+# The same for archives. A place before the beginning of an archive raises an OSError.
 _DAMAGED = (*DAMAGE, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
 
 _TEXT = "metadata"
 _LARGEST_TEXT = 64_000_000  # bytes
-# The form in which NumPy writes a list of numbers or text; its own reader evaluates any.
+# The header that NumPy writes for a list of numbers or text. NumPy's own reader would evaluate any header.
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '(?P<order>[<>|=])(?P<kind>[iufbU])(?P<width>[0-9]{1,6})', "
     rb"'fortran_order': False, 'shape': \((?P<size>[0-9]{1,19}),\), \} *\n",
     re.DOTALL,
 )
 _LONGEST_HEADER, _LONGEST_LABEL = 256, 100_000
-# What a file unpacks to is at most so many times its size, and more where it is little.
+# A file may unpack to at most the first number times its size, plus the second number of bytes.
 _UNPACKED, _LITTLE = 100, 1 << 20
 
 
 def require(fits: Any, what: str) -> None:
-    """``ValueError`` that says what is wrong, where something does not fit."""
+    """``ValueError`` with the text ``what`` unless ``fits``."""
     if not fits:
         raise ValueError(what)
 
 
 class Archive(NamedTuple):
-    """A kind of file.
+    """A file format.
 
     Attributes
     ----------
     form, version
-        What its text says of it.
+        Name and version of the format, as the text of a file has them.
     arrays : dict
-        Types that each array, which is a list, may have; None for any numbers or text.
+        The types that each one-dimensional array may have; None for any numbers or text.
     check_sizes : callable
-        Raises ``ValueError`` where the sizes of the arrays, by name, are none that they can have.
+        Takes the sizes of the arrays by name, and raises ``ValueError`` if they are impossible.
     error : type
-        What is raised of a damaged file.
+        The error that a damaged file raises.
     refusal : str
-        Its message, in which ``{path}`` and ``{found}``, what is wrong, are filled in.
+        The message of the error, in which ``{path}`` and ``{found}`` (what is wrong) are filled in.
     deflated : bool
-        Whether files are written compressed; both kinds are read.
+        Whether files are written compressed. Both kinds can be read.
     """
 
     form: str
@@ -75,18 +75,18 @@ class Archive(NamedTuple):
     deflated: bool = True
 
     def write(self, path: Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Write a file whole, or not at all."""
+        """Write a file, whole or not at all."""
         with written_whole(path) as partial, partial.open("wb") as file:
             self.write_to(file, content, arrays)
 
     def write_to(self, file: BinaryIO, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """The same into an open file."""
+        """Write to an open file."""
         text = json.dumps({"format": self.form, "version": self.version, **content}).encode()
         members: dict[str, Any] = {_TEXT: np.frombuffer(text, dtype=np.uint8), **arrays}
         (np.savez_compressed if self.deflated else np.savez)(file, **members)
 
     def is_like(self, path: Path) -> bool:
-        """Whether a file holds arrays of these names, whatever they are; `read` checks that."""
+        """Whether a file holds arrays of these names. Their content is checked by `read`."""
         if not path.is_file():
             return False
         with suppress(*_DAMAGED), zipfile.ZipFile(path) as archive:
@@ -95,16 +95,16 @@ class Archive(NamedTuple):
 
     @contextmanager
     def read(self, path: Path, part: bytes | None = None) -> Iterator[tuple[dict[str, Any], dict[str, NDArray[Any]]]]:
-        """The text of a file and its arrays in native byte order, to be taken apart in a block.
+        """The text of a file and its arrays in native byte order. Parse them inside the ``with`` block.
 
-        Of a file that is a ``part`` of the one at ``path``, these are the bytes.
+        If the archive is only a part of the file at ``path``, ``part`` holds the bytes of this part.
 
         Raises
         ------
         ValueError
-            An ``error`` of the file, where it is damaged or taking it apart fails.
+            The ``error`` of the format, if the file is damaged or the block raises an error of `DAMAGE`.
         OSError
-            If it cannot be opened.
+            If the file cannot be opened.
         """
         if path.exists() and not path.is_file():
             raise self._refusal(path, "it is no regular file")
@@ -137,7 +137,7 @@ class Archive(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """What an array says of itself."""
+    """The header of an array."""
 
     dtype: np.dtype[Any]
     size: int

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and read as data that nobody vouches for."""
+"""Writes files whole or not at all, and reads files without trusting their content."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SHARED, _OWN = 0o666, 0o600  # modes: of a new file, less the umask; of one that is to take the place of another
+_SHARED, _OWN = 0o666, 0o600  # modes: of a new file, less the umask; of a file that will replace another
 
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new empty file to write to, whose content ``path`` has once the block ends without an error.
+    """A new empty file to write to. It takes the place of ``path`` if the block ends without an error.
 
-    Everything that rfsize writes to a path goes this way. Whoever reads ``path`` meanwhile reads the old file or the
-    new, whole, and the last of several writers stays. A symbolic link is followed, the mode of a file that was there is
-    kept, and what is no regular file (a pipe, a device) is written to. The new file ends like ``path``, as XGBoost goes
-    by that.
+    rfsize writes every file this way. Another process that reads ``path`` meanwhile gets the whole old or the whole new
+    file. If several write, the last one wins. A symbolic link is followed, and an old file passes on its mode. A pipe
+    or a device is written to directly. The new file has the ending of ``path``, because XGBoost chooses the format by
+    it.
 
     Raises
     ------
     OSError
-        If ``path`` is a folder, or may not be written; it is then as it was.
+        If ``path`` is a folder or cannot be written. ``path`` is then unchanged.
     """
     path = Path(path)
     found = _status(path)
     is_special = found is not None and not stat.S_ISREG(found.st_mode)
-    # Of a pipe in a folder of processes the resolved name does not exist.
+    # The resolved name of a pipe in /proc does not exist.
     target = path if is_special else Path(os.path.realpath(path))
     folder = Path(tempfile.gettempdir()) if is_special else target.parent
     try:
@@ -56,7 +56,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what is there, None where nothing is; ``OSError`` where it may not be written."""
+    """The status of an existing file, None if there is none; ``OSError`` if it cannot be written."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -69,14 +69,14 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _new_file(folder: Path, suffix: str, mode: int) -> Path:
-    """An empty file of a name that nobody else has; readers of whole folders leave out names that begin with a dot."""
+    """An empty file with a unique name. The name begins with a dot, which readers of whole folders skip."""
     path = folder / f".rfsize-{secrets.token_hex(8)}{suffix}"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     return path
 
 
 def _flush(path: Path) -> None:
-    """Bring a file to the disk, so that no crash leaves its name without its content."""
+    """Flush a file to the disk, so that no crash leaves its name without its content."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -87,7 +87,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def json_of(content: bytes) -> Any:
-    """The JSON that a file holds; ``ValueError`` where it is none, names a key twice or has no end of depth."""
+    """Parse JSON; ``ValueError`` if it is invalid, has a key twice, or is nested too deeply."""
     try:
         return json.loads(content.decode("utf-8"), object_pairs_hook=_named_once)
     except RecursionError:
@@ -102,7 +102,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_format(document: Any, form: str, version: int) -> None:
-    """``ValueError`` where a document does not say that it is of this format and version."""
+    """``ValueError`` if a document is not of this format and version."""
     if type(document) is not dict or not {"format", "version"} <= set(document):
         found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
         raise ValueError(f"it has no format and version; found {str(found)[:400]}")
@@ -113,7 +113,7 @@ def check_format(document: Any, form: str, version: int) -> None:
 
 
 def short(value: Any) -> str:
-    """What was found, in one line whatever it is."""
+    """Any value in one line of a message."""
     if isinstance(value, (list, dict)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 64:
@@ -122,18 +122,18 @@ def short(value: Any) -> str:
 
 
 def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
-    """What an archive holds under a name, which may be deflated.
+    """The content of a member of an archive, deflated or not.
 
     Raises
     ------
     ValueError
-        If it is compressed in another way, or takes more than ``at_most`` bytes.
+        If the member is compressed in another way, or takes more than ``at_most`` bytes.
     KeyError
-        If there is none.
+        If there is no such member.
     """
     member = archive.getinfo(name)
     is_stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
-    # Memory is asked for by what it is said to take when compressed, which can be no more than the archive.
+    # Memory is allocated by the claimed compressed size, which cannot exceed the archive.
     is_whole = member.compress_size <= size_of(archive) and member.file_size <= at_most
     if not is_whole or not (is_stored or member.compress_type == zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name!r} is compressed in an unknown way, or of another size than it should have")
@@ -142,6 +142,6 @@ def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
 
 
 def size_of(archive: zipfile.ZipFile) -> int:
-    """Bytes of the archive itself."""
+    """Size of the archive in bytes."""
     assert archive.fp is not None
     return archive.fp.seek(0, os.SEEK_END)

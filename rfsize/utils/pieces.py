@@ -1,4 +1,4 @@
-"""Rows that are read piece by piece, because all of them are more than memory holds."""
+"""Rows that are read piece by piece, because they do not fit into memory together."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import numpy as np
 from rfsize.utils.rows import column_names, form_of, in_memory, joined, only, picked, sliced
 from rfsize.utils.typing import Int64s
 
-# Numbers of a piece where the source leaves its size open: 64 MB in double precision.
+# Numbers in a piece if the source does not fix its size: 64 MB in double precision.
 _CELLS = 1 << 23
 
-# Pieces kept: blocks of rows that are worked on may begin in one and end in the next.
+# Pieces kept in memory, because a block of rows can begin in one piece and end in the next.
 _KEPT = 2
 
 
 class Pieces(ABC):
-    """Rows of one table, of which a piece at a time is in memory.
+    """Rows of one table, with one piece in memory at a time.
 
     Attributes
     ----------
     shape : tuple of int
-        Rows and features.
+        Number of rows and of features.
     names : list of str or None
         Names of the features, if they have any.
     ends : ndarray of int64, shape (n_pieces,)
-        Rows up to the end of each piece.
+        Number of rows up to the end of each piece.
     """
 
     shape: tuple[int, int]
@@ -46,7 +46,7 @@ class Pieces(ABC):
         self._reading = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is found again by reading."""
+        """The state without the parts that reading finds again."""
         again = {"_kept", "_reading", "_large", "_categories"}
         return {name: value for name, value in vars(self).items() if name not in again}
 
@@ -56,14 +56,14 @@ class Pieces(ABC):
 
     @abstractmethod
     def load(self, piece: int) -> Any:
-        """The rows of a piece, as the frameworks take them."""
+        """The rows of a piece, in a form that the frameworks take."""
 
     def only(self, places: list[int]) -> Pieces:
-        """The rows with some of their columns alone, by their places."""
+        """The rows with only some of their columns, by their places."""
         return _SomeColumns(self, places)
 
     def read(self, start: int, stop: int) -> Any:
-        """Rows ``start`` to ``stop``, in memory; those who read on read each piece once."""
+        """Rows ``start`` to ``stop``, in memory. Reading forwards loads each piece once."""
         if not 0 <= start < stop <= self.shape[0]:
             raise ValueError(f"rows {start} to {stop} are asked for of {self.shape[0]}")
         first, last = np.searchsorted(self.ends, (start, stop - 1), side="right")
@@ -106,7 +106,7 @@ class Pieces(ABC):
         return rows
 
     def _checked(self, piece: int, rows: Any) -> Any:
-        """The rows of a piece in plain form; those of the first tell what all must be."""
+        """The rows of a piece in plain form. All pieces must have the form of the first."""
         rows = in_memory(rows)
         expected = int(self.ends[piece]) - self._start(piece), self.shape[1]
         if rows.shape != expected:
@@ -118,7 +118,7 @@ class Pieces(ABC):
         return rows
 
     def _check_form(self, piece: int, form: Any) -> None:
-        """Raise ``ValueError`` where pieces differ in form."""
+        """Raise ``ValueError`` if pieces differ in form."""
         if self._form not in (None, form):
             raise ValueError(
                 f"piece {piece} of X has {form}, and the pieces before it have {self._form}: all must have the "
@@ -128,7 +128,7 @@ class Pieces(ABC):
 
 
 class _SomeColumns(Pieces):
-    """Some columns of pieces that have names."""
+    """Some columns of pieces with named columns."""
 
     def __init__(self, source: Pieces, places: list[int]) -> None:
         super().__init__()
@@ -138,20 +138,20 @@ class _SomeColumns(Pieces):
         self.shape = source.shape[0], len(places)
 
     def load(self, piece: int) -> Any:
-        """A piece of theirs."""
+        """These columns of a piece."""
         return only(self._source.load(piece), self._places)
 
 
 class PiecesElsewhere(Pieces):
-    """Pieces that are worked on where they lie, as on the workers of a cluster; one at a time may be brought here."""
+    """Pieces that lie elsewhere, such as on the workers of a cluster, and are processed there."""
 
     @abstractmethod
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """What ``work(number of its first row, its rows, *options)`` returns of each piece, in order."""
+        """The results of ``work(number of the first row, rows, *options)`` for each piece, in order."""
 
 
 class OfSequences(Pieces):
-    """The rows of LightGBM's ``Sequence`` objects, one after another."""
+    """The rows of LightGBM ``Sequence`` objects, one after another."""
 
     def __init__(self, sequences: Sequence[Any]) -> None:
         super().__init__()
@@ -175,9 +175,9 @@ class OfSequences(Pieces):
 
 
 class OfParquet(Pieces):
-    """The rows of a Parquet file, or of all in a folder in the order of their names.
+    """The rows of a Parquet file, or of all Parquet files of a folder in the order of their names.
 
-    A piece is a row group, or a part of one that is large.
+    A piece is a row group, or a part of a large row group.
     """
 
     _large: _LargeGroup | None = None
@@ -192,7 +192,7 @@ class OfParquet(Pieces):
 
     @classmethod
     def at(cls, path: Path) -> OfParquet:
-        """Of a file or a folder."""
+        """The rows of a file or a folder."""
         if not path.exists():
             raise FileNotFoundError(f"X names {path}, which does not exist: give a Parquet file or a folder of them")
         try:
@@ -208,9 +208,9 @@ class OfParquet(Pieces):
             ) from error
 
     def only(self, places: list[int]) -> OfParquet:
-        """Of which no others are read."""
+        """The rows with only some of their columns. The other columns are not read."""
         found = copy(self)
-        Pieces.__init__(found)  # keeps no rows that have the others
+        Pieces.__init__(found)  # drops kept rows, which have all columns
         found._divide([(self.names or [])[place] for place in places])
         return found
 
@@ -227,7 +227,7 @@ class OfParquet(Pieces):
 
     @cached_property
     def _categories(self) -> dict[str, list[Any]]:
-        """Categories of the columns that hold such, in the order in which they come; files need not share them."""
+        """The categories of each categorical column, in order of appearance. Files can have different categories."""
         import pyarrow as pa
 
         names = [name for name in self.names or () if pa.types.is_dictionary(self._schema.field(name).type)]
@@ -239,7 +239,7 @@ class OfParquet(Pieces):
         return {name: list(known) for name, known in found.items()}
 
     def _is_stored_so(self, group: Any) -> bool:
-        """Whether a file has the columns as all have them: it may lack some, or they are told by its folder."""
+        """Whether a file has all columns in the common type. It may lack some, or its folder's name may hold them."""
         stored = group.physical_schema
         return all(
             stored.get_field_index(name) >= 0 and stored.field(name).type == self._schema.field(name).type
@@ -247,7 +247,7 @@ class OfParquet(Pieces):
         )
 
     def load(self, piece: int) -> Any:
-        """An Arrow table, or where columns hold categories a DataFrame, as the frameworks take them of no other."""
+        """An Arrow table; or a DataFrame if there are categories, because frameworks take these from nothing else."""
         rows = self._stored(piece)
         if not self._categories:
             return rows
@@ -264,7 +264,7 @@ class OfParquet(Pieces):
 
 
 def _without_gaps_in_booleans(rows: Any) -> Any:
-    """An Arrow table whose booleans are numbers: of those with gaps, pandas would make objects."""
+    """An Arrow table with booleans as numbers, because pandas would turn booleans with gaps into objects."""
     import pyarrow as pa
 
     fields = [pa.field(field.name, pa.float64()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
@@ -272,7 +272,7 @@ def _without_gaps_in_booleans(rows: Any) -> Any:
 
 
 class _LargeGroup:
-    """A row group of which no more is decoded than is read, one part after another."""
+    """A large row group, decoded one part after another, and only as far as it is read."""
 
     def __init__(self, group: Any, names: list[str] | None, step: int) -> None:
         self.group, self._names, self._step = group, names, step
@@ -281,7 +281,7 @@ class _LargeGroup:
         self._begin()
 
     def rows_from(self, start: int) -> Any:
-        """The part that begins at a row."""
+        """The part that begins at row ``start``."""
         if start < self._next:
             self._begin()
         for part in self._parts:
@@ -297,16 +297,16 @@ class _LargeGroup:
         import pyarrow as pa
         from pyarrow import parquet
 
-        # Without buffers the columns of the whole row group would be read at once.
+        # Without a buffer size, pyarrow would read the columns of the whole row group at once.
         file = parquet.ParquetFile(self.group.open(), buffer_size=1 << 20, pre_buffer=False)
         batches = file.iter_batches(self._step, [self.group.row_groups[0].id], self._names)
         self._next, self._parts = 0, (pa.Table.from_batches([batch]).select(self._names) for batch in batches)
 
 
 class OfIterator(Pieces):
-    """What an `xgboost.DataIter` gives, batch by batch, in order: to go back, it is read again from the beginning.
+    """The batches of an `xgboost.DataIter`, in order. To go back, it is read again from the beginning.
 
-    It is read once through to know how many rows there are.
+    A first pass over all batches counts the rows.
     """
 
     def __init__(self, source: Any) -> None:
@@ -325,7 +325,7 @@ class OfIterator(Pieces):
         self._next = len(shapes)
 
     def load(self, piece: int) -> Any:
-        """A batch, which those before it are read for where it does not follow the last."""
+        """A batch. If it does not follow the last one, the batches before it are read again."""
         if piece < self._next:
             self._source.reset()
             self._next = 0
@@ -349,12 +349,12 @@ class OfIterator(Pieces):
 
 
 def pieces_of(X: Any) -> Pieces | None:
-    """The pieces of what yields rows piece by piece; None of anything else."""
+    """The pieces of ``X`` if it yields rows piece by piece; else None."""
     if isinstance(X, Pieces):
         return X
     if isinstance(X, (str, Path)):
         return OfParquet.at(Path(X))
-    if hasattr(X, "shape"):  # of a table, any name may be that of a column
+    if hasattr(X, "shape"):  # in a table, any attribute can be a column
         return None
     if hasattr(X, "get_fragments"):  # a dataset of Arrow
         return OfParquet(X)

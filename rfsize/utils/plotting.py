@@ -1,4 +1,4 @@
-"""The style of all pictures; matplotlib is imported only where one is drawn."""
+"""The style of all pictures. Matplotlib is imported only when a picture is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pyplot() -> Any:
     Raises
     ------
     ImportError
-        If Matplotlib is missing, with what to install.
+        If Matplotlib is missing; the message says what to install.
     """
     try:
         import matplotlib.pyplot as plt
@@ -35,35 +35,35 @@ def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
 
 
 def new_panels(n: int, width: float = 5.0, height: float = 4.8) -> list[Axes]:
-    """The axes of a new figure, one beside the other."""
+    """The axes of a new figure, side by side."""
     return list(pyplot().subplots(1, n, figsize=(n * width, height), layout="constrained", squeeze=False)[1][0])
 
 
 def ink(ax: Axes) -> Any:
-    """The colour in which the axes are labelled, which their style made to be seen on their background."""
+    """The colour of the axis labels, which is visible on the background in any style."""
     return ax.xaxis.label.get_color()
 
 
 def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
-    """How a line of reference is drawn, which curves are compared with."""
+    """The style of a reference line that curves are compared with."""
     return {"color": ink(ax), "alpha": 0.7, "linewidth": 1.0, "linestyle": linestyle}
 
 
 def finish(ax: Axes) -> None:
-    """Grid and legend of finished axes."""
+    """Add grid and legend to finished axes."""
     ax.grid(which="major", color=ink(ax), alpha=0.15)
     ax.set_axisbelow(True)
     legend_below(ax)
 
 
-# Of legends: the size of their letters, how wide these are on average, and the room that a line takes beside its label.
+# Legends: the size of letters, their mean width, and the space of a line beside its label.
 _SMALL, _WIDE, _HANDLE = 0.833, 0.5, 3.0
-# With their labels and margins axes are so much wider.
+# Labels and margins make axes this many times wider.
 _BESIDE = 1.3
 
 
 def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
-    """A legend below the axes and their label, where it covers no curve; ``layout="constrained"`` makes room for it."""
+    """Put the legend below the axes, so that it covers no curve; ``layout="constrained"`` makes room for it."""
     import matplotlib as mpl
     from matplotlib.transforms import ScaledTranslation
 
@@ -83,7 +83,7 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
         fontsize=letter * _SMALL,
     )
     for text in legend.get_texts():
-        text.set_parse_math(False)  # names of classes are in it
+        text.set_parse_math(False)  # the text holds names of classes
 
 
 def label_counts(axis: Axis) -> None:
@@ -102,14 +102,14 @@ def label_counts(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-# On a logarithmic axis of more powers of ten there is no room for labels between them.
+# With more powers of ten, a logarithmic axis has no room for labels between them.
 _POWERS = 4
-# Of still more there is room for every other one of large numbers.
+# With still more, it has room for only every other power of large numbers.
 _MANY_POWERS = 5
 
 
 def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
-    """Label only 1, 2 and 5 of each power of ten of a logarithmic axis, of many powers only 1, lest the ticks crowd."""
+    """Label only 1, 2 and 5 of each power of ten of a logarithmic axis; with many powers only 1."""
     from matplotlib.ticker import FuncFormatter
 
     def label(value: float, _: Any) -> str:
@@ -122,7 +122,7 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
     axis.set_minor_formatter(formatter)
 
 
-# Labels of an axis of costs.
+# Number of labels on an axis of costs.
 _COSTS = 5
 
 
@@ -141,12 +141,12 @@ def label_evenly(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-# Letters of a name that there is room for beside the axes.
+# The most letters of a name beside the axes.
 _NAME = 24
 
 
 def shortened(name: Any) -> str:
-    """A name that others chose, as far as there is room for it."""
+    """A name cut to the space beside the axes."""
     shown = printable(name)
     return shown if len(shown) <= _NAME else shown[: _NAME - 1] + "…"
 
@@ -154,14 +154,14 @@ def shortened(name: Any) -> str:
 def draw_shares(
     ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float] | None, label: str
 ) -> None:
-    """Shares of named groups, one below the other, each with a line to an end above it where ends are given."""
+    """Draw shares of named groups, one below the other, each with a line to its upper end if ends are given."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     rows = range(len(names), 0, -1)
     lines = None if ends is None else np.array([np.zeros(len(names)), np.subtract(ends, shares)])
     style: dict[str, Any] = {"fmt": "o", "color": "C0", "capsize": 4.0, "zorder": 4, "clip_on": False}
     ax.errorbar(shares, rows, xerr=lines, label=label, **style)
-    # Names that others chose are no formulas.
+    # Names come from the user's data, and must not be parsed as formulas.
     ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
     ax.set_ylim(0.5, len(names) + 0.5)
     ax.set_xlim(0.0, 1.1 * max([*(shares if ends is None else ends), 1e-3]))
@@ -170,5 +170,5 @@ def draw_shares(
 
 
 def percent(share: float) -> str:
-    """A share as a tick's label."""
+    """The label of a tick for a share."""
     return f"{100.0 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""Progress bars of work that takes a while."""
+"""Progress bars for work that takes a while."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from tqdm import TqdmWarning
 
 with warnings.catch_warnings():
-    # In a notebook without ipywidgets the bars are text, which is nothing to warn of where rfsize is imported.
+    # In a notebook without ipywidgets the bars are text. tqdm warns of that at import, but it is harmless.
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm.auto import tqdm
 
@@ -16,15 +16,15 @@ _SECONDS_BEFORE = 2.0
 
 
 def progress_bar(what: str, total: int | None, unit: str, *, shown: bool = True, **options: Any) -> Any:
-    """A bar over so many of a unit, which shows only when the work takes long, and goes when it is done.
+    """A progress bar that appears only if the work takes long, and disappears at the end.
 
-    ``options`` are further ones of tqdm's.
+    ``options`` are further options of tqdm.
     """
     if not shown:
-        options["disable"] = True  # only then: what is said here goes before TQDM_DISABLE
+        options["disable"] = True  # set only in this case, because it overrides TQDM_DISABLE
     return tqdm(desc=what, total=total, unit=f" {unit}", delay=_SECONDS_BEFORE, leave=False, **options)
 
 
 def rows_bar(what: str, n_rows: int | None) -> Any:
-    """A bar over rows, which are counted in thousands or millions."""
+    """A progress bar over rows, counted in thousands or millions."""
     return progress_bar(what, n_rows, "rows", unit_scale=True)

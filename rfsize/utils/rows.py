@@ -1,4 +1,4 @@
-"""Rows in memory, of any kind: made plain, and some of them taken."""
+"""Rows in memory, of any kind: brings them into plain form, and slices them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _MOST = int(np.finfo(np.float64).max)
 
 
 def in_memory(X: Any, *, numbers_only: bool = True) -> Any:
-    """``X`` in a form that `sliced` can cut, a non-empty matrix of what every framework reads as the same numbers.
+    """``X`` as a non-empty matrix that every framework reads as the same numbers, and that `sliced` can cut.
 
-    What frameworks would read in different ways, or wrongly without a word, is made plain here, where every reading of
-    rows begins: arrays are in native byte order, and sparse matrices hold floats, one for each entry. Where not
-    ``numbers_only``, arrays may hold anything, which members that are no trees may be able to read.
+    Every reading of rows begins here. Frameworks would read some arrays in different ways, or wrongly without a
+    warning. So arrays are brought into native byte order, and sparse matrices hold one float for each entry. With
+    ``numbers_only=False`` arrays may hold anything, for members that are not trees and can read it.
 
     Raises
     ------
     ValueError
-        If ``X`` is missing, is no matrix, has no rows, or holds what is neither number nor category.
+        If ``X`` is missing, is not a matrix, has no rows, or holds anything but numbers and categories.
     """
     if X is None:
         raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
@@ -67,12 +67,12 @@ def in_memory(X: Any, *, numbers_only: bool = True) -> Any:
 
 
 def from_polars(X: Any) -> Any:
-    """A Polars frame as the pandas frame of the same columns, which every framework takes; anything else as it is.
+    """A Polars frame as a pandas frame, which every framework takes; anything else unchanged.
 
     Raises
     ------
     ValueError
-        If the frame is lazy, or a column holds what is neither number nor category nor text.
+        If the frame is lazy, or a column holds anything but numbers, categories and text.
     """
     kind = _polars_kind(X)
     if kind is None:
@@ -82,21 +82,21 @@ def from_polars(X: Any) -> Any:
     wrong = {name: str(dtype) for name, dtype in X.schema.items() if type(dtype).__name__ not in _POLARS}
     if wrong:
         raise ValueError(f"the Polars columns {_listed(wrong)} of X hold no numbers: {_ADVICE_FOR_POLARS}")
-    # Booleans with gaps would become objects.
+    # Booleans with gaps would become objects in pandas.
     return X.with_columns(
         X[name].cast(float) for name, dtype in X.schema.items() if str(dtype) == "Boolean"
     ).to_pandas()
 
 
 def _polars_kind(X: Any) -> str | None:
-    """The kind of a frame of Polars, None of anything else."""
+    """The kind of a Polars frame; None for anything else."""
     kind = type(X)
     is_frame = kind.__module__.partition(".")[0] == "polars" and kind.__name__ in {"DataFrame", "LazyFrame"}
     return kind.__name__ if is_frame else None
 
 
 def kind_of(dtype: Any) -> str:
-    """What a column of a DataFrame holds: "number", "category", "text" or "other"."""
+    """The kind of a column of a DataFrame: "number", "category", "text" or "other"."""
     name = str(dtype)
     if name == "category":
         return "category"
@@ -106,7 +106,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def _check_frame(X: Any) -> None:
-    """Raise ``ValueError`` where columns of a DataFrame are neither numbers nor categories nor text."""
+    """Raise ``ValueError`` if a column of a DataFrame holds anything but numbers, categories and text."""
     wrong = {
         str(name): str(dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True) if kind_of(dtype) == "other"
     }
@@ -121,7 +121,7 @@ def _check_frame(X: Any) -> None:
 
 
 def _check_arrow(X: Any) -> None:
-    """Raise ``ValueError`` where columns of an Arrow table are neither numbers nor text."""
+    """Raise ``ValueError`` if a column of an Arrow table holds anything but numbers and text."""
     import pyarrow as pa
 
     kinds = {field.name: field.type for field in X.schema}
@@ -136,7 +136,7 @@ def _check_arrow(X: Any) -> None:
 
 
 def arrow_kind_of(kind: Any) -> str:
-    """What a column of an Arrow table holds: "number", "text" or "other"."""
+    """The kind of a column of an Arrow table: "number", "text" or "other"."""
     import pyarrow as pa
 
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -168,7 +168,7 @@ def _plain_array(X: NDArray[Any], numbers_only: bool) -> NDArray[Any]:
 
 
 def _floats(X: NDArray[Any]) -> NDArray[np.float32]:
-    """An array of objects as the numbers that every framework reads, of single precision, None as missing."""
+    """An array of objects as single-precision numbers, which every framework reads, with None as missing."""
     others = tuple({kind for kind in set(map(type, X.flat)) if not _is_real(kind)})
     if others:
         row, column = next(place for place, value in np.ndenumerate(X) if isinstance(value, others))
@@ -192,11 +192,11 @@ def _is_real(kind: type) -> bool:
 
 
 def _plain_sparse(X: Any) -> Any:
-    """The matrix with one float for each stored entry; the caller's own stays as it is."""
+    """The sparse matrix with one float for each stored entry. The caller's matrix is not changed."""
     if X.dtype.kind not in "fiub":
         raise ValueError(f"X must hold numbers, found a sparse matrix of {X.dtype}")
     if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
-        # Whole numbers are taken in single precision, as those of arrays are.
+        # Whole numbers are read in single precision, as in arrays.
         X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
     if not X.has_canonical_format:
         X = X.copy()
@@ -205,7 +205,7 @@ def _plain_sparse(X: Any) -> Any:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a DataFrame or Arrow table, None for what has none."""
+    """Names of the columns of a DataFrame or Arrow table; None for anything without names."""
     names = getattr(X, "column_names", None)
     if names is None and (hasattr(X, "iloc") or _polars_kind(X) == "DataFrame"):
         names = getattr(X, "columns", None)
@@ -220,7 +220,7 @@ def only(X: Any, places: list[int]) -> Any:
 
 
 def form_of(X: Any) -> Any:
-    """What all pieces of one table have in common: the kind of rows, and of frames columns with their categories."""
+    """The form that all pieces of a table share: the kind of rows; for frames also the columns and categories."""
     if hasattr(X, "iloc"):
         kinds = [kind_of(dtype) for dtype in X.dtypes]
         categories = [
@@ -233,7 +233,7 @@ def form_of(X: Any) -> Any:
 
 
 def sliced(X: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop`` of what `in_memory` returned, in the same form."""
+    """Rows ``start`` to ``stop`` of the output of `in_memory`, in the same form."""
     if hasattr(X, "iloc"):
         return X.iloc[start:stop]
     if hasattr(X, "to_batches"):  # an Arrow table
@@ -244,7 +244,7 @@ def sliced(X: Any, start: int, stop: int) -> Any:
 
 
 def picked(X: Any, rows: Int64s) -> Any:
-    """Some rows of what `in_memory` returned, by their numbers, in the same form."""
+    """Some rows of the output of `in_memory`, by their numbers, in the same form."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "num_row"):  # an XGBoost DMatrix
@@ -253,7 +253,7 @@ def picked(X: Any, rows: Int64s) -> Any:
 
 
 def joined(parts: list[Any]) -> Any:
-    """Rows one after another, of one form."""
+    """Join parts that have the same form."""
     if len(parts) == 1:
         return parts[0]
     if hasattr(parts[0], "iloc"):

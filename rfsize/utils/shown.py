@@ -1,4 +1,4 @@
-"""Small tables of facts that notebooks show in place of a line of text."""
+"""Small HTML tables that notebooks show in place of a line of text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rfsize.utils.words import printable
 
 
 def shown(title: str, facts: Mapping[str, Any]) -> str:
-    """HTML of a title above facts by their names; names of classes come from strangers, and are escaped."""
+    """An HTML table with a title and named facts. Everything is escaped, because class names can come from anyone."""
     rows = "".join(
         f'<tr><th scope="row" style="text-align: left">{_text(name)}</th>'
         f'<td style="text-align: left">{_text(value)}</td></tr>'

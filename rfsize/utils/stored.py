@@ -1,4 +1,4 @@
-"""Estimators that have predicted already, for scikit-learn's scorers: their rows are numbers of predictions."""
+"""Estimators with stored predictions, for scikit-learn's scorers. A row is the number of a prediction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rfsize.utils.typing import Floats, Int64s
 
 
 class _Stored(BaseEstimator):  # type: ignore[misc]
-    """An estimator that is fitted as it is."""
+    """An estimator that needs no fitting."""
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Nothing to do."""
+        """Do nothing."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""What rows an estimator of scikit-learn says that it takes."""
+"""Reads the tags of scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sklearn.utils import get_tags
 
 
 def input_tags(estimator: Any) -> Any:
-    """Its input tags."""
+    """The input tags of an estimator."""
     tags = copy.copy(get_tags(estimator).input_tags)
-    # LightGBM before 4.6 says it in an older way only.
+    # LightGBM before 4.6 has only the older form of tags.
     older = estimator._more_tags() if hasattr(estimator, "_more_tags") else {}
     tags.allow_nan |= older.get("allow_nan", False)
     tags.sparse |= "sparse" in older.get("X_types", ())
@@ -20,12 +20,12 @@ def input_tags(estimator: Any) -> Any:
 
 
 def is_regression(estimator: Any) -> bool:
-    """Whether an estimator says that it predicts numbers; those of LightGBM before 4.6 say it in an older way."""
+    """Whether an estimator predicts numbers. LightGBM before 4.6 has only the older form of tags."""
     if hasattr(estimator, "__sklearn_tags__"):
         return bool(is_regressor(estimator))
     return getattr(estimator, "_estimator_type", None) == "regressor"
 
 
 def allows_nan(estimator: Any) -> bool:
-    """Whether it takes rows with missing values."""
+    """Whether an estimator takes rows with missing values."""
     return bool(input_tags(estimator).allow_nan)

@@ -1,4 +1,4 @@
-"""Types of arrays that many signatures name."""
+"""Array types for signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments, checked in one place."""
+"""Checks of arguments."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from rfsize.utils.words import how_many
 
 
 def share(name: str, value: float) -> float:
-    """``value`` as a float strictly between 0 and 1, or a ``ValueError`` that names it."""
+    """``value`` as a float strictly between 0 and 1, or a ``ValueError`` with its name."""
     if not isinstance(value, Real) or not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be a number strictly between 0 and 1, found {value!r}")
     return float(value)
 
 
 def positive(name: str, value: float) -> float:
-    """``value`` as a finite float above 0, or a ``ValueError`` that names it."""
+    """``value`` as a finite float above 0, or a ``ValueError`` with its name."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < math.inf:
         raise ValueError(f"{name} must be a positive number, found {value!r}")
     return float(value)
 
 
 def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -> int:
-    """``value`` as an int within bounds, or a ``ValueError`` that names it."""
+    """``value`` as an int within bounds, or a ``ValueError`` with its name."""
     fits = isinstance(value, Integral) and not isinstance(value, bool) and value >= at_least
     if not fits or (at_most is not None and value > at_most):
         bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
@@ -40,9 +40,9 @@ def whole(name: str, value: int, *, at_least: int, at_most: int | None = None) -
 
 
 def refuse_unused(reason: str, **options: Any) -> None:
-    """Raise a ``ValueError`` that names the options which are not None: they would have no effect.
+    """Raise a ``ValueError`` that names the options that are not None, because they would have no effect.
 
-    The ``reason`` says why, and what to do.
+    ``reason`` says why, and what to do.
     """
     given = [name for name, value in options.items() if value is not None]
     if given:
@@ -50,7 +50,7 @@ def refuse_unused(reason: str, **options: Any) -> None:
 
 
 def as_numbers(name: str, value: Any) -> Floats:
-    """``value`` as an array of floats, or a ``ValueError`` that names it."""
+    """``value`` as an array of floats, or a ``ValueError`` with its name."""
     given = np.asarray(value)
     if given.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be a number or an array of numbers, found {value!r}")
@@ -58,9 +58,9 @@ def as_numbers(name: str, value: Any) -> Floats:
 
 
 def choice(name: str, value: Any, choices: Collection[str], advice: str = "", *, others: Collection[str] = ()) -> None:
-    """Raise a ``ValueError`` that names it where ``value`` is none of the choices, and the one that may be meant.
+    """Raise a ``ValueError`` if ``value`` is not one of the choices; the message names the nearest choice.
 
-    That may be one of ``others``, which are more than can be listed.
+    ``others`` are further choices, too many to list in the message.
     """
     if isinstance(value, str) and value in choices:
         return
@@ -69,13 +69,13 @@ def choice(name: str, value: Any, choices: Collection[str], advice: str = "", *,
 
 
 def did_you_mean(value: Any, choices: Collection[str]) -> str:
-    """The choice that is nearest to what was given, as the end of a clause; nothing where none is near."""
+    """The words " (did you mean …?)" with the nearest choice; empty if no choice is near."""
     near = get_close_matches(value.lower(), choices, 1) if isinstance(value, str) else []
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
-    """Labels as an array of shape (n_rows,); ``ValueError`` where there is not one for each row."""
+    """Labels as an array of shape (n_rows,); ``ValueError`` if there is not one label for each row."""
     labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
@@ -83,7 +83,7 @@ def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s:
-    """Index into ``classes`` of each training label; ``ValueError`` where the labels do not fit."""
+    """Index into ``classes`` of each training label; ``ValueError`` if the labels do not fit."""
     labels = one_per_row(y, n_rows)
     if len(classes) and classes.dtype.kind in "biuf" and labels.dtype.kind in "biuf":
         order = np.argsort(classes)
@@ -101,7 +101,7 @@ def class_indices(classes: NDArray[Any], y: Any, n_rows: int) -> Int64s:
 
 
 def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
-    """Training labels as indices into ``classes``, or of regression, which has none, as finite numbers."""
+    """Training labels as indices into ``classes``; for a regression, which has no classes, as finite numbers."""
     if len(classes):
         return class_indices(classes, y, n_rows)
     try:
@@ -114,7 +114,7 @@ def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def sample_weights(sample_weight: Any, n_rows: int) -> Floats:
-    """Sample weights as an array, 1 where none are given; ``ValueError`` where they do not fit."""
+    """Sample weights as an array, 1 if none are given; ``ValueError`` if they do not fit."""
     if sample_weight is None:
         return np.ones(n_rows)
     try:
@@ -132,5 +132,5 @@ MAX_CLASSES = 10_000
 
 
 def is_digest(value: Any) -> bool:
-    """Whether a value is a SHA-256 in hexadecimal."""
+    """Whether a value is a SHA-256 hash in hexadecimal."""
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's own line."""
+"""Warnings that point at the line of the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Caution:
-    """A warning that a result carries: what it prints and what Python warns of are the same words.
+    """A warning that a result carries. The result prints the same words that Python warns with.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class Caution:
 
 
 def give(cautions: Iterable[Caution], *, through: str | None = None) -> None:
-    """Warn of each; ``through`` as in `warn`."""
+    """Give all warnings; ``through`` as in `warn`."""
     for caution in cautions:
         warn(caution.text, caution.category, through=through)
 
 
 def warn(message: str, category: type[Warning], *, through: str | None = None) -> None:
-    """Warn at the first frame outside rfsize, and outside the package ``through`` where that is what calls rfsize."""
+    """Warn at the first frame outside rfsize, and outside the package ``through`` if that package calls rfsize."""
     inside = {__name__.partition(".")[0], through}
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in inside:

@@ -1,4 +1,4 @@
-"""How messages count things."""
+"""Numbers and names in messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import unicodedata
 from typing import Any
 
-# Control characters, what turns the direction of writing or cannot be seen, halves of pairs, and ends of lines.
+# Control characters, characters that are invisible or change the writing direction, surrogates, and line ends.
 _NOT_PRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -16,16 +16,16 @@ def how_many(count: int | float, noun: str) -> str:
 
 
 def in_percent(share: float) -> str:
-    """A share such as "99 %" or "99.03 %": with two decimals at most, or as many as tell it from 0 and 100 %."""
+    """A share such as "99 %" or "99.03 %", with at most two decimals, or more if it is close to 0 or 100 %."""
     away = min(share, 1.0 - share)
     decimals = 2 if away <= 0.0 else min(max(2, math.ceil(round(-math.log10(away), 6)) - 2), 10)
     return f"{round(100.0 * share, decimals):.{decimals}f}".rstrip("0").rstrip(".") + " %"
 
 
 def printable(name: Any) -> str:
-    """A name that others chose, of a class or a column, as text that a terminal or a page prints and does not obey.
+    """The name of a class or a column, made safe for a terminal or a page: control characters are escaped.
 
-    It comes from a model or a file, which anyone may have written: control characters stand as Python escapes them.
+    Names come from models and files, which can come from anyone.
     """
     text = str(name)
     return text if text.isprintable() else "".join(map(_escaped, text))

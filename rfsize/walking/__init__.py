@@ -1,1 +1,1 @@
-"""Walking down trees without their framework: what counting votes and predicting have in common."""
+"""Walks down trees without their framework: the shared part of counting votes and predicting."""

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Of a line of numbers, without the indent.
+# Width of a line of numbers, without the indent.
 _WIDTH = 112
-# What C99 promises that a compiler takes as one literal.
+# The longest string literal that every C99 compiler takes.
 _LONGEST_TEXT = 4095
 
 _IDENTIFIER = re.compile("[A-Za-z][A-Za-z0-9_]*")
@@ -32,17 +32,17 @@ def _parts() -> dict[str, Template]:
 
 
 def part(which: str, /, **known: object) -> str:
-    """A part of ``forest.c.in`` with what is known put in."""
+    """A part of ``forest.c.in``, with its placeholders filled in."""
     return _parts()[which].substitute(known)
 
 
 def checked_name(name: str) -> str:
-    """A name that functions may begin with.
+    """Check a name that the functions are to begin with.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If C does not allow it.
     """
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or _KEYWORD.fullmatch(name):
         raise ValueError(
@@ -64,7 +64,7 @@ def smallest(*numbers: int) -> str:
 
 
 def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
-    """A constant of one number at least, of the smallest type, or of ``kind``."""
+    """A constant array of at least one number, in the smallest type or in ``kind``."""
     if numbers.dtype.kind == "f":
         kind = kind or ("float" if numbers.dtype == np.float32 else "double")
         items = [real(number, single=kind == "float") for number in numbers.tolist()]
@@ -75,7 +75,7 @@ def array(name: str, numbers: NDArray[Any], kind: str = "") -> str:
 
 
 def lines(items: list[str]) -> str:
-    """Items with commas between them, several to a line."""
+    """Items with commas between them, several per line."""
     per_line = max(1, _WIDTH // (max(map(len, items)) + 2))
     return ",\n".join("    " + ", ".join(items[first : first + per_line]) for first in range(0, len(items), per_line))
 
@@ -89,12 +89,12 @@ def real(number: float, *, single: bool = False) -> str:
 
 
 def text(label: Any) -> str:
-    """A string literal that says the same as ``str(label)`` in UTF-8; only letters and digits stand for themselves.
+    """A C string literal equal to ``str(label)`` in UTF-8. Everything but letters and digits is escaped.
 
     Raises
     ------
     ValueError
-        If it is longer than a literal may be, or holds a NUL, at which text ends in C.
+        If the text is too long for a literal, or holds a NUL, which ends a text in C.
     """
     content = str(label).encode("utf-8", "surrogatepass")
     if 0 in content:
@@ -107,5 +107,5 @@ def text(label: Any) -> str:
             f"a class label takes {len(content):,} bytes, but text in C may take {_LONGEST_TEXT:,}: train with shorter "
             "labels, or with numbers"
         )
-    # Three octal digits end an escape, whatever follows.
+    # An escape of three octal digits ends there, whatever character follows.
     return '"' + "".join(chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in content) + '"'

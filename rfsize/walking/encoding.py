@@ -1,4 +1,4 @@
-"""Rows of any kind as floating-point numbers, categories coded as at training."""
+"""Turns rows of any kind into floating-point numbers, with categories coded as at training."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rfsize.utils.rows import arrow_kind_of, kind_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import printable
 
-# Takes rows start to stop, and gives them as a float32 or float64 matrix, or a compressed sparse row matrix.
+# Takes the numbers start and stop, and returns these rows as a float32, float64 or compressed sparse row matrix.
 Blocks = Callable[[int, int], Any]
 
 
 def encoded(X: Any, conventions: Conventions) -> Blocks:
-    """How to read blocks of ``X``, which `as_rows` returned and which has the columns of training.
+    """A function that reads blocks of ``X``, which `as_rows` returned and which has the columns of training.
 
-    Arrays and frames of one float type are read where they are, everything else block by block.
+    Arrays and frames of one float type are not copied. Everything else is converted block by block.
 
     Raises
     ------
     ValueError
-        If ``X`` holds what is no number, or columns are categorical that were not so at training; from the blocks,
-        if they hold what is not finite and the framework refuses that.
+        If ``X`` holds anything but numbers, or a column is categorical that was not at training. When a block is read:
+        if it holds numbers that are not finite, and the framework refuses them.
     """
     blocks = _blocks(X, conventions)
     return _without_refused(blocks, conventions) if conventions.refuses_infinite else blocks
@@ -64,7 +64,7 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
 def _array_blocks(X: Any) -> Blocks:
     if X.dtype in (np.float32, np.float64) and X.flags.aligned:
         return lambda start, stop: X[start:stop]
-    # All others are taken in single precision, as the frameworks take them.
+    # All other types are read in single precision, as the frameworks do.
     kind = X.dtype if X.dtype == np.float64 else np.float32
     return lambda start, stop: X[start:stop].astype(kind)
 
@@ -92,9 +92,9 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
-    """Columns of whole numbers that are rounded to single precision at once, and not to double precision first.
+    """Columns of whole numbers that are rounded directly to single precision, and not to double precision first.
 
-    pandas reads its own types by columns, whatever the framework does.
+    For its own nullable types pandas reads column by column, whatever the framework does.
     """
     whole = {column for column, dtype in enumerate(dtypes) if getattr(dtype, "kind", "O") in "iu"}
     by_column = conventions.reads_by_column or any(not isinstance(dtype, np.dtype) for dtype in dtypes)
@@ -121,14 +121,14 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
 
 
 def _enumerated(values: Any) -> tuple[Int64s, list[Any]]:
-    """Values as codes, -1 where there is none, and what the codes stand for."""
+    """Values as codes, -1 for a missing value, and the values that the codes stand for."""
     index: dict[Any, int] = {}
     codes = [-1 if value is None or value != value else index.setdefault(value, len(index)) for value in values]
     return np.array(codes, dtype=np.int64), list(index)
 
 
 class _Coder:
-    """Codes of one column's categories at training; without ``known`` ones, a frame's own codes are kept."""
+    """Codes the categories of one column as at training. Without ``known`` categories, a frame keeps its codes."""
 
     def __init__(self, name: str, known: Sequence[Any] | None, *, unknown_is_missing: bool) -> None:
         self._name = name
@@ -136,7 +136,7 @@ class _Coder:
         self._unknown_is_missing = unknown_is_missing
 
     def codes(self, codes: NDArray[Any], categories: Any) -> Floats:
-        """Training's codes, NaN for a missing value, of values coded by other ``categories``."""
+        """Translate codes for ``categories`` to the codes of training; NaN for a missing value."""
         if self._code is None:
             return np.where(codes < 0, np.nan, codes)
         at_training = np.array([self._code.get(category, np.nan) for category in categories] + [np.nan])
@@ -152,7 +152,7 @@ class _Coder:
 
 
 def _coders(names: list[str], kinds: list[str], conventions: Conventions) -> dict[int, _Coder]:
-    """How to code each categorical column; raises ``ValueError`` where columns are of another kind than at training."""
+    """A coder for each categorical column; ``ValueError`` if a column is of another kind than at training."""
     candidates = [column for column, kind in enumerate(kinds) if kind in {"category", "text"}]
     features: Sequence[int] | None = conventions.category_features
     if features is None:

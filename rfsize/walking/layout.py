@@ -1,9 +1,9 @@
-"""`Forest`: a booster's trees as flat, quantised arrays.
+"""`Forest`: the trees of a booster as flat, quantised arrays.
 
-Every threshold of the forest is replaced by its rank among the thresholds on the same feature, and every value
-of a row, once, by the rank of the first threshold that is not below it. A split then compares two small whole
-numbers. How a split treats missing values is put into the row as well: a *column* of the quantised row is a
-feature together with one such treatment, so that a walk down a tree has one comparison per level and no branch.
+Each threshold of the forest is replaced by its rank among the thresholds on the same feature. Each value of a row is
+replaced, once, by the rank of the first threshold that is not below it. A split then compares two small whole numbers.
+The quantised row also holds how splits treat missing values: one *column* of it is a feature together with one such
+treatment. So a walk down a tree has one comparison per level and no branch.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from rfsize.exceptions import NotAForestError
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.voting.links import LINKS
 
-# A node is one word: its left child, which the right child follows; the column it tests, the
-# highest bit of which marks a categorical split; and the rank it compares with. A leaf is its own left child, and
-# no rank exceeds its own, so that further steps stay there.
+# A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
+# bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest
+# rank, so that further steps stay there.
 LEFT_SHIFT, COLUMN_SHIFT = np.uint64(36), np.uint64(16)
 COLUMN_MASK, CATEGORICAL, RANK_MASK = np.uint64(0x7FFFF), np.uint64(1 << 35), np.uint64(0xFFFF)
 
-HIGHEST_RANK = 0xFFFF  # of a quantised value; always to the right, except in leaves
-RANKS_PER_COLUMN = HIGHEST_RANK  # of thresholds; a feature with more of them has several columns
+HIGHEST_RANK = 0xFFFF  # of a quantised value; it goes to the right everywhere except in leaves
+RANKS_PER_COLUMN = HIGHEST_RANK  # a feature with more thresholds has several columns
 MOST_CATEGORIES = HIGHEST_RANK - 1  # one rank each for a missing and an unknown category
 MOST_COLUMNS = int(COLUMN_MASK) + 1
 MOST_NODES = 1 << 28
 
 
 class Nodes(NamedTuple):
-    """The trees, one after another, each in breadth-first order; trees by member, then by class.
+    """The trees, one after another, each in breadth-first order. They are sorted by member, then by class.
 
     Attributes
     ----------
     nodes : ndarray of uint64, shape (n_nodes,)
         One word for each node.
     value : ndarray of float32 or float64, shape (n_nodes, n_scores)
-        What the leaves add to the sums of scores: one, or one for each class.
+        Scores that the leaves add to the sums: one score, or one for each class.
     vote : ndarray of uint16, shape (n_nodes,) or (0,)
-        Class index that a leaf votes for; empty where several trees cast a vote together, or none does.
+        Class index that a leaf votes for. Empty if several trees cast one vote together, or trees cast no votes.
     tree_start : ndarray of int64, shape (n_trees + 1,)
         First node of each tree.
     bit_start : ndarray of int64, shape (n_nodes,) or (0,)
         Where the set of a categorical split begins in ``bits``.
     bits : ndarray of uint32
-        Sets of categories, by their rank.
+        Sets of categories, one bit for each rank.
     """
 
     nodes: NDArray[np.uint64]
@@ -69,7 +69,7 @@ class Columns(NamedTuple):
     feature : ndarray of int64, shape (n_features_used,)
         Features that the forest tests, in ascending order.
     cut_start : ndarray of int64, shape (n_features_used + 1,)
-        First threshold, or category, of each.
+        First threshold or category of each feature.
     cuts : ndarray of float64
         Thresholds, or categories, of each feature in ascending order.
     start : ndarray of int64, shape (n_features_used + 1,)
@@ -77,7 +77,7 @@ class Columns(NamedTuple):
     missing : ndarray of uint8, shape (n_columns,)
         `Missing` of each column.
     base : ndarray of int64, shape (n_columns,)
-        Rank, among the feature's thresholds, of the one that has rank 0 in the column.
+        Rank among all thresholds of the feature that has rank 0 in the column.
     """
 
     feature: Int64s
@@ -92,39 +92,39 @@ class Columns(NamedTuple):
 class Forest:
     """A forest ready to predict, without the framework that trained it.
 
-    Native code owns the arrays and checks them; ``trees`` and ``columns`` are read-only views.
+    The compiled code owns the arrays and checks them. ``trees`` and ``columns`` are read-only views.
 
     Attributes
     ----------
     trees : Nodes
-        Its trees.
+        The trees.
     columns : Columns
-        What they test.
+        The columns that the trees test.
     n_outputs : int
-        Trees per member: 1, or the number of classes where each tree scores one.
+        Trees per member: 1, or the number of classes if each tree scores one class.
     n_features : int
-        Columns of the rows it takes.
+        Number of features of a row.
     feature_names : list of str or None
-        Their names.
+        Names of the features.
     classes : ndarray, shape (n_classes,)
         Class labels in the caller's encoding; empty for regression.
     conventions : Conventions
         How rows are read and scores become predictions.
     threshold : float
-        Probability of class 1 above which it is predicted; two classes only.
+        Probability above which class 1 is predicted; two classes only.
     digest : str or None
-        `Adapter.digest` of the model that it was compiled from; None where that is not known.
+        `Adapter.digest` of the model that was compiled; None if unknown.
     predict_gives : {"labels", "class numbers", "probabilities", "numbers"}
-        `Adapter.predict_gives` of that model.
+        `Adapter.predict_gives` of the model.
     is_shrunk : bool
-        Whether that model was made by `rfsize.shrink`.
+        Whether `rfsize.shrink` made the model.
     native : _core.Forest
-        What rows go down.
+        The forest as the compiled code holds it.
 
     Raises
     ------
     ValueError
-        If the arrays make no forest.
+        If the arrays are not those of a forest.
     """
 
     trees: Nodes
@@ -158,17 +158,17 @@ class Forest:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Whoever unpickles it makes and checks it anew.
+        # Unpickling makes the forest again, with all checks.
         return Forest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @classmethod
     def of(cls, adapter: Adapter, table: TreeTable, threshold: float = 0.5) -> Forest:
-        """The forest of an adapter, of its own trees, whose votes go by the threshold.
+        """The forest of an adapter and its trees; ``threshold`` decides the votes.
 
         Raises
         ------
         NotAForestError
-            If the trees are damaged, or exceed what a node can hold, or it is not known how the framework reads rows.
+            If the trees are damaged or too large for a node, or rfsize does not know how the framework reads rows.
         """
         tested = table.feature[table.left != -1]
         if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
@@ -192,65 +192,65 @@ class Forest:
 
     @property
     def n_trees(self) -> int:
-        """Members that vote."""
+        """Number of members that vote."""
         return (self.trees.tree_start.size - 1) // self.n_outputs
 
     @property
     def n_scores(self) -> int:
-        """Scores of a member: 1, or one for each class."""
+        """Number of scores of a member: 1, or one for each class."""
         return self.n_outputs * self.trees.value.shape[1]
 
     @property
     def predicts_each_class(self) -> bool:
-        """Whether ``predict`` gives a number for each class of a row, and not one number or label."""
+        """Whether ``predict`` returns a number for each class of a row, and not one number or label."""
         return self.predict_gives == "probabilities" and self.n_scores > 1
 
     @property
     def precision(self) -> np.dtype[np.floating[Any]]:
-        """In which the framework adds up scores, and predicts."""
+        """The precision in which the framework adds up scores and predicts."""
         return self.trees.value.dtype
 
     @property
     def start(self) -> NDArray[np.floating[Any]]:
-        """What the sums of scores start with, before any tree, shape (n_scores,)."""
+        """The sums of scores before any tree, shape (n_scores,)."""
         found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
         found[:] = self.conventions.start or 0.0
         return found
 
     @property
     def alone(self) -> NDArray[np.floating[Any]]:
-        """What makes scores of a tree alone of its values: a factor, and what is added for each tree of a member."""
+        """Turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member."""
         found = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
         found[0], found[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
         return found
 
     @property
     def divisor(self) -> int:
-        """What the sums of scores are divided by."""
+        """The divisor of the sums of scores."""
         return self.n_trees if self.conventions.averages else 1
 
     @property
     def link_of_labels(self) -> str:
-        """What makes numbers of sums of scores, by the largest of which, or those above the threshold, labels go."""
+        """The link from sums of scores to the numbers that decide labels: the largest, or one above the threshold."""
         return "identity" if self.conventions.labels_of_scores else self.conventions.link
 
     def predicting(self, link: str) -> _core.Predicting:
-        """What makes of sums of scores what a link makes of their means."""
+        """The compiled function that predicts from sums of scores what ``link`` predicts from their means."""
         return _core.Predicting(self.divisor, self.conventions.slope, LINKS.index(link))
 
     @property
     def n_columns(self) -> int:
-        """Columns of a quantised row, at least one."""
+        """Number of columns of a quantised row, at least one."""
         return max(1, self.columns.missing.size)
 
 
 def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
-    """The arrays of a forest from its trees as the framework stores them.
+    """The arrays of a forest, from its trees as the framework stores them.
 
     Raises
     ------
     NotAForestError
-        If the trees are damaged, or exceed what a node can hold.
+        If the trees are damaged, or too large for a node.
     """
     order = _breadth_first(table)
     if order.size > MOST_NODES:
@@ -285,7 +285,7 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
 
 
 def _breadth_first(table: TreeTable) -> Int64s:
-    """All nodes that are reached, tree by tree and level by level with siblings together."""
+    """All nodes that can be reached, tree by tree and level by level, with siblings together."""
     first = np.cumsum(table.n_nodes) - table.n_nodes
     tree = np.arange(table.n_nodes.size)
     nodes, trees, is_reached = [first], [tree], np.zeros(table.left.size, dtype=np.bool_)
@@ -326,7 +326,7 @@ class _Splits(NamedTuple):
         threshold = np.where(is_category, 0.0, table.threshold[inner])
         if np.isnan(threshold).any():
             raise NotAForestError("the model is damaged: a split has no threshold")
-        # The framework lists its sets in its own order of the nodes.
+        # The framework lists sets of categories in its own order of the nodes.
         with_set = np.flatnonzero((table.left != -1) & (table.missing == Missing.CATEGORY))
         index = np.searchsorted(with_set, inner[is_category])
         members = [table.members[place] for place in index]
@@ -334,7 +334,7 @@ class _Splits(NamedTuple):
 
 
 class _Tested(NamedTuple):
-    """What each split tests: a column and a rank in it, and where its feature stands in `Columns`."""
+    """The column that each split tests, the rank in it, and the place of its feature in `Columns`."""
 
     column: Int64s
     rank: Int64s
@@ -342,7 +342,7 @@ class _Tested(NamedTuple):
 
 
 def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
-    # A feature that is tested both ways, as in forests merged from several, is entered twice.
+    # A feature with both numeric and categorical splits, as in merged forests, is entered twice.
     feature, entry = np.unique(2 * splits.feature + splits.is_category, return_inverse=True)
     numeric = ~splits.is_category
     sizes = [categories.size for categories in splits.members]
@@ -375,7 +375,7 @@ def _columns(splits: _Splits) -> tuple[Columns, _Tested]:
 
 
 def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floats, Int64s]:
-    """Where the distinct numbers of each entry start, these in ascending order, and the rank of each number given."""
+    """The distinct numbers of each entry in ascending order, after their starts; then the rank of each given number."""
     order = np.lexsort((number, entry))
     entry_of, ascending = entry[order], number[order]
     is_new = np.ones(order.size, dtype=np.bool_)
@@ -387,7 +387,7 @@ def _ranked(entry: Int64s, number: Floats, n_entries: int) -> tuple[Int64s, Floa
 
 
 def _category_bits(splits: _Splits, columns: Columns, entries: Int64s) -> tuple[Int64s, NDArray[np.uint32]]:
-    """The sets of the categorical splits and where each starts: a bit per rank, and one for a missing value."""
+    """The start of the set of each categorical split, and the sets: one bit per rank, and one for a missing value."""
     start: list[int] = []
     words = [np.zeros(0, dtype=np.uint32)]
     for entry, members, with_missing in zip(entries, splits.members, splits.missing_is_member, strict=True):

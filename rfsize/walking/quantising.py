@@ -1,4 +1,4 @@
-"""Rows as the trees of a `Forest` compare them: quantised block by block."""
+"""Quantises rows block by block into the form that the trees of a `Forest` compare."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from rfsize.utils.threads import effective_threads
 from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import Forest
 
-# Quantised values per block of rows: as many as stay in the cache, but enough rows that those still voting at the
-# end go down a tree together.
+# Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided
+# rows still go down a tree together.
 _VALUES_PER_BLOCK = 1 << 19
 _FEWEST_ROWS, _MOST_ROWS = 512, 16_384
 
-# Takes rows start to stop, and gives them as the trees compare them.
+# Takes the numbers start and stop, and returns these rows in the form that the trees compare.
 Quantise = Callable[[int, int], _core.Rows]
 
 
 def quantised_blocks(forest: Forest, X: Any) -> Quantise:
-    """How to quantise blocks of ``X``, which `as_rows` returned and which has the columns of training.
+    """A function that quantises blocks of ``X``, which `as_rows` returned and which has the columns of training.
 
     Raises
     ------
     ValueError
-        If ``X`` does not fit the forest; from the blocks, if they hold what the framework refuses.
+        If ``X`` does not fit the forest. When a block is read: if it holds a value that the framework refuses.
     """
     blocks, native = encoded(X, forest.conventions), forest.native
 
@@ -44,6 +44,6 @@ def quantised_blocks(forest: Forest, X: Any) -> Quantise:
 
 
 def rows_per_block(rows: int, n_columns: int, *, n_jobs: int = -1) -> int:
-    """Rows of quantised values that are worked on together, with some for each thread."""
+    """Number of rows in a block, so that each thread has some."""
     threads = 1 if rows <= _FEWEST_ROWS else effective_threads(n_jobs)
     return max(min(_VALUES_PER_BLOCK // n_columns, _MOST_ROWS, -(-rows // threads)), _FEWEST_ROWS)

@@ -1,4 +1,4 @@
-"""Rules of stopping, a file each: whatever lies here is known."""
+"""Stopping rules, one file each. Importing the package imports every file, so that each rule registers itself."""
 
 from importlib import import_module
 from pkgutil import iter_modules

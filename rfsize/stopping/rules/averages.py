@@ -1,4 +1,4 @@
-"""Averaged scores: stops where the first class is far enough ahead in the mean of the trees asked."""
+"""Averaged scores: rows stop when the leading class is far enough ahead in the mean of the trees asked."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import Forest
 
-# The boldest limit, relative to the width of the scores: less than any forest's rows scatter by.
+# The boldest limit, relative to the range of the scores: below the scatter of the rows of any forest.
 _BOLDEST = 1e-5
 
-_SAME_CUT = 1e-6  # of two thresholds on the scale of scores
+_SAME_CUT = 1e-6  # two cuts this close count as equal
 
-# Rows from which on a part of them is learned on, of that part the most, and the leads that are held for it.
+# With this many rows or more, a part serves to learn; the most rows of that part; and the most leads in memory.
 _ROWS_TO_LEARN, _MOST_LEARNING_ROWS = 10_000, 5000
 _LEADS_HELD, _LEARNS_ONE_IN = 1 << 23, 3
 
 
 @dataclass(frozen=True, eq=False)
 class AverageStops(ScoreStops):
-    """Stop when the first class is far enough ahead in the mean of the trees asked.
+    """Stop when the leading class is far enough ahead in the mean of the trees asked.
 
-    Scores are those of a tree alone, before the link. After t trees the lead is that of the largest mean score over the
-    second, or of one score, which two classes may have, the distance of its mean from ``cut``. Voting stops when
-    lead ≥ needed[t], with class 1 where the mean of the one score is above ``cut``, else the class of the largest mean,
-    the lowest index where they tie.
+    Scores are those of single trees, before the link. The lead after t trees is the distance between the two largest
+    mean scores. If two classes share one score, the lead is the distance of its mean from ``cut``. A row stops when
+    lead ≥ needed[t]. Its label is the class with the largest mean, and a tie goes to the lowest index; with one score,
+    it is class 1 if the mean is above ``cut``.
 
     Attributes
     ----------
     needed : ndarray of float64, shape (T + 1,)
-        Leads that stop: ∞ before the first tree, 0 after the last, and never more after another tree.
+        Leads that stop a row: ∞ before the first tree, 0 after the last, and never larger after one more tree.
     cut : float
-        Mean score above which class 1 is answered, of one score; not used of several.
+        With one score: the mean above which the label is class 1. Not used with several scores.
     """
 
     kind = "averages"
@@ -60,14 +60,14 @@ class AverageStops(ScoreStops):
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
-        """Where rows are many, some of them tell how the lead that stops should fall, and the others certify."""
+        """If there are many rows, learn on some how the lead that stops should fall, and certify on the others."""
         terms = Terms.of_forest(trees, promise, "lead")
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
         shape = _learned_shape(trees, promise, every, plain) if every else plain
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(0, tallies.boldest(promise, terms.class_labels))  # the first asks all trees about every row
+        rule = max(0, tallies.boldest(promise, terms.class_labels))  # with the first rule, every row asks all trees
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
         return terms, stops, tallies.certificate(rule, promise)
 
@@ -105,11 +105,11 @@ class AverageStops(ScoreStops):
         start: Floats = forest.start.astype(np.float64)
         share = asked / n_trees * forest.divisor
         if forest.n_scores == 1:
-            # The mean score of t trees is start + T/t·(sum − start), where sums are not divided by the number of trees.
+            # If sums are not divided by the number of trees, the mean score of t trees is start + T/t·(sum − start).
             level = start + (self.cut - start) * share
             lead = self.needed * np.where(asked > 0, share, 1.0)
             return LabelsBySums.of(forest, asked > 0, 1, level - lead, level + lead, self.needed, start)
-        # Two shares that sum to 1 are twice as far apart as each is from a half.
+        # Two shares that sum to 1 are twice as far from each other as from one half.
         apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
         needed = self.needed * np.where(asked > 0, share, 1.0) * apart
         return LabelsBySums.of(forest, asked > 0, 1, needed, needed, needed, start)
@@ -125,14 +125,14 @@ class AverageStops(ScoreStops):
 def _tallied_leads(
     scores: NDArray[Any], place: Int64s, *, cut: float, every: int, limits: Floats, shape: Floats, n_classes: int
 ) -> Tallies:
-    """What rules on the lead do, on all rows but those that were learned on."""
+    """What rules on the lead do, on all rows but the learning rows."""
     lead, label = running_leads(scores[~one_in(every, place)], cut)
     final = label[:, -1].astype(np.int64)
     return Tallies.of(lead, label != final[:, None], final, limits, shape, n_classes)
 
 
 def _learning_rows(trees: TreesOnRows) -> int:
-    """One row in how many is learned on; 0 where rows are few."""
+    """One row in this many is a learning row; 0 if there are too few rows."""
     n_rows = trees.rows.n_rows
     if n_rows < _ROWS_TO_LEARN:
         return 0
@@ -140,12 +140,12 @@ def _learning_rows(trees: TreesOnRows) -> int:
 
 
 def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> list[tuple[Floats, NDArray[np.int32]]]:
-    """Leads and labels of one row in so many."""
+    """Leads and labels of the learning rows."""
     return [running_leads(scores[one_in(every, place)], cut)]
 
 
 def _learned_shape(trees: TreesOnRows, promise: Promise, every: int, plain: Floats) -> Floats:
-    """The shape of leads that asks fewest trees on the rows to learn on."""
+    """The shape of leads that asks the fewest trees on the learning rows."""
     blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
     one, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
@@ -159,18 +159,18 @@ def _learned_shape(trees: TreesOnRows, promise: Promise, every: int, plain: Floa
 
 
 def needed_leads(limit: float, n_trees: int) -> Floats:
-    """λ·√((T − t)/(tT)): leads that stop, in units in which what the trees left may change is alike for all t."""
+    """λ·√((T − t)/(tT)): the leads that stop a row, in proportion to what the remaining trees can change."""
     asked = np.arange(1, n_trees + 1)
     return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
 
 
 def limits_tried(trees: TreesOnRows, shape: Floats) -> Floats:
-    """Factors of a shape from one that no lead reaches before the last tree to one that stops at once.
+    """Factors of a shape, from one that no lead reaches before the last tree to one that stops at once.
 
-    They depend on the forest and the shape alone: limits chosen by the rows would be no fixed sequence.
+    The factors depend only on the forest and the shape. If rows chose them, they would be no fixed sequence to test.
     """
     raw, n_trees = trees.adapter.leaves.raw, trees.adapter.n_trees
-    raw = raw[np.isfinite(raw)]  # nodes that are no leaves have none
+    raw = raw[np.isfinite(raw)]  # inner nodes have none
     width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0
     highest = 1.01 * width / shape[-2] if n_trees > 1 else width
     return np.geomspace(highest, highest * _BOLDEST / n_trees, TRIED)

@@ -1,8 +1,9 @@
-"""What every rule of stopping has.
+"""The base classes of all stopping rules.
 
-A rule is one class in a file here, and one in a file rfsize/_native/stop_*.cpp that a compiled forest runs. It owns
-which forests may have it, where rows stop and what they are answered, how it is built or calibrated, its figures, its
-words and its picture, its part of a table's file, and what it is in C. Nobody lists the rules: each says its kind.
+A rule is one class in a file of this folder, and one class in rfsize/_native/stop_*.cpp, which a compiled forest runs.
+The class here holds everything about the rule: which forests it fits, when rows stop and with which answer, how to
+build or calibrate it, its figures, words and picture, its part of a table's file, and its C code. There is no list of
+rules: each class registers itself by its ``kind``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
 TREES_BETWEEN_LOOKS = 8
-"""After how many trees a row is looked at again where to look after each would take longer than to walk down it."""
+"""A row is checked after this many trees, if a check after each tree would take longer than the tree itself."""
 
-# Votes or scores that are looked at together, at most.
+# The most votes or scores in one block.
 _TOGETHER = 2_000_000
 
 
@@ -39,11 +40,11 @@ class Figures(NamedTuple):
     Attributes
     ----------
     disagreement : float
-        Share of them that are answered otherwise than by the target.
+        Share of the rows that disagree with the target.
     trees : float
-        Mean number of trees asked; NaN where that is not known.
+        Mean number of trees asked; NaN if unknown.
     unsettled : float
-        Share that never reaches α.
+        Share of the rows that never reach α.
     """
 
     disagreement: float
@@ -53,24 +54,25 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """Where rows stop, as curves over numbers of trees, or of votes.
+    """When rows stop, as curves over the number of trees or of votes.
 
     Attributes
     ----------
     over : ndarray, shape (n,)
+        Horizontal axis.
     going : (ndarray, ndarray), each of shape (n,)
-        Rows ask on between the two.
+        Between these two curves, a row asks the next tree.
     stops : dict of ndarray, shape (n,)
-        Where they stop, by what they are told; NaN where none does.
+        Curves at which rows stop, by their names in the legend; NaN where no row stops.
     xlabel, ylabel : str
     aside : (str, ndarray of shape (n,)), optional
-        What the curves are compared with.
+        A curve to compare the others with, and its name.
     highest : float, optional
-        Where the vertical axis ends.
+        End of the vertical axis.
     of_trees : bool, default True
-        Whether ``over`` are trees asked.
+        Whether ``over`` counts trees asked, and not votes.
     is_logarithmic : bool, default False
-        Of the vertical axis: leads run from beyond any lead to 0.
+        Whether the vertical axis is logarithmic.
     """
 
     over: Int64s
@@ -85,28 +87,28 @@ class Drawing:
 
 
 class Stops(ABC):
-    """Where rows stop asking trees, and what they are answered.
+    """When rows stop asking trees, and which answer they get.
 
     Attributes
     ----------
     kind : str
-        Its name in files.
+        Name of the class in files.
     rules : tuple of str
-        What a table's ``rule`` may be.
+        The values that a table's ``rule`` can have.
     stored : tuple of str
         The keys of `to_dict`.
     voting : {"hard", "soft"}
-        Whether it goes by the trees' votes or by their scores.
+        Whether the rule reads the votes of the trees ("hard") or their scores.
     metric : {"labels", "probabilities", "scores"}
-        What its answers are.
+        What a row gets as answer.
     calibrates : tuple of str
-        The metrics for which `rfsize.StopTable.calibrate` makes it.
+        The metrics for which `rfsize.StopTable.calibrate` makes stops of this class.
     is_computed : bool
-        Whether its figures follow from a prior, and not from rows.
+        Whether the figures follow from a prior, and not from rows.
     knows_limit : bool
-        Whether it may agree with the infinite forest.
+        Whether the target can be "limit", an unlimited forest.
     counts_alike : bool
-        Whether all members count alike.
+        Whether all members have equal weights.
     """
 
     kind: ClassVar[str]
@@ -134,46 +136,46 @@ class Stops(ABC):
 
     @classmethod
     def kinds(cls, n_trees: int, n_classes: int) -> dict[str, type[Self]]:
-        """The rules of this kind that a forest may have, by name; one class stands for a regression."""
+        """The subclasses of this class that fit a forest, by kind. A regression has ``n_classes`` 1."""
         found = Stops._by_kind.items()
         return {name: kind for name, kind in found if issubclass(kind, cls) and kind.fits(n_trees, n_classes)}
 
     @classmethod
     def calibrating(cls, metric: str, voting: str, n_trees: int, n_classes: int) -> type[Stops]:
-        """The rule that a forest takes to keep a metric by votes ("hard") or by scores ("soft")."""
+        """The rule that keeps a metric for this size of forest, by votes ("hard") or by scores ("soft")."""
         found = [kind for kind in Stops._by_kind.values() if kind.voting == voting and metric in kind.calibrates]
         (rule,) = (kind for kind in found if kind.fits(n_trees, n_classes))
         return rule
 
     @classmethod
     def fits(cls, n_trees: int, n_classes: int) -> bool:
-        """Whether a forest may have it."""
+        """Whether the rule fits a forest of this size."""
         return n_classes > 1
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, Stops, Certificate]:
-        """The boldest stops that are certified on rows to keep the promise."""
+        """The terms, the boldest stops (those that ask fewest trees) that the rows certify, and their certificate."""
         raise NotImplementedError
 
     def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts | None:
-        """What stops that were just built do to simulated rows; None where their figures follow from the terms."""
+        """Counts on simulated rows for new stops; None if the figures follow from the terms."""
         return None
 
     @abstractmethod
     def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
-        """Outputs of trees that `answers` takes; ``ValueError`` where they are none."""
+        """Check the outputs of trees that `answers` takes; ``ValueError`` if they are invalid."""
 
     @abstractmethod
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        """What rows are answered, and how many trees they ask, from all outputs of the trees; see `answers`."""
+        """The answers and the numbers of trees asked for one block of rows; see `answers`."""
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        """What rows are answered, and how many trees they ask, a block of rows at a time.
+        """The answer of each row and the number of trees that it asks, computed block by block.
 
         Parameters
         ----------
         outputs : ndarray, shape (n, T) of votes, (n, T, n_scores) of scores
-            Of all trees in the order in which they are asked; of weighted votes in the members' own order.
+            Outputs of all trees, in the order of the model.
         n_classes : int
         """
         step = max(1, _TOGETHER // max(math.prod(outputs.shape[1:]), n_classes))
@@ -184,67 +186,67 @@ class Stops(ABC):
 
     @abstractmethod
     def on(self, forest: Forest) -> Settling:
-        """The rule as the compiled loops run it on rows of a forest."""
+        """The rule in the form that runs on rows of a compiled forest."""
 
     def check_forest(self, forest: Forest) -> None:  # noqa: B027
-        """``ValueError`` where the rule is not for a forest that has the trees and classes of its table."""
+        """``ValueError`` if the rule does not fit a forest, beyond the number of its trees and classes."""
 
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
-        """What it does to rows, by what was seen of it or what follows from the terms."""
+        """Disagreement and trees asked, from the counts on rows or from the terms."""
         assert seen is not None
         return Figures(seen.disagreement, seen.mean_trees, 0.0)
 
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
-        """The same of the rows that all trees give each class."""
+        """Disagreement and trees asked, for each class that all trees predict."""
         assert seen is not None
         return seen.by_class(terms.class_labels)
 
     def by_tally(self, target: str) -> Floats | None:
-        """Probability of a wrong answer given each final tally; None where tallies are no single numbers."""
+        """Probability of a wrong answer given each final tally; None if a tally is not a single number."""
         return None
 
     def check_kept(self, terms: Terms) -> None:  # noqa: B027
-        """``TableError`` where stops of a file do not keep what the terms promise."""
+        """``TableError`` if the stops of a file do not keep what the terms promise."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The arrays and numbers as plain values."""
+        """Arrays and numbers as plain Python values."""
 
     @classmethod
     @abstractmethod
     def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> Stops:
-        """What `to_dict` gave, checked."""
+        """Read the output of `to_dict`, and check it."""
 
     @classmethod
     def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
-        """The prior that the stops were built with, checked."""
+        """Read the prior that the stops were built with, and check it."""
         if fields["prior"] is not None:
             refuse(f"a table of kind {cls.kind!r} has no prior")
         return None
 
     @property
     def goes_by(self) -> str:
-        """Words of a table's ``repr`` that say what agrees, where its rule does not say it."""
+        """Words for a table's ``repr`` that say what agrees, if the rule alone does not."""
         return ""
 
     @property
     def differs(self) -> str:
-        """What rows do that disagree."""
+        """The end of a sentence: "1 % of the rows …"."""
         return "get another label than all trees give"
 
     @abstractmethod
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        """Where rows stop; ``classes`` is what to call the classes."""
+        """When rows stop, as curves; ``classes`` are the names of the classes."""
 
 
 def _is_the_same(one: type, other: type) -> bool:
-    """Whether two classes are one that was made again: reloaded, or its file imported under another name."""
+    """Whether two classes come from the same code, reloaded or imported under another module name."""
     same_module = one.__module__ == other.__module__ or _file(one) == _file(other) is not None
     return same_module and one.__qualname__ == other.__qualname__
 
 
 def _file(cls: type) -> str | None:
-    """Where a class is written down; None where its module came from no file."""
+    """The file that defines a class; None if its module has no file."""
     return getattr(sys.modules.get(cls.__module__), "__file__", None)
 
 
@@ -253,22 +255,23 @@ def _where(cls: type) -> str:
 
 
 class Settling(ABC):
-    """A rule on rows of one compiled forest."""
+    """A rule that runs on rows of one compiled forest."""
 
     @abstractmethod
     def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
-        """Ask trees about rows until each is settled.
+        """Ask trees about rows until each is settled, and write into the two arrays.
 
         Parameters
         ----------
         rows : _core.Rows
-            As the trees compare them.
+            Rows in the form that the trees compare.
         answer : ndarray
-            The index of each label, -1 before; of numbers the sums of scores, before what these start with.
+            The index of each label; filled with -1 before the call. For numbers: the sums of scores, without the start
+            score.
         asked : ndarray of int64, shape (n,)
-            Trees asked, T before.
+            Number of trees asked; filled with T before the call.
         """
 
     def label_in_c(self) -> str:
-        """The function ``label_of`` in C, of a rule that answers labels."""
+        """The C function ``label_of``, for rules that answer with labels."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Two classes: stops by the votes for class 1, exact for any number of trees."""
+"""Two classes: rows stop by their votes for class 1. Exact for any number of trees."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part
 
-# Single tallies by which a table is extended at most, and the states that may be visited for that: in large forests
-# the bound is met closely enough without.
+# Most tallies that `extended` adds, and most states that it visits. Large forests come close to the bound without it.
 _EXTENSIONS, _EXTENSION_WORK = 100, 50_000_000
 
-# Column generation ends at this gap, relative, between the best table and the Lagrangian bound, or after this many
-# rounds: a small forest has no table that close.
+# Column generation ends at this relative gap between the best table and the Lagrangian bound, or after this many
+# rounds, because a small forest has no table that close.
 _GAP, _MOST_COLUMNS = 2e-4, 40
-# It begins where a `search` of so many halvings ends.
+# Column generation starts from a `search` with this many halvings.
 _HALVINGS = 12
 
 _ANSWER = """    const int look = (asked + EVERY - 1) / EVERY;
@@ -41,7 +40,7 @@ class BinaryStops(ExactStops):
     Attributes
     ----------
     lower, upper : ndarray of int32, shape (T + 1,)
-        −1 ≤ lower[t] < upper[t] ≤ t + 1. Nothing stops at t = 0 and everything at t = T, where a tie goes to
+        −1 ≤ lower[t] < upper[t] ≤ t + 1. No row stops at t = 0. Every row stops at t = T, where a tie goes to
         class 0: lower[T] = ⌊T/2⌋, upper[T] = ⌊T/2⌋ + 1.
     """
 
@@ -84,9 +83,9 @@ class BinaryStops(ExactStops):
         return found.extended(wins.sum(axis=0), wins, lambda wrong: wrong.sum(axis=-1) <= 1.0 - alpha)
 
     def extended(self, prior: Floats, wins: Floats, within: Callable[[Floats], NDArray[np.bool_]]) -> BinaryStops:
-        """Use up what is left of the errors allowed: stop at one more tally as long as that keeps within the bound.
+        """Stop at more tallies, one at a time, while the errors stay within the bound.
 
-        No penalty gives a table that meets the bound exactly, and on a small lattice the next one is far away.
+        No penalty gives a table that meets the bound exactly. With few trees the nearest table can be far from it.
         """
         lower, upper = self.lower.copy(), self.upper.copy()
         for _ in range(min(_EXTENSIONS, _EXTENSION_WORK // len(prior) ** 2)):
@@ -121,7 +120,7 @@ class BinaryStops(ExactStops):
         return self.worst() if terms.rule == "robust" else super().promised(terms)
 
     def worst(self) -> float:
-        """The largest disagreement of any final tally with all trees."""
+        """The largest disagreement with all trees, over the final tallies."""
         return float(self.by_tally("forest").max())
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,13 +162,14 @@ class BinaryStops(ExactStops):
 def robust(prior: Floats, alpha: float) -> BinaryStops:
     """The fewest expected trees under the prior, with disagreement of at most 1 - α for every final tally.
 
-    With interval-shaped stops, one more vote for class 1 in any place of the order never makes an answer 0 more
-    likely. So of all tallies where class 1 wins, the smallest, ⌊T/2⌋ + 1, has most wrong answers, and of those
-    where class 0 wins the largest, ⌊T/2⌋: two bounds stand for all T + 1 of the linear program over vote orders.
-    That program is solved by column generation (Dantzig and Wolfe): its vertices are deterministic tables, each
-    from one backward pass at the multipliers of the two bounds, and a master program over the tables found so
-    far, for HiGHS, gives the next multipliers. Its optimum mixes a few tables at random; the cheapest single
-    table that keeps both bounds is taken, which the exact disagreement of every tally confirms.
+    The stops are intervals, so one more vote for class 1 at any place of the order never makes the answer 0 more
+    likely. Class 1 wins with ⌊T/2⌋ + 1 votes or more, and the answers are most often wrong at exactly ⌊T/2⌋ + 1.
+    Class 0 wins with ⌊T/2⌋ votes or fewer, and its worst tally is ⌊T/2⌋. So two bounds replace all T + 1 in the linear
+    program over vote orders. Column generation (Dantzig and Wolfe) solves this program. Its vertices are
+    deterministic tables; one backward pass at the multipliers of the two bounds gives a table. HiGHS solves a
+    master program over the tables found so far, which gives the next multipliers. The optimum mixes a few tables
+    at random; the function returns the cheapest single table that keeps both bounds. The exact disagreement at
+    every tally confirms that.
     """
     allowed, worst = (1.0 - alpha) * (1.0 + ROUNDING), _worst_tallies(len(prior) - 1)
     columns, tables = _robust_columns(prior, worst, 1.0 - alpha)
@@ -182,14 +182,14 @@ def robust(prior: Floats, alpha: float) -> BinaryStops:
 
 
 def _worst_tallies(n_trees: int) -> Floats:
-    """Masses of the largest tally where class 0 wins, and of the smallest where class 1 does."""
+    """Masses of the largest tally at which class 0 wins, and of the smallest at which class 1 wins."""
     worst = np.zeros((2, n_trees + 1))
     worst[0, n_trees // 2] = worst[1, n_trees // 2 + 1] = 1.0
     return worst
 
 
 def _robust_columns(prior: Floats, worst: Floats, allowed: float) -> tuple[Floats, list[BinaryStops]]:
-    """Tables on the way to the optimum; of each, the two worst disagreements and the expected trees."""
+    """The tables of the column generation, each with its two worst disagreements and its expected trees."""
     n_trees = len(prior) - 1
     tables = [BinaryStops.lossless(n_trees)]
     columns = [np.array([0.0, 0.0, tables[0].outcome(np.stack([prior, np.zeros_like(prior)]), 1.0).trees])]
@@ -220,10 +220,10 @@ def _robust_columns(prior: Floats, worst: Floats, allowed: float) -> tuple[Float
 
 
 def _multipliers(columns: Floats, allowed: float) -> tuple[float, float] | None:
-    """Penalties on the two disagreements at which the best mixture of the tables is optimal among them.
+    """The penalties on the two disagreements at the optimum of the master program.
 
-    None where α is so close to 1 that HiGHS cannot solve the program in double precision; of the tables found so far
-    the lossless one keeps any bound.
+    None if α is so close to 1 that HiGHS cannot solve the program in double precision. The tables found so far then
+    include the lossless one, which keeps any bound.
     """
     from scipy.optimize import linprog
 
@@ -242,7 +242,7 @@ def _multipliers(columns: Floats, allowed: float) -> tuple[float, float] | None:
 
 
 def cheapest(prior: Floats, wins: Floats, by_0: Floats, by_1: Floats) -> tuple[Floats, list[BinaryStops]]:
-    """The cheapest stops by the penalties on wrong answers of each class; of each, the two errors and the trees."""
+    """The cheapest stops for each pair of penalties on wrong answers, with their two errors and expected trees."""
     lower, upper = (np.tile(bound, (len(by_0), 1)) for bound in urn.lossless_bounds(len(prior) - 1))
     found = _core.cheapest_bounds(prior, wins[0], wins[1], by_0, by_1, lower, upper)
     return np.asarray(found), [BinaryStops(*bounds) for bounds in zip(lower, upper, strict=True)]

@@ -1,8 +1,8 @@
-"""Rules on votes that are solved exactly, tally by tally: what those of two classes and of three share.
+"""Rules on votes that are solved exactly, tally by tally: the shared part for two and for three classes.
 
 The cheapest stops under a bound on the errors minimise expected trees + penalty · errors for some penalty (Lagrange).
-One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises that for many penalties at once; this module
-searches for the penalty, and keeps only what is proven to respect the bound.
+One backward pass of a compiled loop (rfsize/_native/urn.hpp) minimises this sum for many penalties at once. This module
+searches for the penalty, and keeps only stops that provably respect the bound.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from rfsize.utils.words import how_many
 
 Table = TypeVar("Table")
 
-# The last bracket of `search` is 2⁻²⁴ of the first, on a logarithmic scale.
+# On a logarithmic scale, the last bracket of `search` has 2⁻²⁴ of the width of the first.
 _HALVINGS = 24
 
 
 class ExactStops(UrnStops):
-    """Stops whose figures are sums over all tallies."""
+    """Stops for which disagreement and trees asked are sums over all tallies."""
 
     is_computed = True
     knows_limit = True
 
     ways: ClassVar[int]
-    """Penalties that one pass tries."""
+    """Number of penalties that one pass tries."""
 
     @classmethod
     def build(cls, terms: Terms) -> Self:
@@ -47,21 +47,21 @@ class ExactStops(UrnStops):
     @classmethod
     @abstractmethod
     def threshold(cls, wins: Floats, alpha: float) -> Self:
-        """Stop where the leader's probability exceeds α."""
+        """Stop when the leading class wins with a probability above α."""
 
     @classmethod
     @abstractmethod
     def cheapest(cls, wins: Floats, penalties: Floats) -> tuple[Floats, list[Self]]:
-        """The stops of least expected trees + penalty · errors, and their errors, for each penalty."""
+        """For each penalty, the stops that minimise expected trees + penalty · errors, and their errors."""
 
     @classmethod
     def optimal(cls, wins: Floats, alpha: float) -> Self:
-        """The fewest expected trees for expected disagreement of at most 1 - α.
+        """The fewest expected trees for an expected disagreement of at most 1 - α.
 
         Raises
         ------
         ValueError
-            If even all trees disagree more often, which only target="limit" allows.
+            If even all trees disagree more often. That can happen only with target="limit".
         """
         n_trees, allowed = wins.shape[1] - 1, 1.0 - alpha
         whole_forest = float((wins.sum(axis=0) - wins.max(axis=0)).sum())
@@ -72,7 +72,7 @@ class ExactStops(UrnStops):
                 f"that alpha={alpha!r} allows, so no table can keep its promise; use more trees (rfsize.size tells how "
                 "many), a smaller alpha, or rule='threshold'"
             )
-        # A stop is worth its error only if penalty · error is below the trees it saves, so this much is enough.
+        # A stop pays only if penalty · error is below the trees that it saves, so no larger penalty is needed.
         largest = max(2.0, n_trees / max(allowed - whole_forest, ROUNDING * allowed))
         found = search(lambda penalties: cls.cheapest(wins, penalties), allowed, largest, cls.ways)
         known = [
@@ -85,13 +85,13 @@ class ExactStops(UrnStops):
 
     @abstractmethod
     def outcome(self, wins: Floats, alpha: float) -> Figures:
-        """What happens to masses of final tallies, which need not sum to 1, by the class that wins."""
+        """Disagreement and trees for masses of final tallies, by the class that wins. They need not sum to 1."""
 
     def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
         return self.outcome(winning_masses(terms), terms.built_for)
 
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
-        """What was seen of each class, or what happens to the mass on which it wins, taken alone."""
+        """For each class: the counts on rows, or the figures of the mass on which the class wins."""
         if seen is not None:
             return super().by_class(terms, seen)
         wins = winning_masses(terms)
@@ -118,19 +118,19 @@ class ExactStops(UrnStops):
             )
 
     def promised(self, terms: Terms) -> float:
-        """The disagreement that α bounds."""
+        """The disagreement that 1 − α bounds."""
         found = self.outcome(winning_masses(terms), terms.built_for)
-        # Rows that never reach α are answered as the whole forest would, which is all that the threshold rule promises.
+        # The threshold rule answers rows that never reach α as the whole forest does, and promises no more for them.
         return found.disagreement - (found.unsettled if terms.rule == "threshold" else 0.0)
 
 
 def flat_prior(prior: Floats) -> Floats:
-    """The weights of all tallies, one after another, of a prior over three classes too."""
+    """The weights of all tallies in one dimension, also for three classes."""
     return prior if prior.ndim == 1 else prior[urn.simplex(len(prior) - 1)]
 
 
 def winning_masses(terms: Terms) -> Floats:
-    """`urn.winning_masses` of the prior, None being uniform."""
+    """`urn.winning_masses` of the prior; None means uniform."""
     prior = urn.uniform_prior(terms.n_trees, terms.n_classes) if terms.prior is None else terms.prior
     return urn.winning_masses(prior, terms.target)
 
@@ -142,7 +142,7 @@ def search(
     ways: int,
     halvings: int = _HALVINGS,
 ) -> list[Table]:
-    """Tables within the bound, for penalties ever closer to the smallest that gives one, so many at a time."""
+    """Tables within the bound, while brackets of ``ways`` penalties close in on the smallest penalty that gives one."""
     low, high = 1.0, largest
     penalties = np.geomspace(low, high, ways + 1)
     found = []

@@ -1,4 +1,4 @@
-"""Rules on votes that follow from a prior over the final tallies: how they are built, and certified on rows."""
+"""Rules on votes that follow from a prior over the final tallies: how to build them, and certify them on rows."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from rfsize.utils.validation import MAX_CLASSES, choice, whole
 from rfsize.voting.votes import Votes
 
 ROUNDING = 1e-9
-"""Relative rounding error of an expected disagreement, by which it may exceed its bound."""
+"""An expected disagreement may exceed its bound by this much, relative to the bound, because of rounding."""
 
-# Nominal disagreements that are tried, relative to 1 − α: four for each doubling.
+# Nominal disagreements to try, relative to 1 − α: four for each doubling.
 _NOMINAL = 2.0 ** np.arange(-6.0, 6.75, 0.25)
 
-_ROWS_PER_PRIOR = 5  # one row in so many tells the prior of stops that the others certify
+_ROWS_PER_PRIOR = 5  # one row in this many gives the prior; the others certify
 
-# Votes that are held: of more rows × trees, evenly spaced rows.
+# The most votes in memory. If rows × trees are more, evenly spaced rows are taken.
 _VOTES_HELD = 1 << 28
 _BLOCK = 2_000_000
 
 
 class UrnStops(VoteStops):
-    """Stops that follow from how likely each final tally of the votes is."""
+    """Stops that follow from a prior: how likely each final tally of the votes is."""
 
     calibrates = ("labels",)
 
     @classmethod
     def check_rule(cls, rule: str, target: str) -> None:
-        """Raise ``ValueError`` where the stops are not defined by a rule, or not for a target."""
+        """Raise ``ValueError`` if the rule or the target is not defined for these stops."""
         if rule == "robust" and (rule not in cls.rules or target != "forest"):
             raise ValueError(
                 "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, "
@@ -53,22 +53,22 @@ class UrnStops(VoteStops):
 
     @classmethod
     def prior_from(cls, prior: Votes | ArrayLike, n_trees: int) -> Floats:
-        """Normalised weights of the final tallies, by counted votes or by weights that are checked."""
+        """Normalised weights of the final tallies, from votes or from given weights, which are checked."""
         return urn.votes_prior(prior, n_trees) if isinstance(prior, Votes) else urn.checked_prior(prior, n_trees)
 
     @classmethod
     @abstractmethod
     def build(cls, terms: Terms) -> Self:
-        """The stops of checked terms."""
+        """The stops for checked terms."""
 
     @classmethod
     @abstractmethod
     def lossless(cls, n_trees: int) -> Self:
-        """The earliest stops that never change the outcome."""
+        """The earliest stops that never change a label."""
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, UrnStops, Certificate]:
-        """One row in five tells the prior, and the others certify."""
+        """Take the prior from one row in five, and certify on the other rows."""
         terms = Terms.of_forest(trees, promise, "threshold")
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
         prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
@@ -81,7 +81,7 @@ class UrnStops(VoteStops):
 
 
 def urn_stops(n_trees: int, n_classes: int) -> type[UrnStops]:
-    """The one of these rules that a forest takes."""
+    """The subclass of `UrnStops` for a forest of this size."""
     (kind,) = UrnStops.kinds(n_trees, n_classes).values()
     return kind
 
@@ -89,14 +89,14 @@ def urn_stops(n_trees: int, n_classes: int) -> type[UrnStops]:
 def terms_of_prior(
     n_trees: int, alpha: float, prior: Any, rule: str, target: str, n_classes: int | None
 ) -> tuple[Terms, Votes | None]:
-    """The terms of stops that are built from a prior, checked, and the votes that it is.
+    """Check the arguments of `rfsize.StopTable.build`; return the terms, and the votes if the prior is votes.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or does not go with the others.
+        If an argument is out of range, or does not fit the others.
     FewVotesError
-        If votes are out of bag, and rows of some kind lack votes, so that the others are no guide to fresh rows.
+        If votes are out of bag and some kind of rows lacks votes, so that the other rows do not stand for new rows.
     """
     n_trees = checked_trees(n_trees)
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
@@ -120,7 +120,7 @@ def terms_of_prior(
 
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
-    """The votes that a prior is, where they stand for those of fresh rows."""
+    """The votes of a prior, after a check that they stand for the votes on new rows."""
     evidence = Evidence.of_votes(prior) if isinstance(prior, Votes) else prior._evidence.distinct
     lack = evidence.by_votes().of_some_rows("where voting may stop") if evidence.votes.is_out_of_bag else None
     if lack is not None:
@@ -129,7 +129,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
 
 
 def stored_prior(fields: Fields, size: int) -> Floats | None:
-    """The weights of all tallies, None where they are uniform."""
+    """Read the weights of all tallies; None means uniform."""
     if fields["prior"] is None:
         return None
     weights = fields.numbers("prior", float, size)
@@ -140,7 +140,7 @@ def stored_prior(fields: Fields, size: int) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class VotesOnRows:
-    """The vote of each tree on rows, and the majority of all.
+    """The vote of each tree on rows, and the majority of all trees.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class VotesOnRows:
 
     @classmethod
     def of(cls, trees: TreesOnRows) -> VotesOnRows:
-        """Of a forest; of very many rows, of some from the first to the last."""
+        """The votes of a forest. If there are very many rows, evenly spaced rows are taken."""
         n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
         every = 1 + n_rows * n_trees // _VOTES_HELD
         read = partial(_some_votes, every=every, dtype=np.min_scalar_type(n_classes - 1))
@@ -165,7 +165,7 @@ class VotesOnRows:
         return cls(votes, np.concatenate([_majority(block, n_classes) for block in blocks]), n_classes)
 
     def parts(self, every: int) -> tuple[VotesOnRows, VotesOnRows]:
-        """One row in so many, and the others."""
+        """One row in ``every``, and the other rows."""
         one = np.arange(len(self.votes)) % every == 0
         first, others = (VotesOnRows(self.votes[some], self.winner[some], self.n_classes) for some in (one, ~one))
         return first, others
@@ -175,14 +175,14 @@ class VotesOnRows:
         return np.stack([(self.votes == index).sum(axis=1) for index in range(self.n_classes)], axis=1)
 
     def outcome(self, stops: UrnStops) -> ClassCounts:
-        """What stops do on these rows."""
+        """Disagreement and trees asked of stops on these rows."""
         labels, asked = stops.answers(self.votes, self.n_classes)
         return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
 
     def certified(self, terms: Terms, promise: Promise) -> tuple[float, UrnStops, Certificate]:
-        """The boldest stops that are certified, of a sequence of nominal α, after the nominal α.
+        """The nominal α of the boldest stops that the rows certify, the stops, and their certificate.
 
-        The first are lossless, and right about every row; each is built only if those before have passed.
+        A sequence of nominal α is tried. The first stops are lossless; the first that fail end the sequence.
         """
         sizes = np.bincount(self.winner, minlength=self.n_classes).astype(np.int64)
         promise.check_rows(sizes, terms.class_labels)
@@ -200,12 +200,12 @@ class VotesOnRows:
 
 
 def _some_votes(votes: NDArray[Any], place: Int64s, *, every: int, dtype: np.dtype[Any]) -> list[NDArray[Any]]:
-    """The votes on one row in so many, in few bytes."""
+    """The votes on one row in ``every``, in a small type."""
     return [votes[one_in(every, place)].astype(dtype)]
 
 
 def _majority(votes: NDArray[Any], n_classes: int) -> Int64s:
-    """Class with the most votes, the lowest index where they tie."""
+    """Class with the most votes; a tie goes to the lowest index."""
     place = np.arange(len(votes))[:, None] * n_classes + votes
     counts = np.bincount(place.ravel(), minlength=len(votes) * n_classes)
     return counts.reshape(len(votes), n_classes).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""Any number of classes: stops by the votes of the two leading classes, measured on random orders of votes."""
+"""Any number of classes: rows stop by the votes for the two leading classes. Measured on random orders of votes."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _ANSWER = """    int leader, rival;
 
 @dataclass(frozen=True, eq=False)
 class LeaderStops(UrnStops):
-    """Stop by the votes of the two leading classes alone.
+    """Stop by the votes for the two leading classes only.
 
-    Of the classes, let a have the most votes after t trees and b the second most, the lowest index where they
-    tie. Voting stops with a if n_a ≥ upper[n_a + n_b], or if n_a − n_b, plus 1 where a < b, exceeds the T − t
-    remaining votes: then no class can overtake a, nor tie with it and go first.
+    After t trees, class a has the most votes and class b the second most; a tie goes to the lowest index. A row stops
+    with the label a if n_a ≥ upper[n_a + n_b]. A row also stops if n_a − n_b, plus 1 if a < b, exceeds the T − t
+    remaining votes: then no class can overtake a, or tie with it and come first.
 
     Attributes
     ----------
     upper : ndarray of int32, shape (T + 1,)
-        1 ≤ upper[s] ≤ s + 1; s + 1 is never reached.
+        1 ≤ upper[s] ≤ s + 1, and s + 1 means that no row stops.
     """
 
     kind = "leaders"
@@ -81,7 +81,7 @@ class LeaderStops(UrnStops):
 
     @classmethod
     def build(cls, terms: Terms) -> LeaderStops:
-        """The stops of checked terms, from the prior over the tally of the two."""
+        """The stops for checked terms, from the prior over the tally of the two leading classes."""
         if terms.built_for == 1.0:
             return cls.lossless(terms.n_trees)
         prior = urn.uniform_prior(terms.n_trees, 2) if terms.prior is None else terms.prior
@@ -90,7 +90,7 @@ class LeaderStops(UrnStops):
 
     @classmethod
     def lossless(cls, n_trees: int) -> LeaderStops:
-        # Whether a leader can be overtaken needs no table.
+        # The check for an unbeatable leader needs no table.
         return cls(np.arange(1, n_trees + 2, dtype=np.int32))
 
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
@@ -102,7 +102,7 @@ class LeaderStops(UrnStops):
         return ask_in_turn(outputs, np.ones(n_trees, dtype=np.int32), n_classes, settles)
 
     def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts:
-        """On random orders of the votes of the prior's rows, or of uniform tallies."""
+        """Counts on random orders of votes: those of the prior's rows, or of uniform tallies."""
         n_trees, n_classes = terms.n_trees, terms.n_classes
         generator = np.random.default_rng(_SIMULATION_SEED)
         n_rows = max(100, _SIMULATED // max(n_trees, 10 * n_classes))
@@ -142,7 +142,7 @@ class LeaderStops(UrnStops):
         return _core.LeaderStop(self.upper, every)
 
     def answer_in_c(self, every: int) -> str:
-        if (self.upper > np.arange(self.upper.size)).all():  # no votes are so many
+        if (self.upper > np.arange(self.upper.size)).all():  # no row has that many votes
             return part("two_leaders") + part("answer_by_votes", body=_ANSWER % "-1")
         bound = "votes[leader] >= upper[votes[leader] + votes[rival]] ? leader : -1"
         return array("upper", self.upper) + part("two_leaders") + part("answer_by_votes", body=_ANSWER % bound)
@@ -156,6 +156,6 @@ class LeaderStops(UrnStops):
 
 
 def majority_on(forest: Forest) -> LabelsByVotes:
-    """Where the trees left can no longer change the majority of all, on rows of a forest of classes."""
+    """Stops that never change the majority of all trees, on rows of a forest of classes."""
     kind = BinaryStops if len(forest.classes) == 2 else LeaderStops
     return kind.lossless(forest.n_trees).on(forest, TREES_BETWEEN_LOOKS)

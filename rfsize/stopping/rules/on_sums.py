@@ -1,4 +1,4 @@
-"""When labels by averaged scores are settled, in sums of scores as a forest adds them up: for loops, and in C."""
+"""When labels by averaged scores are settled, in terms of the sums that a forest adds up: for the loops and for C."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
 
-# Rounding errors that a link adds to a score, at most, in units of its precision.
+# The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
 
-# The scores by the largest of which the framework tells the label.
+# The framework takes the class of the largest of these scores.
 _OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
 _OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
 
 
 @dataclass(frozen=True, eq=False)
 class LabelsBySums(Settling):
-    """What sums of scores are compared with, as a forest adds them up.
+    """The bounds that the sums of scores are compared with.
 
     Attributes
     ----------
     forest : Forest
     first_look, every : int
-        Rows may stop after ``first_look`` trees, and after each ``every`` more.
+        Rows may stop after ``first_look`` trees, and then after every ``every`` more.
     low, high : ndarray of float64, shape (T + 1,)
-        Of one score: sums of at most ``low[t]`` are answered with class 0 after t trees, of at least ``high[t]`` with
-        class 1.
+        With one score: after t trees, a sum of at most ``low[t]`` gives class 0, a sum of at least ``high[t]`` class 1.
     needed : ndarray of float64, shape (T + 1,)
-        Of several: the lead of the first class over the second that settles a row.
+        With several scores: the lead of the first class over the second that settles a row.
     drift : ndarray of float64, shape (n_scores,)
-        Of several: what is taken from each sum before they are compared, times the share of trees not yet asked.
+        With several scores: subtracted from the sums before the comparison, times the share of trees not yet asked.
     """
 
     forest: Forest
@@ -51,13 +50,13 @@ class LabelsBySums(Settling):
 
     @classmethod
     def of(cls, forest: Forest, may_stop: NDArray[np.bool_], every: int, *bounds: Floats) -> LabelsBySums:
-        """Stops from the first number of trees on after which any row may stop; ``bounds`` are the arrays."""
+        """Make the stops, which begin at the first tree after which any row may stop; ``bounds`` are the arrays."""
         first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
         return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
 
     @cached_property
     def native(self) -> _core.ScoreStop:
-        """What the compiled loop takes."""
+        """The rule for the compiled loop."""
         return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.needed, self.drift)
 
     def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
@@ -69,7 +68,7 @@ class LabelsBySums(Settling):
             answer[is_open] = _predicted_labels(forest, total[is_open])
 
     def label_in_c(self) -> str:
-        # After the last tree a row is answered without its probabilities, where these could not turn its label.
+        # If probabilities cannot change the label after the last tree, they are not computed.
         forest, last, n_trees = self.forest, lossless_on(self.forest), self.forest.n_trees
         looks = np.arange(self.first_look, n_trees, self.every)
         low, high, needed = (
@@ -88,34 +87,34 @@ class LabelsBySums(Settling):
 
 
 def _predicted_labels(forest: Forest, total: Floats) -> Int64s:
-    """Index of the class that the framework predicts from the sums of all scores, which are overwritten."""
+    """Index of the class that the framework predicts from the sums of all scores. Overwrites the sums."""
     number = np.empty((len(total), len(forest.classes)))
     forest.predicting(forest.link_of_labels).predict(total, number)
     if forest.n_scores == 1:
-        own = forest.precision.type(forest.threshold)  # as precise as what it is compared with
+        own = forest.precision.type(forest.threshold)  # in the precision of the probability
         return np.asarray(number[:, 1] > own, dtype=np.int64)
     return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
 def cut_of(forest: Forest) -> float:
-    """Mean score above which class 1 is predicted; of two classes."""
+    """For two classes: the mean score above which class 1 is predicted."""
     if forest.conventions.link == "identity":
         return forest.threshold
     return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
 
 
 def lossless_on(forest: Forest) -> LabelsBySums:
-    """Where the scores of the trees left can no longer change a label, whatever they are; of a forest of classes."""
+    """Stops of a classifier that never change a label, whatever the remaining trees score."""
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
     left_least, left_most = _left(least), _left(most)
     start = forest.start.astype(np.float64)
     slack = _slack(forest, np.maximum(np.abs(least), np.abs(most)), cut)
     if forest.n_scores == 1:
-        # Where rounding may move a sum by any amount no stop is safe, whatever the cut, which may be infinite too.
+        # If rounding can move a sum by any amount, no stop is safe at any cut. The cut can be infinite too.
         level = cut * forest.divisor if math.isfinite(slack) else 0.0
         low, high = level - left_most[:, 0] - slack, level - left_least[:, 0] + slack
-        # What the sums may be at most, to leave out looks at which none can stop.
+        # The largest possible sums, to leave out checks at which no row can stop.
         reach = np.maximum(start + _asked(most)[:, 0] - high, low - start - _asked(least)[:, 0])
         return LabelsBySums.of(forest, reach >= 0.0, TREES_BETWEEN_LOOKS, low, high, np.zeros(len(low)), np.zeros(1))
     needed = _largest_turn(forest, least, most) + slack
@@ -125,7 +124,7 @@ def lossless_on(forest: Forest) -> LabelsBySums:
 
 
 def _extremes(forest: Forest) -> tuple[Floats, Floats]:
-    """The smallest and largest value of the leaves of each member, for each score; shape (n_trees, n_scores)."""
+    """The smallest and the largest leaf value of each tree, for each score; shape (n_trees, n_scores)."""
     value, start = forest.trees.value.astype(np.float64), forest.trees.tree_start[:-1]
     is_leaf = (forest.trees.nodes & RANK_MASK == HIGHEST_RANK)[:, None]
     least = np.minimum.reduceat(np.where(is_leaf, value, math.inf), start, axis=0)
@@ -134,19 +133,19 @@ def _extremes(forest: Forest) -> tuple[Floats, Floats]:
 
 
 def _asked(of_members: Floats) -> Floats:
-    """Sums over the first 0, …, T members."""
+    """Sums over the first 0, …, T trees."""
     return np.concatenate([np.zeros((1, of_members.shape[1])), np.cumsum(of_members, axis=0)])
 
 
 def _left(of_members: Floats) -> Floats:
-    """Sums over the members after the first 0, …, T."""
+    """Sums over the trees after the first 0, …, T."""
     return _asked(of_members[::-1])[::-1]
 
 
 def _largest_turn(forest: Forest, least: Floats, most: Floats) -> Floats:
-    """By how much the members left can move one class over another at most, after 0, …, T of them."""
+    """The most that the remaining trees can raise one class over another, after 0, …, T trees."""
     if forest.n_outputs == 1:
-        # A leaf scores all classes, and so moves them together.
+        # One leaf scores all classes, so only differences within a leaf count.
         value, start = forest.trees.value, forest.trees.tree_start[:-1]
         apart = np.maximum.reduceat(np.ptp(value.astype(np.float64), axis=1), start)
         return _left(apart[:, None])[:, 0]
@@ -162,7 +161,7 @@ def _largest_turn(forest: Forest, least: Floats, most: Floats) -> Floats:
 
 
 def _slack(forest: Forest, largest: Floats, cut: float) -> float:
-    """What rounding could move a sum, and the link what comes of it, at most."""
+    """The most that rounding can move a sum, including the rounding of the link."""
     slope, steepness = forest.conventions.slope, 1.0
     if forest.conventions.link == "logistic":
         with np.errstate(over="ignore"):  # next to a probability of 0 or 1 no stop is safe

@@ -1,4 +1,4 @@
-"""Rules that go by the scores of trees: what they share, and how the boldest of many is found on rows."""
+"""The shared part of the rules that read scores of trees, and the search for the boldest rule on rows."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
 
 TRIED = 2048
-"""Rules that are tried: consecutive limits are within 1 %."""
+"""Number of rules to try. Consecutive limits are within 1 % of each other."""
 
 
 class ScoreStops(Stops):
-    """Stops on scores of a tree alone, before the link."""
+    """Stops on the scores of single trees, before the link."""
 
     voting = "soft"
 
@@ -41,14 +41,14 @@ class ScoreStops(Stops):
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """What rules, from cautious to bold, do on rows.
+    """Counts of rules on rows. The rules go from cautious to bold.
 
     Attributes
     ----------
     rows : ndarray of int64, shape (n_classes,)
-        By the class that all trees give.
+        Number of rows, by the class that all trees give.
     differing, trees : ndarray of int64, shape (n_classes, n_rules)
-        Rows answered otherwise, and trees asked for all rows.
+        Number of rows that differ from all trees, and number of trees asked.
     """
 
     rows: Int64s
@@ -57,7 +57,7 @@ class Tallies:
 
     @classmethod
     def nothing(cls, n_classes: int, n_rules: int) -> Tallies:
-        """Of no rows."""
+        """The counts on no rows."""
         differing, trees = np.zeros((2, n_classes, n_rules), dtype=np.int64)
         return cls(np.zeros(n_classes, dtype=np.int64), differing, trees)
 
@@ -70,9 +70,9 @@ class Tallies:
     def of(
         cls, evidence: Floats, differs: NDArray[np.bool_], group: Int64s, limits: Floats, scale: Floats, n_classes: int
     ) -> Tallies:
-        """What rules do that stop a row where its evidence after t trees reaches limit · scale[t − 1].
+        """Counts for rules that stop a row when its evidence after t trees reaches limit · scale[t − 1].
 
-        ``evidence`` and ``differs`` are of rows and trees, ``group`` the class that all trees give a row.
+        ``evidence`` and ``differs`` have the shape (rows, trees). ``group`` is the class that all trees give a row.
         """
         found = cls.nothing(n_classes, limits.size)
         found.rows[:] = np.bincount(group, minlength=n_classes)
@@ -80,10 +80,10 @@ class Tallies:
         return found
 
     def boldest(self, promise: Promise, labels: Sequence[Any]) -> int:
-        """The boldest rule that is certified to keep the promise; −1 where none is."""
+        """Index of the boldest rule that the rows certify; −1 if they certify none."""
         promise.check_rows(self.rows, labels)
         return promise.boldest(self.differing, self.rows)
 
     def certificate(self, rule: int, promise: Promise) -> Certificate:
-        """Of what one rule did."""
+        """The certificate of one rule."""
         return promise.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))

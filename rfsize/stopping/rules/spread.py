@@ -1,4 +1,4 @@
-"""Probabilities and other numbers: stops by the spread of a row's own scores."""
+"""Probabilities and other numbers: rows stop by the spread of their own scores."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from rfsize.utils.validation import MAX_CLASSES
 from rfsize.voting.links import LINKS, Link
 from rfsize.walking.layout import Forest
 
-# Trees that the pooled spread counts for, in that of one row.
+# In the spread of one row, the pooled spread counts as much as this many trees.
 _PRIOR_TREES = 16.0
 
-# Limits that are tried, relative to the tolerance, and one row in how many tells the pooled spread.
+# Limits to try, relative to the tolerance; and one row in this many gives the pooled spread.
 _LIMITS = 1e-3, 1e2
 _ROWS_PER_POOL = 10
 
 
 @dataclass(frozen=True, eq=False)
 class SpreadStops(ScoreStops):
-    """Stop when what the trees left may change is small, by the spread of the trees asked.
+    """Stop when the remaining trees can change little, judged by the spread of the trees asked.
 
-    Scores are those of a tree alone, before the link. After t of T trees, m is the mean score and s² the variance of
-    the scores around it, shrunk to the ``pooled`` one as if that were of ``weight`` trees more:
-    s² = (weight · pooled² + Σ(x − m)²)/(weight + t − 1). Voting stops when s · √(1/t − 1/T), times the steepness of
-    the link at m, is at most ``limit``, for the output where it is largest; the prediction is the link of m.
+    Scores are those of single trees, before the link. After t of T trees, m is the mean score. The variance s² around m
+    includes the ``pooled`` variance with the weight of ``weight`` trees:
+    s² = (weight · pooled² + Σ(x − m)²)/(weight + t − 1). A row stops when s · √(1/t − 1/T), times the steepness of the
+    link at m, is at most ``limit`` for every output. The prediction is the link of m.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class SpreadStops(ScoreStops):
     weight : float
         At least 1.
     every : int
-        Rows may stop after each so many trees: to look costs as much as to walk down a few.
+        Number of trees between two checks of a row, because a check takes as long as a few trees.
     link : Link
-        From mean scores to what must keep within the tolerance.
+        From mean scores to the predictions that the tolerance is about.
     metric : {"probabilities", "scores"}
-        What the table's predictions are.
+        What the table predicts.
     tolerance : float
-        How far a prediction may be from that of all trees, in the output where it is farthest.
+        How far a prediction may be from that of all trees. With several outputs, the largest distance counts.
     """
 
     kind = "spread"
@@ -76,9 +76,9 @@ class SpreadStops(ScoreStops):
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, SpreadStops, Certificate]:
-        """One row in ten tells the pooled spread, and no more.
+        """Take the pooled spread from one row in ten, and certify on the other rows.
 
-        The sequence of rules must not know the rows that it is tried on.
+        The same rows must not do both: the rules to test must not depend on the rows that test them.
         """
         terms, metric, tolerance = Terms.of_forest(trees, promise, "spread"), promise.metric, promise.tolerance
         n_classes = trees.adapter.classes.size
@@ -103,12 +103,12 @@ class SpreadStops(ScoreStops):
         return self.predictions(mean[np.arange(len(mean)), asked - 1], n_classes), asked.astype(np.int64)
 
     def predictions(self, mean: Floats, n_classes: int) -> Floats:
-        """What is predicted from mean scores of shape (…, n_scores)."""
+        """Predictions from mean scores of shape (…, n_scores)."""
         of_classes = n_classes if self.metric == "probabilities" else 0
         return self.link.predictions(mean, of_classes)
 
     def left_to_change(self, tree_scores: NDArray[Any]) -> tuple[Floats, Floats]:
-        """What is compared with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
+        """The numbers to compare with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
         n_trees = tree_scores.shape[1]
         asked = np.arange(1, n_trees + 1)[:, None]
         total = np.cumsum(tree_scores, axis=1, dtype=np.float64)
@@ -156,7 +156,7 @@ class SpreadStops(ScoreStops):
         return _NumbersBySpread(self, forest)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        """How far the scores of the trees asked may spread, in units of what is predicted."""
+        """The largest spread of the trees' scores that stops a row, in the unit of the predictions."""
         asked = np.arange(1, n_trees)
         most = self.limit / np.sqrt(1.0 / asked - 1.0 / n_trees)
         going, stops = (most, np.full(len(most), most.max(initial=0.0))), {"stop: scores spread by no more": most}
@@ -165,7 +165,7 @@ class SpreadStops(ScoreStops):
 
 @dataclass(frozen=True, eq=False)
 class _NumbersBySpread(Settling):
-    """Stops by the spread of scores, on rows of a forest."""
+    """Stops by the spread of scores, run on rows of a forest."""
 
     stops: SpreadStops
     forest: Forest
@@ -173,7 +173,7 @@ class _NumbersBySpread(Settling):
     @cached_property
     def _native(self) -> _core.SpreadStop:
         stops, forest = self.stops, self.forest
-        # Both classes of two may be added up where the table knows of one: they spread alike.
+        # A forest of two classes can add up both scores while the table has one; both scores have the same spread.
         pooled, link = np.resize(stops.pooled, forest.n_scores), LINKS.index(stops.link.kind)
         start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
         return _core.SpreadStop(stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope, scale, start)
@@ -185,8 +185,8 @@ class _NumbersBySpread(Settling):
 def _tallied_spread(
     scores: NDArray[Any], place: Int64s, *, cautious: SpreadStops, cut: float, n_classes: int, limits: Floats
 ) -> Tallies:
-    """What rules on the spread do, on all rows but those that told the pooled one."""
-    with np.errstate(over="ignore", invalid="ignore"):  # of a link that is far from any row's scores
+    """What each limit on the spread does, on all rows but those that gave the pooled spread."""
+    with np.errstate(over="ignore", invalid="ignore"):  # a link far from the scores of any row
         left, mean = cautious.left_to_change(scores[~one_in(_ROWS_PER_POOL, place)])
         predicted = cautious.predictions(mean, n_classes)
         differs = np.abs(predicted - predicted[:, -1:]).max(axis=2) > cautious.tolerance
@@ -195,15 +195,15 @@ def _tallied_spread(
 
 
 def _pooled_spread(trees: TreesOnRows) -> Floats:
-    """Standard deviation of the scores around each row's mean, of one row in ten, shape (n_scores,)."""
+    """Standard deviation of the scores around the mean of their row, from one row in ten; shape (n_scores,)."""
     squares = np.concatenate(trees.added_up("scores", _squares, list))
     return np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.adapter.n_trees - 1), 1))
 
 
 def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
-    """The squared distances of scores from their row's mean, of one row in ten.
+    """The squared distances of scores from the mean of their row, for one row in ten.
 
-    They are kept row by row: their sum would depend on where blocks of rows end, in its last bits.
+    They are kept row by row, because the last bits of a sum would depend on the blocks of rows.
     """
     given = scores[one_in(_ROWS_PER_POOL, place)].astype(np.float64)
     mean = np.sum(given, axis=1, keepdims=True) / given.shape[1]
@@ -211,7 +211,7 @@ def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:
 
 
 def _labels_of(mean: Floats, cut: float, n_classes: int) -> Int64s:
-    """Class that mean scores give, 0 where there are none."""
+    """Class by mean scores; 0 for a regression."""
     if not n_classes:
         return np.zeros(len(mean), dtype=np.int64)
     return mean.argmax(axis=1) if mean.shape[1] > 1 else (mean[:, 0] > cut).astype(np.int64)

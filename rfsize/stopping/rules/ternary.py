@@ -1,4 +1,4 @@
-"""Three classes: a decision in every state of the votes, exact for forests that are not too large."""
+"""Three classes: one decision for each state of the votes. Exact, for forests of at most 201 trees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part
 
 MAX_TERNARY = 201
-"""The largest forest of three classes for which every state is kept; larger ones use the two leaders."""
+"""The largest forest of three classes that keeps every state. Larger forests use the two leading classes."""
 
 _ANSWER = """    const int32_t t = asked, a = votes[0], b = votes[1];
     const int32_t state = t * (t + 1) * (t + 2) / 6 + a * (t + 1) - a * (a - 1) / 2 + b;
@@ -29,21 +29,21 @@ _ANSWER = """    const int32_t t = asked, a = votes[0], b = votes[1];
 
 
 def ternary_index(asked: Any, n_0: Any, n_1: Any) -> Any:
-    """Place of the state of ``asked`` votes, ``n_0`` for class 0 and ``n_1`` for class 1, in `TernaryStops.decision`.
+    """Index in `TernaryStops.decision` of the state with ``n_0`` of ``asked`` votes for class 0, ``n_1`` for class 1.
 
-    t(t + 1)(t + 2)/6 + n0(t + 1) − n0(n0 − 1)/2 + n1: layer by layer, then by n0, then by n1. Integers or arrays.
+    t(t + 1)(t + 2)/6 + n0(t + 1) − n0(n0 − 1)/2 + n1: ordered by t, then n0, then n1. Integers or arrays.
     """
     return asked * (asked + 1) * (asked + 2) // 6 + n_0 * (asked + 1) - n_0 * (n_0 - 1) // 2 + n_1
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryStops(ExactStops):
-    """The decision in every state.
+    """One decision for each state of the votes.
 
     Attributes
     ----------
     decision : ndarray of int8, shape ((T + 1)(T + 2)(T + 3)/6,)
-        −1 to go on, else the class answered, at `ternary_index` (t, votes for class 0, votes for class 1).
+        −1 to ask the next tree, else the answer, at `ternary_index` (t, votes for class 0, votes for class 1).
     """
 
     kind = "ternary"
@@ -91,7 +91,7 @@ class TernaryStops(ExactStops):
         return Figures(wrong, trees, unsettled)
 
     def to_dict(self) -> dict[str, Any]:
-        """The decisions as runs of equal ones: states of equal answers are neighbours."""
+        """The decisions as runs of equal values, because neighbouring states mostly decide alike."""
         starts = np.concatenate([[0], np.flatnonzero(np.diff(self.decision)) + 1])
         lengths = np.diff(np.append(starts, len(self.decision)))
         return {"runs": lengths.tolist(), "answers": self.decision[starts].tolist()}
@@ -101,7 +101,7 @@ class TernaryStops(ExactStops):
         size = (n_trees + 1) * (n_trees + 2) * (n_trees + 3) // 6
         runs = fields.numbers("runs", int)
         answers = fields.numbers("answers", int, len(runs))
-        # Each run is bounded before they are summed: a sum of large numbers could wrap around.
+        # Each run is checked before the sum, because a sum of large integers could wrap around.
         if not ((runs >= 1) & (runs <= size)).all() or len(runs) > size or runs.sum() != size:
             refuse(f"runs must be positive lengths that sum to {size}")
         if not ((answers >= -1) & (answers <= 2)).all() or any(a == b for a, b in pairwise(answers.tolist())):
@@ -129,7 +129,7 @@ class TernaryStops(ExactStops):
         return array("decision", _packed(self.decision)) + part("answer_by_votes", body=_ANSWER)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        """The leader's smallest stopping lead, over the ways in which the other two share the rest."""
+        """The smallest lead that stops a row, for two ways in which the other classes share the other votes."""
         asked = np.arange(1, n_trees + 1)
         level, alone = (np.array([self._smallest_lead(t, share) for t in asked.tolist()]) for share in (0.5, 0.0))
         stops = {"stop: the other two share the rest": level, "stop: one of the others has no vote": alone}
@@ -137,7 +137,7 @@ class TernaryStops(ExactStops):
         return Drawing(asked, going, stops, "trees asked", f"lead of {classes[0]} over the runner-up, votes")
 
     def _smallest_lead(self, asked: int, share: float) -> float:
-        """Smallest lead of class 0 that stops, class 2 having ``share`` of the rivals' votes; NaN where none does."""
+        """Smallest lead of class 0 that stops, if class 2 has ``share`` of the other votes; NaN if no lead stops."""
         for n_0 in range((asked + 2) // 3, asked + 1):
             n_2 = int(share * (asked - n_0))
             n_1 = asked - n_0 - n_2
@@ -147,7 +147,7 @@ class TernaryStops(ExactStops):
 
 
 def _packed(decision: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """Decisions in two bits each, one more than the class."""
+    """Decisions in two bits each, stored as the class plus 1."""
     padded = np.zeros(-(-decision.size // 4) * 4, dtype=np.uint8)
     padded[: decision.size] = decision + 1
     return np.bitwise_or.reduce(padded.reshape(-1, 4) << np.array([0, 2, 4, 6], dtype=np.uint8), axis=1)

@@ -1,4 +1,4 @@
-"""Rules that go by the votes of trees: what they share."""
+"""The shared part of the rules that read votes of trees."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ class VoteStops(Stops):
         return found
 
     def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
-        """The rule on rows of a forest, which are looked at after ``every`` so many trees, and after the last."""
+        """The rule on rows of a forest, checked after ``every`` trees and after the last tree."""
         return LabelsByVotes(self, forest, every)
 
     @abstractmethod
     def native(self, every: int) -> _core.VoteStop:
-        """What the compiled loop takes, which looks after ``every`` so many trees, or after the last."""
+        """The rule for the compiled loop, which checks a row after ``every`` trees and after the last tree."""
 
     def answer_in_c(self, every: int) -> str:
-        """The function ``answer`` in C, and the constants that it reads."""
+        """The C function ``answer``, and its constants."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class LabelsByVotes(Settling):
-    """Stops on votes, on rows of a forest.
+    """Stops on votes, run on rows of a forest.
 
     Attributes
     ----------
     stops : VoteStops
     forest : Forest
     every : int
-        Rows are looked at after so many trees, and after the last.
+        Number of trees between two checks of a row. There is always a check after the last tree.
     """
 
     stops: VoteStops
@@ -83,17 +83,17 @@ class LabelsByVotes(Settling):
 def ask_in_turn(
     votes: NDArray[Any], weights: NDArray[Any], n_classes: int, settles: Callable[..., NDArray[np.bool_]]
 ) -> tuple[Int64s, Int64s]:
-    """Labels of rows by the votes of their two leading classes, -1 where nothing settles a row, and the trees asked.
+    """Labels by the votes for the two leading classes of each row, -1 if a row is never settled; and trees asked.
 
     Parameters
     ----------
     votes : ndarray of int, shape (n, T)
     weights : ndarray, shape (T,)
-        Of the trees, in whose type votes are added up.
+        Weights of the trees; votes are added up in their dtype.
     n_classes : int
     settles : callable
-        Whether so many trees settle rows, by whether their leader has the lower index than the runner-up, which is the
-        lowest where classes tie, and by the votes of the two.
+        Takes the number of trees asked, whether the leading class has a lower index than the second (a tie goes to the
+        lowest index), and the votes of the two. Returns which rows are settled.
     """
     labels, asked = np.full((2, len(votes)), -1, dtype=np.int64)
     asked[:] = len(weights)

@@ -1,4 +1,4 @@
-"""Members with weights: stops where the remaining weight cannot change the outcome."""
+"""Members with weights: rows stop when the remaining weight cannot change the label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rfsize.walking.layout import Forest
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
 
-_ROUNDING = 1e-9  # of a sum of weights
+_ROUNDING = 1e-9  # allowed for a sum of weights, relative
 
 _WEIGHTED = """    int leader, rival;
     double lead;
@@ -66,22 +66,22 @@ static int label_of(const level *q, int *asked)
 
 @dataclass(frozen=True, eq=False)
 class WeightedStops(VoteStops):
-    """Members asked from the heaviest down: stop when the remaining weight cannot change the outcome.
+    """Ask the heaviest members first, and stop when the remaining weight cannot change the label.
 
-    With all votes cast, a class scores the sum of the weights of the members that vote for it plus ``against`` times
-    the weights of the others, over ``total``; the highest score wins, the lowest class index where scores are equal.
-    The sum runs in the members' own order and in double precision, so that the labels are those of
-    ``AdaBoostClassifier.predict`` even where its rounding decides.
+    The score of a class is the total weight of the members that vote for it, plus ``against`` times the weight of
+    the others, divided by ``total``. The highest score wins, and a tie goes to the lowest class index. Scores are
+    summed in the order of the model and in double precision, so that labels equal those of
+    ``AdaBoostClassifier.predict`` even if its rounding decides.
 
     Attributes
     ----------
     weights : ndarray of float, shape (T,)
-        By member, at least 0; members of weight 0 are never asked.
+        Weight of each member, at least 0. Members of weight 0 are never asked.
     against : float
         −1/(K − 1) in the boosting of K classes (SAMME, Zhu et al. 2009), 0 in a plain vote.
     total : float
-        What the scores are divided by: the sum of the weights, as the model that they come from rounds it, or of more
-        where the model keeps weights of members that it lost.
+        Divisor of the scores: the sum of the weights as the model rounds it. It is larger if the model also keeps
+        weights of members that it lost.
     """
 
     kind = "weighted"
@@ -96,41 +96,41 @@ class WeightedStops(VoteStops):
 
     @classmethod
     def of(cls, weights: Floats, n_classes: int) -> WeightedStops:
-        """Stops for checked weights; where these are all equal, votes are counted, which does not round."""
+        """Stops for checked weights. If all weights are equal, votes are counted, which does not round."""
         if np.ptp(weights[weights > 0.0]) == 0.0:
             return cls((weights > 0.0).astype(np.float64), 0.0, float(np.count_nonzero(weights)))
         return cls(weights, -1 / (n_classes - 1), float(weights.sum()))
 
     @cached_property
     def order(self) -> Int64s:
-        """Members as they are asked: by descending weight, then by index."""
+        """The order in which members are asked: by descending weight, then by index."""
         return np.argsort(-self.weights, kind="stable").astype(np.int64)
 
     @property
     def most_asked(self) -> int:
-        """Members that have a weight."""
+        """Number of members with a weight above 0."""
         return int(np.count_nonzero(self.weights))
 
     @cached_property
     def worth(self) -> Floats:
-        """What a member's vote adds to the class voted for, and to each other class; shape (2, T)."""
+        """What a vote adds to its class, and to each other class; shape (2, T)."""
         return np.stack([self.weights, self.against * self.weights])
 
     @cached_property
     def needed(self) -> Floats:
-        """Lead over the runner-up that settles a row after 0, …, T members: the remaining weight and `slack`."""
+        """Lead over the second class that settles a row after 0, …, T members: the remaining weight plus `slack`."""
         remaining = np.cumsum(self.weights[self.order][::-1])[::-1]
         return np.append(remaining, 0.0) + self.slack
 
     @cached_property
     def slack(self) -> float:
-        """What rounding could take off a lead, at most.
+        """The most that rounding can change a lead.
 
-        With n weights of sum W and unit roundoff u, the sums of two classes in the members' own order err by less than
-        (2n + 1)uW together, their division by ``total`` levels differences of at most 2uW, and the tallies in order of
-        weight and the remaining weight err by less than (n + 2)uW: (3n + 5)uW, taken as (4n + 16)uW to cover the terms
-        of higher order, and the smallest normal number for what underflows. Weights that are multiples of 1/4096 and
-        not too large add up exactly.
+        Let n weights sum to W, and u be the unit roundoff. The sums of two classes in the order of the model err by
+        less than (2n + 1)uW together. The division by ``total`` hides differences of at most 2uW. The tallies in order
+        of weight and the remaining weight err by less than (n + 2)uW. Together that is (3n + 5)uW; (4n + 16)uW also
+        covers the terms of higher order, and the smallest normal number covers underflow. Weights that are multiples of
+        1/4096 and not too large add up exactly.
         """
         if self.total <= 2.0**36 and not np.any(self.worth * 4096.0 % 1.0):
             return 0.0
@@ -150,7 +150,7 @@ class WeightedStops(VoteStops):
         return labels, asked
 
     def winner(self, tree_votes: NDArray[Any], n_classes: int) -> Int64s:
-        """Class of the highest score of all members, summed in their own order."""
+        """Class with the highest score of all members, summed in the order of the model."""
         scores = np.zeros((len(tree_votes), n_classes))
         for member, (worth, against) in enumerate(self.worth.T):
             scores += np.where(tree_votes[:, member, None] == np.arange(n_classes), worth, against)
@@ -179,13 +179,13 @@ class WeightedStops(VoteStops):
         least = weights.sum()
         if against not in (0.0, -1 / (n_classes - 1)):
             refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
-        # It may hold more than these members, but not so much that the scores underflow.
+        # The total may include lost members, but must not be so large that the scores underflow.
         if not 1.0 - _ROUNDING <= total / least <= 1e6:
             refuse(f"total must be at least the sum of the weights, {least:g}, and at most 1e6 of it, found {total:g}")
         return cls(weights, against, total)
 
     def terms(self, n_classes: int) -> Terms:
-        """Those of the table that holds the stops."""
+        """The terms of a table with these stops."""
         return Terms(self.weights.size, n_classes, 1.0, "lossless", "forest", None)
 
     def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
@@ -195,7 +195,7 @@ class WeightedStops(VoteStops):
         return _core.WeightedStop(self.weights[self.order], self.needed)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        """The lead that is needed as a share of all weight; no row has a lead larger than what it has asked."""
+        """The lead that stops a row, as a share of all weight, with the largest lead that a row can have."""
         asked = np.arange(self.most_asked + 1)
         needed = self.needed[asked] / self.needed[0]
         stops = {"stop: the remaining weight cannot change the outcome": needed}
@@ -205,7 +205,7 @@ class WeightedStops(VoteStops):
 
 @dataclass(frozen=True, eq=False)
 class _LabelsByWeights(LabelsByVotes):
-    """Weighted stops on rows of a forest, which has the members in the order in which they are asked."""
+    """Weighted stops on rows of a forest, whose members lie in the order in which they are asked."""
 
     stops: WeightedStops
 
@@ -238,7 +238,7 @@ class _LabelsByWeights(LabelsByVotes):
 
 
 def checked_weights(weights: ArrayLike) -> Floats:
-    """Weights of the members of a vote as an array; ``ValueError`` where they are none."""
+    """Check the weights of a vote, and return them as an array; ``ValueError`` if they are invalid."""
     found = np.asarray(weights)
     if found.ndim != 1 or found.dtype.kind not in "iuf":
         raise ValueError(
