@@ -60,10 +60,10 @@ def _unlimited(report: SizedForest) -> tuple[str, ...]:
 def _lost(report: SizedForest) -> str:
     """What the table of losses compares, in a sentence."""
     if report.certificate is None:
-        return "Against an unlimited forest, expected of a forest of each size."
+        return "Each line: what forests of that size are expected to lose against an unlimited forest."
     if report._answer.tried is not None:
-        return "Against all of your trees, on the same rows."
-    return f"Rows that the smaller forest answers unlike all of your trees; the rest against {_rest(report)}."
+        return "Each line: what a smaller forest loses against all of your trees, on the same rows."
+    return f"First the rows that a smaller forest answers otherwise than all of your trees; then losses against {_rest(report)}."
 
 
 def _rest(report: SizedForest) -> str:

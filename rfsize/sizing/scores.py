@@ -80,7 +80,7 @@ class OobScore(Result):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
     >>> print(rfsize.oob_score(forest, X, y, metric="auc"))
-    AUC 0.99... out of bag, of the ... trees that a row may ask
+    AUC 0.99... out of bag, with ... trees a row
     about 0.99... with all 100 trees; on fresh rows 0.9... to 0.99... (95 %)
     from 569 out-of-bag rows
     """
@@ -182,7 +182,7 @@ class OobScore(Result):
         grouped = {"given": " in groups", "copies": " with copies in groups"}.get(self.groups, "")
         value, at_all, low, high = map(self._in_digits, (self.value, self.at_all_trees, *self.interval))
         return (
-            f"{self._words} {value} out of bag, of the {self.votes_per_row:.1f} trees that a row may ask\n"
+            f"{self._words} {value} out of bag, with {self.votes_per_row:.1f} trees a row\n"
             f"about {at_all} with all {how_many(self.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
             f"from {rows_from(self.n_rows, self.source)}{grouped}{dropped}"
         )

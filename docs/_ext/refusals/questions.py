@@ -91,7 +91,7 @@ def prior_of_counted_numbers(at: AtHand) -> object:
 @GROUP.refuses(
     "averaged scores, or a metric, of `Votes`",
     NotAForestError,
-    "needs the trees' scores, and here only their votes are known",
+    "needs the trees' scores, and counted Votes have none",
     why="votes are counts of classes",
     instead="the model",
 )

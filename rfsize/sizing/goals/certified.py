@@ -121,7 +121,7 @@ class CertifiedGoal(GoalOnRows):
     @property
     def axis(self) -> str:
         rows = "" if self.average == "micro" else " (worst class)"
-        return f"rows answered unlike all trees{rows}"
+        return f"rows answered otherwise than by all trees{rows}"
 
     @property
     def agreement_axis(self) -> str:
@@ -285,7 +285,7 @@ class CertifiedAnswer(Answer):
         return f"at least {in_percent(self.goal.alpha)} of {rows} like these get {self.goal.what} ({seen})"
 
     def in_short(self, n_trees: int) -> str:
-        return f"{in_percent(self.value(n_trees))} of rows are answered unlike all trees"
+        return f"{in_percent(self.value(n_trees))} of rows are answered otherwise than by all trees"
 
     @cached_property
     def _ahead(self) -> int:
