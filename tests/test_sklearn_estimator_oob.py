@@ -53,8 +53,9 @@ def test_groups(data: Data) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_members_that_answer_with_labels(data: Data) -> None:
-    model = fitted(BaggingClassifier(Perceptron(), random_state=0), data)
+@pytest.mark.parametrize("learner", [Perceptron(), LogisticRegression()])
+def test_bagging_over_other_learners(learner: Any, data: Data) -> None:
+    model = fitted(BaggingClassifier(learner, random_state=0), data)
     found = model.oob_decision_function_
     np.testing.assert_array_equal(found, rfsize.oob_predict_proba(model.estimator_, data.X[:ROWS]))
 
@@ -65,7 +66,6 @@ def test_members_that_answer_with_labels(data: Data) -> None:
     [
         (lightgbm(), {"cv": 3}, "sized by cross-validation"),
         (lightgbm(subsample_freq=0), {"cv": 3}, "sized by cross-validation"),
-        (BaggingClassifier(LogisticRegression(), random_state=0), {}, "rfsize reads only their votes"),
     ],
 )
 def test_where_there_are_none(estimator: Any, options: dict[str, Any], message: str, data: Data) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -63,6 +64,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["as_svg"] = as_svg
+    environment.filters["unbroken"] = _unbroken
     return environment
 
 
@@ -71,6 +73,11 @@ def _plain(value: object) -> object:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return "\n".join(map(printable, value.split("\n")))
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its unit on one line."""
+    return re.sub(r"(?<=\d) (?=%|[kMG]?B\b|[µmn]?s\b)", "\N{NO-BREAK SPACE}", text)
 
 
 def _versions() -> str:

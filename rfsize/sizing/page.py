@@ -63,7 +63,7 @@ def _lost(report: SizedForest) -> str:
         return "Each line: what forests of that size are expected to lose against an unlimited forest."
     if report._answer.tried is not None:
         return "Each line: what a smaller forest loses against all of your trees, on the same rows."
-    return f"First the rows that a smaller forest answers otherwise than all of your trees; then losses against {_rest(report)}."
+    return f"First the rows with another answer than by all of your trees; then losses against {_rest(report)}."
 
 
 def _rest(report: SizedForest) -> str:

@@ -138,7 +138,7 @@ def _write_size(report: SizedForest, ax: Axes) -> None:
     """Write T* and its interval next to the mark, on the empty side of the curve."""
     above = "over" if report.goal.is_share else "under"
     text = f"{_of_size(report)} {report.n_trees:,}\n({from_to(report.interval)})"
-    is_far = math.log(max(report.n_trees, 1)) > 0.5 * math.log(max(2.0, _largest(report)))
+    is_far = math.log(max(report.n_trees, 1)) > 0.6 * math.log(max(2.0, _largest(report)))
     is_up = is_far == (above == "over")
     ax.annotate(
         text,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_LINE = 70  # characters of a title
+_LINE = 60  # characters of a title
 _SE = 1.96  # standard errors on either side of a 95 % interval
 
 

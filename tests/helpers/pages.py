@@ -44,6 +44,6 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if not {"style", "script"} & set(self._open):
-            self.text += data
+            self.text += data.replace("\N{NO-BREAK SPACE}", " ")
         if "code" in self._open:
             self.code += data

@@ -183,9 +183,12 @@ class TestRefusals:
             rfsize.compare(of, of, metric=lambda truth, predicted: 1.0)
         with pytest.raises(rfsize.exceptions.FewVotesError, match="too few"):
             rfsize.compare(of, outputs(sklearn_forest(X, y, 30), X, y, oob=True), metric="brier")
-        bagged = BaggingClassifier(LogisticRegression(), TREES, random_state=0).fit(X, y)
-        with pytest.raises(rfsize.exceptions.NotAForestError, match="only their votes are known"):
-            rfsize.compare(outputs(bagged, X, y, oob=True), of)
+
+    def test_forests_of_other_learners(self, rows: tuple[np.ndarray, np.ndarray]) -> None:
+        X, y = rows
+        bagged = BaggingClassifier(LogisticRegression(), TREES, oob_score=True, random_state=0).fit(X, y)
+        found = rfsize.compare(outputs(bagged, X, y, oob=True), outputs(sklearn_forest(X, y), X, y, oob=True))
+        assert found.values[0] == pytest.approx(bagged.oob_score_)
 
 
 def test_rows_without_weight_are_none_that_might_have_been_others() -> None:

@@ -12,6 +12,7 @@ import xgboost as xgb
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 import rfsize
 from helpers.classifiers import KINDS
@@ -114,13 +115,23 @@ def test_the_default_grid_draws_no_more_than_there_are_rows(data: Data) -> None:
     assert (len(found.curve), found.curve["fraction"].max()) == (10, 0.5)
 
 
+def test_bagging_over_other_learners_is_judged_by_their_probabilities(data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    bagging = BaggingClassifier(LogisticRegression(), max_features=0.5, random_state=0)
+    found = searched(bagging, X, y, fractions=[0.1, 0.3])
+    for one in found.curve:
+        ratio = rfsize.theory.ratio_with_replacement(one["fraction"])
+        model = clone(bagging).set_params(n_estimators=TREES, max_samples=round(ratio * ROWS), oob_score=True)
+        assert one["error"] == pytest.approx(1.0 - model.fit(X, y).oob_score_, abs=1e-12)
+    assert found.n_dropped == 0
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "error", "message"),
     [
         ("random forest", {"fractions": [0.6]}, ValueError, "fractions up to 0.5"),
         ("random forest", {"y": None}, ValueError, "y is missing"),
         ("extra-trees", {}, rfsize.exceptions.InbagError, "bootstrap=True"),
-        ("bagging of others", {}, rfsize.exceptions.NotAForestError, "no decision trees"),
     ],
 )
 def test_refused(kind: str, options: dict[str, Any], error: type[Exception], message: str, data: Data) -> None:
