@@ -68,8 +68,8 @@ _IMPORTED_WHEN_USED = {
     "RightSizedRegressor": "rfsize.sklearn",
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
-# Subpackages that take time to import: loaded at the first use, after `import rfsize` alone.
-_PACKAGES = {"baselines", "datasets", "testing"}
+# Modules that take time to import, or that need an extra: loaded at the first use, after `import rfsize` alone.
+_PACKAGES = {"baselines", "dask", "datasets", "spark", "testing"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
 from rfsize.counting.bag_proof import BagProof
@@ -11,17 +14,20 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import asked_about
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.utils import matrix
+from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import Caution
 
 # Fresh rows overflow some leaf long before all of them are counted: parts after which that is looked for.
 _PARTS, _FEWEST_ROWS = 16, 512
+# Rows on which the members of a bagging ensemble are compared, and the standard errors that chance does not reach.
+_ROWS_COMPARED, _BEYOND_CHANCE = 1000, 4.0
 
 
 def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
-    """A warning of rows that are all those of training, in their order; none where they are others or none can tell.
+    """A warning if the rows are all training rows, in their order; none if they are others, or nothing can tell.
 
-    The proof is that of the bags. It begins where the rows are as many as those of training, and ends as soon as a leaf
-    holds more of them than it can.
+    Leaf counts prove it, as they prove bags. The proof begins if the rows are as many as the training rows, and ends as
+    soon as a leaf holds more of them than it can. Members that are not trees give themselves away by their agreement.
 
     Parameters
     ----------
@@ -32,13 +38,45 @@ def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any
     """
     bags = _proven_bags(forest, y, sample_weight)
     if bags is None:
-        return ()
+        return (Caution(TrainingRowsWarning, _SEEMS.format(n=forest.n_rows)),) if _agree_more_in_bags(forest) else ()
     advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
     found = (
         f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
         f"on rows that they have seen: {advice}, or give rows that it was not trained on"
     )
     return (Caution(TrainingRowsWarning, found),)
+
+
+_SEEMS = (
+    "X seem to be the {n:,} rows that the ensemble was trained on. There are as many, and members agree more on rows "
+    "of their bags than on others: give oob=True, or give rows that it was not trained on"
+)
+
+
+def _agree_more_in_bags(forest: ForestOnRows) -> bool:
+    """Whether members that are not trees agree more on the rows of their bags than on others.
+
+    Of fresh rows no member has seen any, so the bags that training rows would have had part the members at random.
+    """
+    adapter = forest.adapter
+    if adapter.are_trees or forest.bags is not None:
+        return False
+    try:
+        bags = adapter.bags(forest.layout, None, None, None, None)
+    except InbagError:  # the rows are more or fewer than the training rows
+        return False
+    n_rows = min(forest.n_rows, _ROWS_COMPARED)
+    raw, seen = adapter.answers(matrix.take(forest.X, 0, n_rows)).raw, bags.take(0, n_rows)
+    enough = np.minimum(seen.sum(axis=1), (~seen).sum(axis=1))[:, 0] > 1
+    gap = (_scatter(raw, ~seen) - _scatter(raw, seen))[enough]
+    return gap.size > 1 and bool(gap.mean() > _BEYOND_CHANCE * gap.std(ddof=1) / np.sqrt(gap.size))
+
+
+def _scatter(raw: NDArray[Any], of: Bools) -> Floats:
+    """Variance of the scores of some members on each row, summed over classes."""
+    n = np.maximum(of.sum(axis=1), 2)
+    mean = np.sum(raw * of, axis=1) / n
+    return np.asarray((((raw - mean[:, None]) ** 2 * of).sum(axis=1) / (n - 1)).sum(axis=1))
 
 
 def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | None:
@@ -60,15 +98,15 @@ def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | Non
 
 def refuse_training_rows(forest: ForestOnRows) -> None:
     """Raise ``ValueError`` where rows that are to certify a forest are those that it was trained on."""
-    if _proven_bags(forest, None, None) is not None:
+    if _proven_bags(forest, None, None) is not None or _agree_more_in_bags(forest):
         raise trained_on(forest.n_rows)
 
 
 def trained_on(n_rows: int) -> ValueError:
     """The refusal to certify a forest on the rows that it was trained on."""
     return ValueError(
-        f"X are the {n_rows:,} rows that the forest was trained on, as its leaf counts prove, and a certificate "
-        "from training rows does not hold for other rows: give rows that it was not trained on"
+        f"X are the {n_rows:,} rows that the forest was trained on, and a certificate from training rows does not "
+        "hold for other rows: give rows that it was not trained on"
     )
 
 

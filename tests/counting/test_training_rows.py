@@ -12,7 +12,18 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import rfsize
 from helpers.forests import LIGHTGBM, train_lightgbm, train_xgboost
@@ -78,6 +89,28 @@ def test_they_are_noticed(name: str) -> None:
     assert found_on(model, fresh) is None
     assert found_on(model, X[::-1]) is None or not has_bags  # in another order, bags prove nothing
     assert found_on(model, np.concatenate([X[1:], fresh[:1]])) is None
+
+
+@pytest.mark.parametrize("learner", [KNeighborsClassifier(), KNeighborsRegressor(), DecisionTreeRegressor()])
+def test_members_that_are_no_trees_show_them_by_their_agreement(learner: Any) -> None:
+    _, X, fresh = known("random forest")
+    bagging = BaggingClassifier if is_classifier(learner) else BaggingRegressor
+    member = make_pipeline(StandardScaler(), learner)
+    model = bagging(member, 20, random_state=0).fit(X, X[:, 0] > 0 if is_classifier(learner) else X[:, 0])
+    found = found_on(model, X)
+    assert found is not None
+    assert found.startswith("X seem to be the 600 rows that the ensemble was trained on. There are as many")
+    assert found_on(model, fresh) is found_on(model, X[::-1]) is found_on(model, X[:-2]) is None
+    with pytest.raises(ValueError, match="X are the 600 rows that the forest was trained on"):
+        training_rows.refuse_training_rows(ForestOnRows.of(adapter_for(model, casts_votes=False), X))
+
+
+def test_agreement_of_members_is_no_chance() -> None:
+    rng = np.random.default_rng(5)
+    for seed in range(60):
+        X = rng.normal(size=(120, 2))
+        model = BaggingClassifier(KNeighborsClassifier(), 10, random_state=seed).fit(X[:60], X[:60, 0] > 0)
+        assert found_on(model, X[60:]) is None
 
 
 @pytest.mark.parametrize("name", MODELS)

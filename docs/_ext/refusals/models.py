@@ -301,7 +301,7 @@ def a_table_of_another_forest(at: AtHand) -> object:
 @GROUP.refuses(
     "certifying a table on training rows",
     ValueError,
-    "X are the 400 rows that the forest was trained on, as its leaf counts prove",
+    "X are the 400 rows that the forest was trained on, and a certificate from training rows",
     why="trees agree on rows that they have seen, and a certificate from them holds on no others",
     instead="rows that it was not trained on",
 )
