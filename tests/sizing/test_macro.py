@@ -152,7 +152,7 @@ def test_what_it_says() -> None:
     report = rfsize.size(votes, average="macro", alpha=0.95, method="plugin")
     assert headline(report).startswith(f"T*(0.95, macro) = {report.n_trees} (")
     assert "of an unlimited forest, averaged over the classes" in str(report)
-    assert "little is known of them: leaves (20)" in str(report)
+    assert "few rows get these classes, so their labels are uncertain: leaves (20)" in str(report)
     values = json.loads(json.dumps(report.to_dict()))
     assert values["average"] == "macro"
     assert values["label_shares"] == {"stays": 0.98, "leaves": 0.02}
