@@ -39,8 +39,8 @@ class SizeCallback:
     predictions, and counts on each row only the trees that did not see the row. After ``min_trees`` trees it estimates
     T* and the time to go. It estimates again at min(T*, twice the trees), as in figure 3 of Hernández-Lobato et al.
     2013, until it is 80 % sure (``confidence``) that the forest has T* trees. ``lgb.train`` then returns a booster of
-    ``report_.n_kept`` trees. These give the labels of all trees trained so far on a share ``alpha`` of the rows, judged
-    by the labels that changed since the last estimate.
+    ``report_.n_kept`` trees. These give the labels of all trees trained so far on a share ``alpha`` of the rows, as the
+    changes since the last estimate show.
 
     In ``lgb.cv`` the forest of each fold votes on the rows that the fold holds out, so no bags are rebuilt.
     ``cvbooster.best_iteration`` is the T* of all folds together.
@@ -102,7 +102,7 @@ class SizeCallback:
     SharedBagsWarning
         If ``bagging_freq`` > 1.
     SeedDependenceWarning
-        If, because of how LightGBM samples features, forests of other seeds predict differently.
+        If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also
     --------

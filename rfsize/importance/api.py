@@ -41,7 +41,7 @@ def oob_importance(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training, in memory.
     y : array_like, shape (n_rows,)
-        Labels or numbers of the rows, as at training.
+        Labels or numbers of the rows, as in training.
     metric : str or scorer, optional
         Classification: "accuracy" (the default), "brier" or "log_loss", for two classes also "auc" and
         "average_precision". Regression: "r2" (the default), "mae" or "rmse". Or a scorer of scikit-learn. Accuracy,

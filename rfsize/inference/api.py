@@ -60,7 +60,7 @@ def compile(
     ----------
     model : booster or estimator
         A trained forest, or an `AdaBoostClassifier` of trees. The model is not changed. A `RightSizedClassifier` brings
-        its own stop table, unless you give a table, a voting or a threshold. Give a list of models with the same
+        its own stop table, unless you give one of the next three options. Give a list of models with the same
         classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
     table : StopTable, optional
         A table for the trees and classes of this forest. It can be for labels (`StopTable.calibrate`, or
@@ -88,7 +88,7 @@ def compile(
     NotAForestError
         If the model is not a forest of independent trees, or cannot be compiled.
     ValueError
-        If the table is for other trees, other classes, another threshold or another voting. If an option has no effect
+        If the table is for other trees, other classes, another ``threshold`` or ``voting``. If an option has no effect
         on the forest. If the models of a list cannot be averaged.
 
     See Also

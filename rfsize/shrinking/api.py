@@ -89,13 +89,13 @@ def shrink(
 
     Returns
     -------
-    small : model of the caller's type
+    small : model of the same type
         The shrunken forest. Its framework saves it, loads it and predicts with it. It has all trees of your forest if
         the rows certify no smaller size.
     report : Report
         Has the ``certificate``, and the loss that was measured at each size (``loss_at``). With ``y``, also what the
         metrics lose, with a standard error over the rows. ``plot`` compares first trees, chosen trees and refitted
-        trees: their loss, bytes of the file, and time of a row.
+        trees: their loss, size of the file, and time per row.
 
     Raises
     ------

@@ -47,14 +47,14 @@ def size(
     """Find how many trees are enough.
 
     You choose what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
-    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``: labels that stay the same may still be
-    wrong. You also choose the ``target``, the forest to compare with:
+    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``. You also choose the ``target``, the
+    forest to compare with:
 
-    - ``target="limit"`` tells whether your forest is large enough. It estimates T*, the size of the smallest forest
-      that predicts like an unlimited forest, on average over forests. (An unlimited forest is what you would get if
-      training never stopped.) The rows may be the training rows, out of bag, or other rows.
-    - ``target="forest"`` tells how far you can cut your forest. It certifies [3]_ the fewest first trees of *your*
-      forest that predict like all of its trees, on rows like the given ones. The rows must be new to the forest.
+    - ``target="limit"`` tells whether your forest is large enough. It estimates T* [1]_, the size of the smallest
+      forest that predicts like an unlimited forest, on average over forests. (An unlimited forest is what you would get
+      if training never stopped.) The rows may be the training rows, out of bag, or other rows.
+    - ``target="forest"`` tells how far you can cut your forest. It certifies [3]_ how few first trees of *your*
+      forest predict like all of its trees, on rows like these. The rows must be new to the forest.
 
     Parameters
     ----------
@@ -99,22 +99,22 @@ def size(
         Compare with an unlimited forest, or with all trees of your forest.
     confidence : float, default 0.95
         How sure the certificate of ``target="forest"`` is, at least 0.5. A certificate is wrong if more than a share
-        1 − α of rows like these would change. Over the choice of the rows, that happens with a probability of at most
-        1 − confidence.
+        1 − α of rows like these would change. Over random choices of rows, the probability of that is at most 1 −
+        confidence.
     voting : {"auto", "hard", "soft"}, default "auto"
         Which labels must stay the same: those of the model's own ``predict`` (``"auto"``), of the averaged scores
         (``"soft"``), or of the majority vote (``"hard"``), as in the papers. ``predict`` averages scores in LightGBM,
-        XGBoost and scikit-learn's forests; it counts votes in bagging without probabilities. Counted `Votes`, and
-        bagging of learners other than trees, have votes only. Only for labels.
+        XGBoost and scikit-learn's forests; it counts votes in bagging without probabilities. Counted `Votes` have no
+        scores. Only for labels.
     method : {"auto", "plugin", "smooth"}, default "auto"
-        How to estimate agreement. ``"smooth"`` fits one density of vote fractions to the votes of all rows; 50 trees
-        are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true one, by equation (17) of
-        Hernández-Lobato et al. 2013, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``, unless exact
-        ties explain the votes better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report
-        warns that T* may be far larger. Only for labels.
+        How to estimate agreement. ``"smooth"`` fits one density of vote fractions [2]_ to the votes of all rows; 50
+        trees are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true one, by equation (17)
+        of [1]_, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``, unless exact ties explain the votes
+        better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report warns that T* may be far
+        larger. Only for labels.
     max_rows : int or "auto", optional
         Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` takes rows until more of them
-        would no longer narrow the interval of T*. (All rows share the same trees, which set a limit to its width.)
+        would no longer narrow the interval of T*. (All rows share the same trees, so its width cannot become 0.)
 
     Returns
     -------
@@ -129,7 +129,7 @@ def size(
     InbagError
         With ``oob``, if rfsize cannot prove which rows each tree was trained on.
     FewVotesError
-        If too few trees can vote on the rows, or on the rows of one class (as when bags are drawn by weight).
+        If no tree can vote on any row, or if a class has fewer than ten votes a row (as when bags are drawn by weight).
     ValueError
         If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"``, if the rows are
         training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
@@ -155,11 +155,10 @@ def size(
 
     References
     ----------
-    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
-    be?" Pattern Recognition 46(5), 1323-1336.
+    .. [1] D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+       be?" Pattern Recognition 46(5), 1323-1336.
 
-    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika
-    103(1), 1-20.
+    .. [2] B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
 
     .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
        predictive algorithms to achieve risk control." arXiv 2110.01052.
@@ -256,7 +255,7 @@ def truncate(
     confidence: float | None = None,
     voting: str | None = None,
 ) -> _Model:
-    """Cut a forest to its first trees, to as many as are enough.
+    """Cut a forest down to as many first trees as are enough.
 
     Parameters
     ----------
@@ -266,7 +265,7 @@ def truncate(
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
         Number of first trees to keep, instead of T*. If you give the report of `size` on this forest, its number of
-        trees is kept and its warnings are given.
+        trees is kept and its warnings are repeated.
     max_bytes : int, optional
         Keep as many first trees as fit into a file of this many bytes, instead of T*. The file is LightGBM's text,
         XGBoost's UBJSON, or the pickle of a scikit-learn forest. If you also give ``X``, the forest is sized too, and
@@ -283,8 +282,8 @@ def truncate(
     Raises
     ------
     ValueError
-        As in `size`; or if ``n_trees`` is not between 1 and the number of trees of ``model``, or is the report of
-        another forest; or if a single tree takes more than ``max_bytes``.
+        As in `size`; or if ``n_trees`` is not between 1 and the number of trees of ``model``, or is the certified
+        report of another forest; or if a single tree takes more than ``max_bytes``.
 
     Warns
     -----
@@ -322,7 +321,7 @@ def truncate(
     >>> len(pickle.dumps(rfsize.truncate(forest, max_bytes=100_000))) <= 100_000
     True
 
-    Keep the fewest first trees that are certified to give the labels of all trees on 98 % of rows like these:
+    Keep as few first trees as are certified to give all trees' labels on 98 % of rows like these:
 
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(3000, random_state=0)

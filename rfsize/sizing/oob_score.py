@@ -119,8 +119,8 @@ def oob_score(
     Raises
     ------
     FewVotesError
-        If fewer than ten trees, and not nearly all trees, predict a row out of bag, on average over the rows or over
-        the rows of one class. The message says how many trees it takes.
+        If on average fewer than ten trees (and not nearly all) predict a row, or a row of one class, out of bag. The
+        message says how many trees it takes.
     NotAForestError, InbagError, ValueError
         As in `oob_predict_proba`; or if the metric or ``y`` does not fit the forest.
 

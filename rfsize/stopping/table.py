@@ -68,7 +68,7 @@ class StopTable(Terms, Result):
         for class 1. Three classes, up to 201 trees: shape (T + 1, T + 1), by votes for class 0 and class 1. Otherwise
         shape (T + 1,), symmetric, for the two leading classes.
     stops : Stops
-        The votes or scores at which a row stops. ``kind`` names its class.
+        The votes or scores at which a row stops. ``kind`` names their type.
     nominal : float or None
         The alpha that the stops of a certified table of votes were built with.
     classes : tuple or None
@@ -137,7 +137,7 @@ class StopTable(Terms, Result):
         rule : {"threshold", "optimal", "robust"}
             "threshold": a row stops when its leading class wins with a probability above α, the papers' rule.
             "optimal": the fewest trees on average for an average disagreement of at most 1 − α. "robust": a
-            disagreement of at most 1 − α for every final tally, whatever the prior; two classes and target "forest".
+            disagreement of at most 1 − α for every final tally, whatever the prior; only 2 classes, target "forest".
         target : {"forest", "limit"}
             What labels agree with: all T trees, or an unlimited forest.
         n_classes : int, optional
@@ -154,7 +154,7 @@ class StopTable(Terms, Result):
         ValueError
             If an argument is out of range or does not fit the others, or if even T trees cannot keep the promise.
         FewVotesError
-            If the votes are out of bag and some kind of rows has hardly any, such as when bags are drawn by weight.
+            If the votes are out of bag and a kind of rows has hardly any, as when bags are drawn by weight.
 
         Examples
         --------
@@ -188,8 +188,8 @@ class StopTable(Terms, Result):
         """Make a certified table for this forest from rows that it was not trained on.
 
         A row stops when the averaged score of its leading class is far enough ahead. For probabilities or scores, a row
-        stops when the remaining trees can change little. An exact binomial bound on your rows [1]_ tests how far is
-        enough. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
+        stops when the remaining trees can change little. How far is set by an exact binomial bound on your rows
+        [1]_. The bound is the table's ``certificate``; it holds for this forest with its trees in this order.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class StopTable(Terms, Result):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
-        """Read a table that `save` wrote, and verify what it promises. The file need not come from you.
+        """Read a table that `save` wrote, and verify what it promises. The file may come from anyone.
 
         Raises
         ------

@@ -55,7 +55,7 @@ def grow(
     average. It is estimated from out-of-bag outputs at ``min_trees`` trees, and again at min(T*, twice the trees).
     Training ends when it is 80 % sure (``confidence``) that the forest has T* trees. The first trees may be unlucky, so
     the forest also keeps enough trees to give the labels of all trees trained so far on a share ``alpha`` of the rows,
-    judged by the labels that changed since the last estimate.
+    as the changes since the last estimate show.
 
     Parameters
     ----------
