@@ -15,12 +15,15 @@ from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns
 from rfsize.utils.typing import Bools, Floats
 
+_ROUNDING = 1e-3  # of probabilities in single precision
+
 
 class SklearnBagging(SklearnEnsemble):
     """Bagging over any learners.
 
     A member scores classes by its probabilities. A classifier without any scores the class that it predicts 1 and the
-    others 0, so that averaged scores are shares of the votes, as scikit-learn's own ``predict_proba`` gives them.
+    others 0, so that averaged scores are shares of the votes, as scikit-learn's own ``predict_proba`` gives them. At a
+    threshold other than 0.5, labels go by these shares.
     """
 
     are_trees = False
@@ -28,8 +31,8 @@ class SklearnBagging(SklearnEnsemble):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self._has_probabilities = hasattr(model.estimators_[0], "predict_proba")
-        self.predict_obeys = "soft" if self._has_probabilities or not self.classes.size else "hard"
+        has_votes_only = self.classes.size > 0 and not hasattr(model.estimators_[0], "predict_proba")
+        self.predict_obeys = "hard" if has_votes_only else "soft"
         self._n_scores = len(self.classes) if len(self.classes) > 2 else 1
         self.leaves = Leaves.nothing(self.n_trees, self._n_scores)
 
@@ -41,7 +44,7 @@ class SklearnBagging(SklearnEnsemble):
         X = as_array(X)
         asked = np.ones((X.shape[0], self.n_trees), dtype=np.bool_) if inbag is None else ~inbag[:, :, 0]
         found = Parallel(n_jobs=self.booster.n_jobs)(
-            delayed(self._scores)(member, some_columns(X[rows], features))
+            delayed(_scores)(member, some_columns(X[rows], features), len(self.classes))
             for member, features, rows in zip(self.booster.estimators_, self._features, asked.T, strict=True)
             if rows.any()
         )
@@ -49,6 +52,9 @@ class SklearnBagging(SklearnEnsemble):
         for member, of_member in zip(np.flatnonzero(asked.any(axis=0)), found, strict=True):
             scores[asked[:, member], member] = of_member
         return Answers.of_scores(scores)
+
+    def obeyed_at(self, threshold: float) -> str:
+        return self.predict_obeys if threshold == 0.5 else "soft"
 
     def voter(self, threshold: float) -> Voter:
         if self._n_scores > 1:
@@ -58,21 +64,33 @@ class SklearnBagging(SklearnEnsemble):
     def tree_table(self, threshold: float) -> TreeTable:
         raise NotAForestError(
             f"the members of the ensemble are no decision trees but {type(self.booster.estimators_[0]).__name__}s, "
-            "which cannot be compiled"
+            "which cannot be compiled: cut the ensemble with rfsize.truncate"
         )
 
-    def _scores(self, member: Any, X: Any) -> Floats:
-        """What a member says of rows, shape (rows, n_scores)."""
-        n_classes = len(self.classes)
-        if not n_classes:
-            return _one_number(member.predict(X))
-        shares = np.zeros((X.shape[0], n_classes))
-        if self._has_probabilities:
-            # Of the classes in its bag, which may lack some.
-            shares[:, np.asarray(member.classes_, dtype=np.intp)] = member.predict_proba(X)
-        else:
-            shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
-        return shares if n_classes > 2 else shares[:, 1:]
+
+def _scores(member: Any, X: Any, n_classes: int) -> Floats:
+    """What a member says of rows, shape (rows, n_scores); no method, so that workers get the member alone."""
+    if not n_classes:
+        return _one_number(member.predict(X))
+    shares = np.zeros((X.shape[0], n_classes))
+    if hasattr(member, "predict_proba"):
+        # Of the classes in its bag, which may lack some; as scikit-learn, without columns beyond them.
+        known = np.asarray(member.classes_, dtype=np.intp)
+        shares[:, known] = member.predict_proba(X)[:, : len(known)]
+        _check_probabilities(shares)
+    else:
+        shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
+    return shares if n_classes > 2 else shares[:, 1:]
+
+
+def _check_probabilities(shares: Floats) -> None:
+    """Raise ``ValueError`` if the probabilities of some row do not sum to 1."""
+    wrong = shares.sum(axis=1)[~np.isclose(shares.sum(axis=1), 1.0, atol=_ROUNDING)]
+    if wrong.size:
+        raise ValueError(
+            f"predict_proba of a member gives probabilities that sum to {wrong[0]:.4g} on some rows, and 1 is "
+            "expected: take a member whose probabilities sum to 1, such as CalibratedClassifierCV around this one"
+        )
 
 
 def _one_number(predicted: NDArray[Any]) -> Floats:
@@ -84,10 +102,10 @@ def _one_number(predicted: NDArray[Any]) -> Floats:
 
 def _class_indices(predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
     index = np.asarray(predicted).astype(np.int64)
-    if index.min() < 0 or index.max() >= n_classes:
+    if index.min() < 0 or index.max() >= n_classes or np.any(index != predicted):
         raise ValueError(
-            f"members of the ensemble predict {index.min()} to {index.max()}, which are not all indices of its "
-            f"{n_classes} classes: let each member predict a class on every row"
+            f"members of the ensemble predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of "
+            f"its {n_classes} classes: let each member predict a class on every row"
         )
     return index
 

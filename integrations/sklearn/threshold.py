@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
@@ -33,6 +34,9 @@ def deciding(model: Any, *, casts_votes: bool) -> Adapter:
         small.estimator_ = _as_inside(
             model.estimator_, forest if adapter.holder is None else adapter.holder.around(forest)
         )
+        # What was given to the constructor may hold the whole forest, and is saved too.
+        is_frozen = isinstance(model.estimator, FrozenEstimator)
+        small.estimator = small.estimator_ if is_frozen else clone(model.estimator)
         return small
 
     return adapter.held_by(Holder(type(model).__name__, around, threshold=_threshold(model, adapter)), adapter.classes)

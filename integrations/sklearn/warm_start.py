@@ -127,7 +127,7 @@ class SklearnInTraining(ForestInTraining):
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = 0, ensemble.link
         self._threshold, self.groups = threshold, groups
-        self.predict_obeys, self.cut = ensemble.predict_obeys, ensemble.cut(threshold)
+        self.predict_obeys, self.cut = ensemble.obeyed_at(threshold), ensemble.cut(threshold)
         self.out_of_bag = Tallied.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._kind = type(ensemble)
         if begun is not None:

@@ -315,6 +315,10 @@ class Adapter(ABC):
         scores_each_class = self.leaves.offset.shape[1] > 1 or self.leaves.score.ndim > 1
         return checked_threshold(threshold, casts_votes=self.classes.size > 0, scores_each_class=scores_each_class)
 
+    def obeyed_at(self, threshold: float) -> str:
+        """`predict_obeys` of a model that says class 1 above ``threshold``."""
+        return self.predict_obeys
+
     def cut(self, threshold: float) -> float:
         """Mean raw score above which averaged scores predict class 1; two classes only."""
         link = self.link

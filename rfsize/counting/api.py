@@ -55,7 +55,7 @@ def tree_outputs(
         them.
     oob : bool, default False
         Ask only the trees that did not see a row in training. Their bags are rebuilt from the model's seed and proven,
-        see `inbag`.
+        see `inbag`. In bagging over other learners nothing proves the order of the rows: make sure that it is right.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         Cross-validation, as in `sklearn.model_selection.cross_validate`: a forest is trained without each fold, and all
         of its trees are asked about the rows of that fold. Use it if no row is out of bag, or if the bags cannot be
@@ -237,7 +237,8 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    return ForestOnRows.of(model, X, y, oob=True, missing=missing, groups="rows", **bags).inbag()
+    adapter = adapter_for(model, missing=missing, casts_votes=False)
+    return ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags).inbag()
 
 
 def oob_predict_proba(

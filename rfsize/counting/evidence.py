@@ -103,7 +103,7 @@ class Evidence:
             blocks=tallied.blocks,
             link=adapter.link,
             cut=adapter.cut(forest.threshold),
-            predict_obeys=adapter.predict_obeys,
+            predict_obeys=adapter.obeyed_at(forest.threshold),
             scored=slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores)),
             source=forest.source,
             groups=forest.groups,

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from rfsize.adapters.registry import adapter_for
 from rfsize.counting.cross_validation import folds_of, rows_in_memory
 from rfsize.counting.evidence import Evidence, asked_out_of_bag
-from rfsize.exceptions import InbagError
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.utils import matrix
 from rfsize.utils.validation import one_per_row
 from rfsize.utils.words import how_many
@@ -23,6 +23,8 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
 
     Raises
     ------
+    NotAForestError
+        If members are no trees, whose training rows nothing proves.
     ValueError
         If there are not as many folds as models, some models classify and others do not, or the rows are not in
         memory.
@@ -54,8 +56,14 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
 
 
 def _all_classify(models: Sequence[Any]) -> bool:
-    """Whether the models are classifiers; ``ValueError`` where only some are."""
-    classify = [len(adapter_for(model, casts_votes=False).classes) > 0 for model in models]
+    """Whether the models are classifiers; ``ValueError`` where only some are, or folds cannot be proven."""
+    adapters = [adapter_for(model, casts_votes=False) for model in models]
+    if not all(adapter.are_trees for adapter in adapters):
+        raise NotAForestError(
+            "nothing proves which folds these models were trained on, because their members are no trees: score each "
+            "by rfsize.oob_score(model, X_train, y_train) on its own training rows"
+        )
+    classify = [len(adapter.classes) > 0 for adapter in adapters]
     if len(set(classify)) > 1:
         raise ValueError(
             f"model {classify.index(True)} is a classifier and model {classify.index(False)} a regression forest: "

@@ -31,7 +31,7 @@ _HANGS, _NEAR = 2, 9
 _ROWS_AT_ONCE = 10_000
 _WAY_OUT = (
     "Take 'brier', which is finite, or train trees whose leaves hold more rows (min_samples_leaf): scikit-learn's "
-    "forests average probabilities"
+    "ensembles average probabilities"
 )
 
 

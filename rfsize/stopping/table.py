@@ -255,7 +255,9 @@ class StopTable(Terms, Result):
         alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
         adapter = trees.adapter
-        goes_by = (adapter.predict_obeys if voting == "auto" else voting) if metric == "labels" else "soft"
+        goes_by = (
+            (adapter.obeyed_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
+        )
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))

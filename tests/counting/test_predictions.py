@@ -10,7 +10,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.linear_model import LogisticRegression, Perceptron, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
@@ -129,6 +129,37 @@ def test_members_that_know_some_of_the_classes(data: Data) -> None:
     assert len({len(one.classes_) for one in model.estimators_}) == 2
     found = rfsize.tree_outputs(model, data.fresh).predict_proba()
     np.testing.assert_allclose(found, model.predict_proba(data.fresh), atol=1e-12)
+
+
+class Alone(ClassifierMixin, BaseEstimator):
+    """A learner that knows two classes even where its bag has one, as boosting does."""
+
+    def fit(self, X: Any, y: Any) -> Alone:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return np.tile([1.0, 0.0], (len(X), 1))
+
+
+def test_columns_beyond_the_classes_of_a_bag_are_left_out(data: Data) -> None:
+    y = (np.arange(ROWS) == 0).astype(int)
+    model = BaggingClassifier(Alone(), 20, random_state=0).fit(data.X[:ROWS], y)
+    assert {len(one.classes_) for one in model.estimators_} == {1, 2}
+    found = rfsize.tree_outputs(model, data.fresh).predict_proba()
+    np.testing.assert_allclose(found, model.predict_proba(data.fresh), atol=1e-12)
+
+
+def test_regressors_do_not_vote(data: Data) -> None:
+    model = BaggingClassifier(Ridge(), 5, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
+    with pytest.raises(ValueError, match=r"members of the ensemble predict -?0\.\d+ to .* not all indices"):
+        rfsize.tree_outputs(model, data.fresh)
+
+
+def test_bags_of_regressions_are_told(data: Data) -> None:
+    model = BaggingRegressor(KNeighborsRegressor(), 10, random_state=0).fit(data.X[:ROWS], data.X[:ROWS, 0])
+    expected = [np.isin(np.arange(ROWS), samples) for samples in model.estimators_samples_]
+    assert np.array_equal(rfsize.inbag(model, data.X[:ROWS]), expected)
 
 
 def test_members_are_asked_about_rows_out_of_their_bags_alone(data: Data) -> None:

@@ -12,7 +12,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     VotingClassifier,
 )
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -273,6 +273,18 @@ def no_trees(at: AtHand) -> object:
 def cv_booster(at: AtHand) -> object:
     found = lgb.cv(LIGHTGBM, lgb.Dataset(at.X, at.y), 3, nfold=2, return_cvbooster=True)
     return rfsize.size(found["cvbooster"], at.X_val)
+
+
+@GROUP.refuses(
+    "bagged learners whose probabilities do not sum to 1",
+    ValueError,
+    "predict_proba of a member gives probabilities that sum to 0 on some rows",
+    why="the probability of class 1 would not be 1 minus that of class 0",
+    instead="a `CalibratedClassifierCV` around the learner",
+)
+def shares_that_do_not_sum_to_one(at: AtHand) -> object:
+    without_neighbours = RadiusNeighborsClassifier(0.01, outlier_label=-1)
+    return rfsize.size(BaggingClassifier(without_neighbours, 3).fit(at.X, at.y), at.X_val)
 
 
 @GROUP.refuses(

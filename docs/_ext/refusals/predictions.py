@@ -1,12 +1,13 @@
 """Out-of-bag predictions and scores that cannot be had."""
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
 from refusals.at_hand import AtHand
 from refusals.entry import Group
-from rfsize.exceptions import FewVotesError
+from rfsize.exceptions import FewVotesError, NotAForestError
 
 GROUP = Group(
     "Out-of-bag predictions and scores",
@@ -35,6 +36,19 @@ def labels_of_all_rows(at: AtHand) -> object:
 )
 def probabilities_of_numbers(at: AtHand) -> object:
     return rfsize.oob_predict_proba(at.lightgbm(y=at.X[:, 0], objective="regression"), at.X)
+
+
+@GROUP.refuses(
+    "the out-of-bag score of folds, of learners other than trees",
+    NotAForestError,
+    "nothing proves which folds these models were trained on",
+    why="wrong folds would give a better score without a word",
+    instead="`oob_score` of each model with its own training rows",
+)
+def folds_of_other_members(at: AtHand) -> object:
+    folds = [(np.arange(200), np.arange(200, 400)), (np.arange(200, 400), np.arange(200))]
+    models = [BaggingClassifier(KNeighborsClassifier()).fit(at.X[rows], at.y[rows]) for rows, _ in folds]
+    return rfsize.oob_score(models, at.X, at.y, cv=folds)
 
 
 @GROUP.refuses(

@@ -161,7 +161,8 @@ class CertifiedGoal(GoalOnRows):
         first = FirstTrees.of(trees, promise, voting)
         classes = outputs.classes.tolist()
         promise.check_rows(first.rows, classes or [""])
-        return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), adapter.predict_obeys)
+        obeyed = adapter.obeyed_at(trees.rows.threshold)
+        return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), obeyed)
 
     def _limit(self, outputs: Evidence, voting: str) -> Answer | None:
         """The answer of the same rows for an unlimited forest; None if they do not tell."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.svm import LinearSVC
 from xgboost import XGBClassifier
 
 import rfsize
@@ -71,6 +73,28 @@ def test_what_is_cut_is_the_same_kind_of_model(forest: Any, rows: Any, data: Dat
         assert rfsize.compile(small).predict(data.fresh).tolist() == small.predict(data.fresh).tolist()
         assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
         assert model.predict(data.fresh).tolist() == before.tolist()
+
+
+def test_a_cut_forgets_the_whole_forest(rows: Any) -> None:
+    """What the constructor was given is pickled too."""
+    forest = RandomForestClassifier(40, random_state=0).fit(*rows)
+    alone = len(pickle.dumps(rfsize.truncate(forest, n_trees=5)))
+    for inside in (forest, FrozenEstimator(forest)):
+        small = rfsize.truncate(around(inside).fit(*rows), n_trees=5)
+        assert len(pickle.dumps(small)) < 1.2 * alone
+        assert clone(small).get_params()["threshold"] == small.threshold
+
+
+def test_votes_are_shares_at_a_threshold(rows: Any, data: Data) -> None:
+    """A learner without probabilities votes, and a threshold is one of the share of the votes."""
+    model = around(BaggingClassifier(LinearSVC(), 60, max_samples=0.1, random_state=0)).fit(*rows)
+    outputs = rfsize.tree_outputs(model, data.fresh)
+    assert outputs.predict().tolist() == model.predict(data.fresh).tolist()
+    report = rfsize.size(outputs, target="forest", alpha=0.9)
+    small = rfsize.truncate(model, n_trees=report)
+    assert report.certificate.disagreements == np.sum(small.predict(data.fresh) != model.predict(data.fresh))
+    assert "majority" not in str(rfsize.size(outputs, voting="soft"))
+    assert "averaged scores" in str(rfsize.size(outputs, voting="hard"))
 
 
 def test_tables_are_for_the_threshold(rows: Any, data: Data) -> None:
