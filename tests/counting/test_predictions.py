@@ -141,6 +141,9 @@ class Alone(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         return np.tile([1.0, 0.0], (len(X), 1))
 
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), self.classes_[0])
+
 
 def test_columns_beyond_the_classes_of_a_bag_are_left_out(data: Data) -> None:
     y = (np.arange(ROWS) == 0).astype(int)
