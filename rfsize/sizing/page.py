@@ -219,7 +219,14 @@ def _code(report: SizedForest) -> str:
     if report.enough:
         return "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
     given = "".join(f", {name}={_literal(value)}" for name, value in goal.options.items())
-    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow(params, data{given})"
+    what = "model, X, y" if _is_estimator(report) else "params, data"
+    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({what}{given})"
+
+
+def _is_estimator(report: SizedForest) -> bool:
+    """Whether the model is trained by ``fit``; False if the report no longer refers to a model."""
+    forest = None if report._outputs is None else report._outputs.forest
+    return forest is not None and hasattr(forest.adapter.with_booster(forest.adapter.booster), "fit")
 
 
 def _literal(value: Any) -> str:

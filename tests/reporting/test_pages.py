@@ -13,8 +13,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
 
 import rfsize
+from helpers.forests import Data
 from helpers.pages import Page
 from rfsize.reporting.result import Result
 from rfsize.sizing.words import in_words, roughly
@@ -146,6 +148,16 @@ def test_its_code_runs(
     else:
         assert "average='macro'" in code
         assert done["larger"].num_trees() > 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_its_code_for_an_estimator_runs(data: Data) -> None:
+    model = LGBMClassifier(boosting_type="rf", subsample=0.5, subsample_freq=1, n_estimators=10, verbose=-1)
+    model.fit(data.X, data.y)
+    code = rfsize.size(model, data.fresh, alpha=0.999)._account().code
+    done: dict[str, Any] = {"rfsize": rfsize, "model": model, "X": data.X, "y": data.y}
+    exec(code.replace("alpha=0.999", "alpha=0.9, max_trees=200"), done)
+    assert done["larger"].n_estimators_ > 10
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
