@@ -156,7 +156,7 @@ def test_its_code_for_an_estimator_runs(data: Data) -> None:
     model.fit(data.X, data.y)
     code = rfsize.size(model, data.fresh, alpha=0.999)._account().code
     done: dict[str, Any] = {"rfsize": rfsize, "model": model, "X": data.X, "y": data.y}
-    exec(code.replace("alpha=0.999", "alpha=0.9, max_trees=200"), done)
+    exec(code.replace("alpha=0.999", "alpha=0.99, max_trees=200"), done)
     assert done["larger"].n_estimators_ > 10
 
 
