@@ -315,7 +315,7 @@ def test_regressors_are_no_classifiers(kind: Any, data: Data) -> None:
         ({"metric": "rmse", "tolerance": None}, "needs a tolerance"),
         ({"metric": "labels", "tolerance": None}, "cast no votes"),
         ({"metric": "probabilities"}, "is for classification"),
-        ({"metric": "auc"}, "metric must be one of 'rmse', 'mae', 'r2'"),
+        ({"metric": "auc"}, "metric='auc' does not fit a regression forest: take one of rmse, mae, r2"),
         ({"metric": "near"}, "metric must be one of"),
         ({"confidence": 0.4}, "confidence must be at least 0.5"),
         ({"max_trees": 0}, "max_trees must be"),

@@ -102,7 +102,7 @@ def test_growing_by_a_metric(
         ([*by, "--validation", "fresh.csv"], "has no column 'sign'"),
         (["--metric", "auc"], "needs a tolerance"),
         ([*by, "--alpha", "0.9"], "alpha would have no effect"),
-        (["--metric", "rmse", "--tolerance", "0.1"], "metric must be one of 'log_loss'"),
+        (["--metric", "rmse", "--tolerance", "0.1"], "metric='rmse' does not fit a classification forest"),
     ]:
         assert run(tmp_path, *training, *options) == 2
         assert message in capsys.readouterr().err

@@ -478,7 +478,7 @@ def test_refusals(lgb_booster: Any, data: Data, fresh_y: np.ndarray) -> None:
     refused("y is missing", y=None)
     refused("alpha would have no effect", alpha=0.9)
     refused("metric must be one of .*'auc'.* found 'area'", metric="area")
-    refused("metric must be one of", metric="rmse")
+    refused("does not fit a classification forest: take one of log_loss", metric="rmse")
     refused("y must hold one label per row", y=fresh_y[:5])
     refused("y holds only one", y=np.zeros(400, dtype=int))
     refused(

@@ -317,7 +317,7 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
         score(rfsize.tree_outputs(lgb_booster, data.X, data.y), None, None)
     with pytest.raises(ValueError, match="X would have no effect: tree outputs already hold their rows"):
         score(rfsize.tree_outputs(lgb_booster, data.X, oob=True))
-    with pytest.raises(ValueError, match="metric must be one of 'log_loss'"):
+    with pytest.raises(ValueError, match="metric='r2' does not fit a classification forest: take one of log_loss"):
         score(metric="r2")
     for metric in ("auc", "average_precision"):
         with pytest.raises(ValueError, match=f"'{metric}' is for two classes"):
