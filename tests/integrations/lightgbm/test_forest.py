@@ -113,8 +113,9 @@ def test_what_is_no_forest_is_refused(params: dict[str, Any], message: str, data
     for call in (rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             call(model, data.X, alpha=0.9)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
-        rfsize.inbag(model, data.X)
+    if message != "cast no votes":  # the trees of a regression have bags
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
+            rfsize.inbag(model, data.X)
 
 
 def test_other_objects_are_refused(data: Data) -> None:

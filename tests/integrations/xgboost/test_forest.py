@@ -122,8 +122,9 @@ def test_what_is_no_forest_is_refused(train: Any, message: str, data: Data) -> N
     for call in (rfsize.size, rfsize.truncate):
         with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             call(model, data.X, alpha=0.9)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
-        rfsize.inbag(model, data.X)
+    if message != "cast no votes":  # the trees of a regression have bags
+        with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
+            rfsize.inbag(model, data.X)
 
 
 def _suggestion(call: Any) -> str:
