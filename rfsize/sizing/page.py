@@ -105,6 +105,10 @@ def _remark(report: SizedForest, text: str) -> Remark:
         return Remark(sentence(text))
     rows = {"oob": "model, X, y, oob=True", "rows given": "model, X, y"}.get(report.source, "outputs")
     options = advice[1].replace(" and ", ", ")
+    if options.startswith("average") and report._answer.tried is None:
+        # The same question of each class; other advice is another question.
+        asked = {name: value for name, value in report.goal.options.items() if value != "labels"}
+        options = ", ".join([*(f"{name}={_literal(value)}" for name, value in asked.items()), options])
     return Remark(sentence(text[: advice.start()]), f"report = rfsize.size({rows}, {options})")
 
 

@@ -160,6 +160,8 @@ def test_what_it_says() -> None:
     micro = rfsize.size(votes, alpha=0.95, method="plugin")
     assert "few rows" not in str(micro)
     assert "size them by average='macro'" in str(micro)
+    asked = [one.call for one in micro._account().cautions]
+    assert "report = rfsize.size(model, X, y, alpha=0.95, average='macro')" in asked
     few = rfsize.size(votes, average="macro", alpha=0.9999, method="plugin")
     assert "averaged over the classes; for 99.99 %, train more" in finding(few)
 
