@@ -1,4 +1,4 @@
-"""Scikit-learn: random forests, extremely randomised trees and bagging; AdaBoost, to compile it."""
+"""Scikit-learn: random forests, extremely randomised trees and bagging; AdaBoost for compiling only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
 
 class ScikitLearn(Integration):
-    """What rfsize knows of scikit-learn."""
+    """The integration of scikit-learn."""
 
     framework = "scikit-learn"
     file_kind = "a scikit-learn model in a skops file"

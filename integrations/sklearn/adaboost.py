@@ -1,4 +1,4 @@
-"""AdaBoost over decision trees, for compiling it: sizes are refused, since its trees are no independent draws."""
+"""AdaBoost over decision trees, for compiling only: its trees are not independent draws, so rfsize does not size it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 
 
 class BoostedTrees(SklearnForest):
-    """The trees of an AdaBoost classifier that have a weight, from the heaviest down.
+    """The trees of an AdaBoost classifier with nonzero weight, in order of decreasing weight.
 
     Parameters
     ----------
     model : AdaBoostClassifier
-        Fitted, with decision trees as members.
+        A fitted classifier with decision trees as members.
 
     Raises
     ------
     NotAForestError
-        If its members are no decision trees, or have no fixed weights.
+        If the members are not decision trees, or have no fixed weights.
     ValueError
-        If its weights cannot be those of a vote.
+        If the weights cannot be weights of votes.
     """
 
     def __init__(self, model: Any) -> None:
@@ -37,7 +37,7 @@ class BoostedTrees(SklearnForest):
         _check_kind(model)
         weights = checked_weights(model.estimator_weights_[: len(model.estimators_)])
         voting = np.flatnonzero(weights)
-        # Boosting that ended early leaves weights of 0 behind, which may round the total in another way.
+        # Boosting that ended early leaves weights of 0, and these may change how the total is rounded.
         stops = WeightedStops(weights[voting], -1 / (model.n_classes_ - 1), float(np.sum(model.estimator_weights_)))
         ordered = copy.copy(model)
         ordered.estimators_ = [model.estimators_[member] for member in voting[stops.order]]
@@ -59,8 +59,8 @@ class BoostedTrees(SklearnForest):
 
     @property
     def conventions(self) -> Conventions:
-        # The softmax of f/(K − 1), f being the sums and not the means of the scores; for two classes of -f/2 and f/2,
-        # where f is the difference of two scores of opposite signs.
+        # The softmax of f/(K − 1), where f are the sums of the scores, not the means. For two classes, the softmax of
+        # -f/2 and f/2, where f is the difference of two scores of opposite signs.
         of_trees, n_classes = replace(super().conventions, refuses_missing=True), len(self.classes)
         if n_classes == 2:
             return replace(of_trees, link="logistic", slope=2.0 * self.n_trees)

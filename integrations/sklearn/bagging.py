@@ -1,4 +1,4 @@
-"""Bagging over any learners of scikit-learn, whose members answer with probabilities, classes or numbers."""
+"""Bagging over any scikit-learn learner; members predict probabilities, classes or numbers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ROUNDING = 1e-3  # of probabilities in single precision
 
 
 class SklearnBagging(SklearnEnsemble):
-    """Bagging over any learners.
+    """Bagging over any learner.
 
-    A member scores classes by its probabilities. A classifier without any scores the class that it predicts 1 and the
-    others 0, so that averaged scores are shares of the votes, as scikit-learn's own ``predict_proba`` gives them. At a
-    threshold other than 0.5, labels go by these shares.
+    A member's scores are its class probabilities. A classifier without probabilities scores 1 for the class that it
+    predicts and 0 for the others. The averaged scores are then vote fractions, as in scikit-learn's own
+    ``predict_proba``. At a threshold other than 0.5, these vote fractions decide the labels.
     """
 
     are_trees = False
@@ -69,12 +69,12 @@ class SklearnBagging(SklearnEnsemble):
 
 
 def _scores(member: Any, X: Any, n_classes: int) -> Floats:
-    """What a member says of rows, shape (rows, n_scores); no method, so that workers get the member alone."""
+    """A member's scores, shape (rows, n_scores); a function, so that workers receive only the member."""
     if not n_classes:
         return _one_number(member.predict(X))
     shares = np.zeros((X.shape[0], n_classes))
     if hasattr(member, "predict_proba"):
-        # Of the classes in its bag, which may lack some; as scikit-learn, without columns beyond them.
+        # The member's bag may lack classes. Like scikit-learn, ignore columns beyond the classes in the bag.
         known = np.asarray(member.classes_, dtype=np.intp)
         shares[:, known] = member.predict_proba(X)[:, : len(known)]
         _check_probabilities(shares)
@@ -111,7 +111,7 @@ def _class_indices(predicted: NDArray[Any], n_classes: int) -> NDArray[np.int64]
 
 
 def several(what: str, kind: str) -> str:
-    """The refusal of ensembles that predict several labels or numbers at once."""
+    """The message that refuses ensembles which predict several labels or numbers at once."""
     return (
         f"the ensemble predicts several {what} at once; train one for each column of y, as "
         f"sklearn.multioutput.MultiOutput{kind}(forest).fit(X, y) does, and give its estimators_ one by one"

@@ -1,4 +1,4 @@
-"""Scikit-learn's ensembles: what forests and bagging have in common, and their bags."""
+"""Scikit-learn's ensembles: the common part of forests and bagging, and their bags (each member's training rows)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rfsize.voting.links import Link
 BAGGING = (BaggingClassifier, BaggingRegressor)
 
 
-# What an ensemble keeps of each member, and what it measured of all of them at the end of its fit.
+# Attributes with an entry for each member, and attributes that fit computed for the whole ensemble.
 _OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
 
 
@@ -28,18 +28,18 @@ _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 
 SHRUNK = "rfsize_shrunk_"
-"""An attribute of an ensemble that was shrunk."""
+"""Name of the attribute that marks a shrunk ensemble."""
 
 
 class SklearnBags(Bags):
-    """The samples that scikit-learn draws again from the seeds it stored; a byte for each row and member.
+    """The bags that scikit-learn redraws from its stored seeds; one byte for each row and member.
 
     Parameters
     ----------
     ensemble : SklearnEnsemble
-        A fitted ensemble that leaves rows out.
+        A fitted ensemble with out-of-bag rows.
     weight : ndarray of float64, shape (n_rows,)
-        Sample weights; where the members are trees, which prove it, rows without any are in no bag.
+        Sample weights. If the members are trees, rows of weight 0 are in no bag; the leaves prove this.
     """
 
     def __init__(self, ensemble: SklearnEnsemble, weight: Floats) -> None:
@@ -47,13 +47,14 @@ class SklearnBags(Bags):
         self.need_proof = ensemble.are_trees
         drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
         for member in range(ensemble.n_trees):
-            # One by one: all at once they take eight bytes a row.
+            # One member at a time: scikit-learn's samples take eight bytes a row.
             (samples,) = part_of(ensemble.booster, slice(member, member + 1)).estimators_samples_
             drawn[:, member, 0] = np.minimum(np.bincount(samples, minlength=self.n_rows), 255)
         if ensemble.are_trees:
             drawn[weight == 0.0] = 0
         self._drawn = drawn
-        # Trees that were given weights count a row once, those that were given the rows as often as it was drawn.
+        # A tree that was fitted with weights counts a row once. A tree that was fitted to the drawn rows counts a row
+        # as often as it was drawn.
         leaves, n_drawn = ensemble.leaves, drawn.sum(axis=(0, 2), dtype=np.int64)
         self._counts_once = ensemble.are_trees and not np.array_equal(leaves.mass[leaves.offset[:, 0]], n_drawn)
 
@@ -65,7 +66,7 @@ class SklearnBags(Bags):
         return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
     def drawn_weights(self, weight: Floats, start: int, stop: int) -> Floats:
-        """Weights of rows ``start`` to ``stop``, as often as each was drawn, shape (rows, n_members, 1)."""
+        """Weight times number of draws, for rows ``start`` to ``stop``, shape (rows, n_members, 1)."""
         return self._drawn[start:stop] * weight[start:stop, None, None]
 
     def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
@@ -100,14 +101,14 @@ class SklearnEnsemble(Adapter):
         names = getattr(model, "feature_names_in_", None)
         self.feature_names = None if names is None else [str(name) for name in names]
         self.classes = np.asarray(getattr(model, "classes_", ()))
-        # Columns that each member takes; None where it takes all.
+        # Columns that each member uses; None if it uses all.
         self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
     def check(self, X: Any) -> Any:
         if hasattr(X, "column_names"):
             raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
-        # Without the names that the ensemble was not trained with, scikit-learn does not warn of them.
+        # Drop names that the ensemble was trained without: scikit-learn would warn about them.
         return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
     def bags(
@@ -126,7 +127,7 @@ class SklearnEnsemble(Adapter):
 
     @property
     def no_bags(self) -> str | None:
-        """Why no row is out of bag, None where some are."""
+        """Why no row is out of bag; None if some rows are."""
         model = self.booster
         if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
@@ -142,7 +143,7 @@ class SklearnEnsemble(Adapter):
         )
 
     def part(self, members: slice) -> SklearnEnsemble:
-        """The ensemble of some of the members, with lists of its own."""
+        """A new ensemble of some of the members, with its own lists."""
         return type(self)(part_of(self.booster, members))
 
     def truncated(self, n_trees: int) -> Any:
@@ -154,7 +155,7 @@ def part_of(model: Any, members: slice | Int64s) -> Any:
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
     if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
-        model._seeds = model._seeds[:0]  # which members they belong to is not known
+        model._seeds = model._seeds[:0]  # nobody knows which members these seeds belong to
     for name in _OF_EACH & vars(model).keys():
         of_all = getattr(model, name)
         if isinstance(members, slice) or isinstance(of_all, np.ndarray):
@@ -166,7 +167,7 @@ def part_of(model: Any, members: slice | Int64s) -> Any:
 
 
 def as_array(X: Any) -> Any:
-    """Rows as the members of a bagging ensemble take them."""
+    """Rows in the form that the members of a bagging ensemble read."""
     return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
 
 

@@ -52,14 +52,14 @@ class SklearnForest(SklearnEnsemble):
 
     @classmethod
     def sampled(cls, model: Any) -> SklearnForest:
-        """Of a fitted ensemble; raises `NotAForestError` where nothing was sampled, and all trees are the same."""
+        """The forest of a fitted ensemble; `NotAForestError` if nothing was sampled and all trees are the same."""
         forest = cls(model)
         if forest.no_bags is not None:
             refuse_identical(zip(forest._trees, forest._features, strict=True), _are_alike, _SAMPLED)
         return forest
 
     def _of_classes(self, tree: Any) -> Floats:
-        """Class probabilities at each node, of which a bag may have lacked some; or the mean of a regression tree."""
+        """Probabilities of all classes at each node, 0 for classes missing in the bag; or a regression tree's means."""
         value = tree.tree_.value[:, 0]
         if value.shape[1] == len(self.classes) or not self.classes.size:
             return np.asarray(value)
@@ -87,7 +87,7 @@ class SklearnForest(SklearnEnsemble):
         return np.stack(index, axis=1)[:, :, None]
 
     def _asked_for(self, X: Any) -> Any:
-        """The forest, for rows without names without its own: scikit-learn would warn of them at each block of rows."""
+        """The forest, without feature names if the rows have none: scikit-learn would warn at each block of rows."""
         if hasattr(X, "columns") or self.feature_names is None:
             return self.booster
         unnamed = copy.copy(self.booster)
@@ -95,7 +95,7 @@ class SklearnForest(SklearnEnsemble):
         return unnamed
 
     def leaf_votes(self, threshold: float) -> NDArray[Any]:
-        # Each tree's own argmax, whatever rounding makes of a tie.
+        # Each tree's own argmax, so that rounded ties are decided as scikit-learn decides them.
         return self._node_values.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
 
     def tree_table(self, threshold: float) -> TreeTable:
@@ -116,7 +116,7 @@ class SklearnForest(SklearnEnsemble):
             missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
             missing_is_member=np.zeros(0, dtype=np.bool_),
             members=[],
-            # Both classes of two, whose sums scikit-learn compares as they are rounded; above another threshold, one.
+            # At 0.5, keep both of two classes: scikit-learn compares their rounded sums. Else class 1 is enough.
             value=self._node_values if threshold == 0.5 else self._node_values[:, 1:],
             vote=self.leaf_votes(threshold).astype(np.uint16),
         )
@@ -130,11 +130,11 @@ class SklearnForest(SklearnEnsemble):
 
     @property
     def refits(self) -> bool:
-        # Shares of classes lie between 0 and 1: cut off there, refitted ones lean to the middle, which costs log loss.
+        # Class shares lie between 0 and 1. Refitted shares clipped to this range lean to the middle: log loss rises.
         return not self.classes.size
 
     def _rescored(self, member: int, raw: Floats) -> Any:
-        """A copy of a regression tree with other values at its leaves."""
+        """A copy of a regression tree with the values of ``raw`` at its leaves."""
         tree = copy.deepcopy(self.booster.estimators_[member])
         first, is_leaf = int(self.leaves.offset[member, 0]), tree.tree_.children_left == -1
         tree.tree_.value[is_leaf, 0, 0] = raw[first : first + tree.tree_.node_count][is_leaf]
@@ -155,14 +155,14 @@ class SklearnForest(SklearnEnsemble):
 
 
 def _are_alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
-    """Whether two trees, and the columns that they take, are the same."""
+    """Whether two trees, and the columns that they use, are the same."""
     (tree, features), (another, of_another) = one, other
     same = all(np.array_equal(getattr(tree, name), getattr(another, name)) for name in _OF_NODES)
     return same and tree.node_count > 1 and np.array_equal(features, of_another)
 
 
 def is_tree(member: Any) -> bool:
-    """Whether a member answers as its leaves do: a decision tree that no subclass makes answer otherwise."""
+    """Whether a member predicts what its leaves store: a decision tree, not a subclass that predicts otherwise."""
     kind = DecisionTreeRegressor if is_regressor(member) else DecisionTreeClassifier
     return isinstance(member, kind) and all(
         getattr(type(member), name) is getattr(kind, name)

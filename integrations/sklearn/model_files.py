@@ -1,7 +1,7 @@
-"""Scikit-learn's models in skops files, for the command line; pickles are never read.
+"""Scikit-learn models in skops files, for the command line; rfsize never reads pickles.
 
-skops loads types that it knows to run nothing. Of the trees of forests it says that their numbers are not checked, so
-that a file may send scikit-learn beyond its arrays: here they are checked.
+skops loads only types that cannot run code. It does not check the numbers in trees, so a forged file could make
+scikit-learn read outside its arrays. This module checks these numbers.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rfsize.adapters.damage import MOST_FEATURES, check_children
 from rfsize.integrations.sklearn.forest import is_tree
 from rfsize.utils.validation import whole
 
-# What skops does not load unless told to, of all that forests, bagging and boosting of scikit-learn are made of.
+# The one type in scikit-learn's forests, bagging and boosting that skops loads only if told to trust it.
 _TRUSTED = ["sklearn.tree._tree.Tree"]
 
-# An archive of compressed members may be so many times as large when it is unpacked.
+# Largest allowed ratio of unpacked to packed size of an archive.
 _MOST_EXPANDED = 100
 
 
@@ -45,7 +45,7 @@ def read_model(path: Path) -> Any:
         unknown = sorted(set(skops.get_untrusted_types(file=path)) - set(_TRUSTED))
         if not unknown:
             model = skops.load(path, trusted=_TRUSTED)
-    except Exception as error:  # of skops, zipfile, NumPy or scikit-learn, by what is damaged
+    except Exception as error:  # from skops, zipfile, NumPy or scikit-learn, depending on the damage
         _refuse(path, error)
     if unknown:
         raise ValueError(
@@ -55,7 +55,7 @@ def read_model(path: Path) -> Any:
     try:
         _check_trees(model)
         _try(model)
-    except Exception as error:  # what is missing or does not fit, scikit-learn finds in many ways
+    except Exception as error:  # scikit-learn raises many kinds of errors for damaged models
         _refuse(path, error)
     return model
 
@@ -87,7 +87,7 @@ def _check_archive(path: Path) -> None:
             raise ValueError(f"it takes {unpacked:,} bytes when it is unpacked")
         schema = json.loads(archive.read("schema.json"))
     for node in _nodes(schema):
-        # scikit-learn reads as many numbers of classes as there are outputs, whether they are there or not.
+        # scikit-learn reads one number of classes for each output, even beyond the end of the stored array.
         if node.get("__class__") == "Tree" and node["__reduce__"]["args"]["content"][2].get("content") != "1":
             raise ValueError("a tree has several outputs")
 
@@ -104,7 +104,7 @@ def _nodes(found: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_trees(model: Any) -> None:
-    """``ValueError`` where a walk down some tree of a model would leave the tree, or the row's features."""
+    """Raise ``ValueError`` if a walk down a tree could leave the tree's nodes or the row's features."""
     seen, waiting = set(), [(model, None)]
     while waiting:
         thing, n_features = waiting.pop()
@@ -125,7 +125,7 @@ def _check_trees(model: Any) -> None:
 
 
 def _check_features(model: Any, members: list[Any]) -> None:
-    """``ValueError`` where members take features that the rows of their ensemble do not have."""
+    """Raise ``ValueError`` if members use features that the rows of their ensemble do not have."""
     n_features = whole("n_features_in_", model.n_features_in_, at_least=1, at_most=MOST_FEATURES)
     taken = getattr(model, "estimators_features_", [None] * len(members))
     for member, features in zip(members, taken, strict=True):
@@ -136,11 +136,11 @@ def _check_features(model: Any, members: list[Any]) -> None:
 
 
 def _try(model: Any) -> None:
-    """Predict a row with an ensemble of trees, which tells whether all that it takes is there."""
+    """Predict one row with an ensemble of trees, to find out whether parts of the model are missing."""
     members = getattr(model, "estimators_", ())
     if len(members) and all(map(is_tree, members)):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the row has no names
+            warnings.simplefilter("ignore")  # the row has no feature names
             model.predict(np.zeros((1, model.n_features_in_)))
 
 

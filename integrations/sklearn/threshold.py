@@ -1,4 +1,4 @@
-"""Forests inside a FixedThresholdClassifier or a TunedThresholdClassifierCV, which decide above its threshold."""
+"""Forests inside a FixedThresholdClassifier or TunedThresholdClassifierCV, which sets the decision threshold."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DECIDERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
 def deciding(model: Any, *, casts_votes: bool) -> Adapter:
-    """The forest inside, which votes and is labelled above the threshold of the model around it.
+    """The adapter of the forest inside ``model``, which votes and predicts labels at the threshold of ``model``.
 
     Raises
     ------
     NotAForestError
-        If the threshold is no probability of the second class.
+        If the threshold is not a probability of the second class.
     """
     check_is_fitted(model)
     adapter = adapter_for(_inside(model.estimator_), casts_votes=casts_votes)
@@ -34,7 +34,7 @@ def deciding(model: Any, *, casts_votes: bool) -> Adapter:
         small.estimator_ = _as_inside(
             model.estimator_, forest if adapter.holder is None else adapter.holder.around(forest)
         )
-        # What was given to the constructor may hold the whole forest, and is saved too.
+        # The constructor's estimator is saved too, and may hold the whole forest.
         is_frozen = isinstance(model.estimator, FrozenEstimator)
         small.estimator = small.estimator_ if is_frozen else clone(model.estimator)
         return small
@@ -43,7 +43,7 @@ def deciding(model: Any, *, casts_votes: bool) -> Adapter:
 
 
 def _threshold(model: Any, adapter: Adapter) -> float:
-    """The probability of the second class above which the model says so."""
+    """Probability of the second class above which the model predicts that class."""
     name = type(model).__name__
     if model.response_method == "decision_function":
         raise NotAForestError(f"the {name} decides by a decision_function, and forests predict probabilities")
@@ -61,7 +61,7 @@ def _threshold(model: Any, adapter: Adapter) -> float:
             f"at the threshold {threshold:g} of the {name}, every row, or none, is of class {adapter.classes[1]!r}: "
             "there is nothing to vote on"
         )
-    # scikit-learn decides for the second class at the threshold too.
+    # scikit-learn predicts the second class also if the probability equals the threshold.
     return float(np.nextafter(threshold, 0.0))
 
 

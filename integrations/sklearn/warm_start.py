@@ -1,4 +1,4 @@
-"""Scikit-learn's ensembles, given more members by ``warm_start``."""
+"""Add members to scikit-learn's ensembles with ``warm_start``."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from rfsize.voting.tallied import Tallied
 
 
 class SklearnTrainer(Trainer):
-    """Grows ensembles like one that was fitted, on the rows that it was fitted to.
+    """Grows ensembles like a fitted one, on the same training rows.
 
     Parameters
     ----------
     ensemble : SklearnEnsemble
-        What was fitted, and is not changed.
+        The fitted ensemble, which stays unchanged.
     X, y, sample_weight
-        What it was fitted to.
+        Training rows, labels and weights of the ensemble.
 
     Raises
     ------
     ValueError
-        If the labels are not those of its training.
+        If the labels are not the training labels.
     """
 
     framework = "scikit-learn"
@@ -59,7 +59,7 @@ class SklearnTrainer(Trainer):
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> SklearnInTraining:
-        """An ensemble without members; of one that names no seed, by seed 0."""
+        """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
         model = clone(self.ensemble.booster)
         if fraction is not None:
             model = with_fraction(model, fraction, len(self.label))
@@ -67,22 +67,22 @@ class SklearnTrainer(Trainer):
         return SklearnInTraining(self, model, None, threshold, groups)
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> SklearnInTraining:
-        """A copy of the ensemble that was fitted, whose own ``random_state`` draws further members."""
+        """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
         copied = self.ensemble.part(slice(None)).booster
-        # To fit on must not draw from the caller's own generator.
+        # Further fits must not draw from the caller's own generator.
         copied.random_state = copy.deepcopy(copied.random_state)
         return SklearnInTraining(self, copied, self.ensemble, threshold, groups)
 
 
 def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
-    """See `Integration.with_fraction`; ``max_samples`` is a number of rows."""
+    """See `Integration.with_fraction`; sets ``max_samples`` to a number of rows."""
     if estimator.bootstrap:
         if fraction > 0.5:
             raise ValueError(
                 f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, and "
                 f"{type(estimator).__name__} draws no more: give fractions up to 0.5, which is standard bagging"
             )
-        fraction /= 1.0 - fraction  # what it is worth with replacement
+        fraction /= 1.0 - fraction  # the equivalent with replacement
     elif not isinstance(estimator, BAGGING):
         raise InbagError(
             f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
@@ -91,7 +91,7 @@ def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
 
 
 def fraction_of(estimator: Any, n_rows: int) -> float | None:
-    """See `Integration.fraction_of`; of all rows drawn without replacement none."""
+    """See `Integration.fraction_of`; None if all rows are drawn without replacement."""
     drawn = estimator.max_samples
     ratio = 1.0 if drawn is None else float(drawn) / (n_rows if isinstance(drawn, Integral) else 1.0)
     if estimator.bootstrap:
@@ -100,24 +100,26 @@ def fraction_of(estimator: Any, n_rows: int) -> float | None:
 
 
 class SklearnInTraining(ForestInTraining):
-    """An ensemble that takes more members: with a fixed ``random_state``, those that a single fit would give it.
+    """An ensemble that gets more members.
+
+    With a fixed ``random_state``, the members are the same as those of a single fit.
 
     Parameters
     ----------
     trainer : SklearnTrainer
     model : estimator
-        What is fitted on.
+        The estimator that is fitted further.
     begun : SklearnEnsemble or None
-        The ensemble that it is already.
+        The members that ``model`` already has.
     threshold : float
         As in `rfsize.tree_outputs`.
     groups : Groups
-        Rows that belong together.
+        Groups of rows; a member votes on a row only if it saw no row of the same group.
 
     Raises
     ------
     InbagError
-        If the bags of its members cannot be proven on these rows.
+        If the bags of the members cannot be proven on these rows.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class SklearnInTraining(ForestInTraining):
         model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
         seeds, weights = getattr(model, "_seeds", None), _drawn_by(model)
         with warnings.catch_warnings():
-            # That balanced weights differ where the next members are fitted to other rows: they are not.
+            # scikit-learn warns that balanced class weights differ on other rows, but these are the same rows.
             warnings.filterwarnings("ignore", "class_weight presets")
             model.fit(X, y, **weighted)
         if before and not np.array_equal(weights, _drawn_by(model)):
@@ -150,13 +152,13 @@ class SklearnInTraining(ForestInTraining):
                 "sample_weight of its training"
             )
         if seeds is not None:
-            # Bagging keeps the seeds of the last members only.
+            # Bagging keeps only the seeds of the newest members.
             model._seeds = np.concatenate([seeds, model._seeds])
         self.n_trees += n_trees
         self._count(self._ensemble.part(slice(before, None)))
 
     def _count(self, newest: SklearnEnsemble) -> None:
-        """Add up what the newest members say of the rows that they did not see."""
+        """Add the newest members' out-of-bag outputs to the tally."""
         if newest.no_bags is not None:
             return
         X, _, sample_weight = self._rows
@@ -166,7 +168,7 @@ class SklearnInTraining(ForestInTraining):
 
     @property
     def _ensemble(self) -> SklearnEnsemble:
-        """The members so far."""
+        """The ensemble of all members so far."""
         return self._kind(self._model)
 
     def check_bags(self) -> None:
@@ -178,6 +180,6 @@ class SklearnInTraining(ForestInTraining):
 
 
 def _drawn_by(model: Any) -> NDArray[Any]:
-    """The weights by which bags were drawn, kept since scikit-learn 1.8 (1.9 of forests); empty where not."""
+    """Weights that bags were drawn by, stored since scikit-learn 1.8 (forests: 1.9); empty if not stored."""
     weights = getattr(model, "_sample_weight", None)
     return np.zeros(0) if weights is None else np.asarray(weights)

@@ -1,1 +1,1 @@
-"""What rfsize asks of a framework, and how the right one is found."""
+"""The interface between rfsize and a framework, and the search for a model's framework."""

@@ -1,4 +1,4 @@
-"""Which rows each tree was trained on, as a framework draws them from where these lay; see `counting.bag_proof`."""
+"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `counting.bag_proof`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 class Run(NamedTuple):
-    """Rows that lay one after another on one machine.
+    """Consecutive rows of one machine.
 
     Attributes
     ----------
     rows : slice
-        Which they are of the rows that were asked for.
+        Their places among the requested rows.
     first : int
-        Number, on its machine, of the first of them.
+        Number of the first row on its machine.
     machine : int
         Number of the machine.
     """
@@ -35,27 +35,27 @@ class Run(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Number, on its machine, after that of the last of them."""
+        """Number of the last row on its machine, plus one."""
         return int(self.first + self.rows.stop - self.rows.start)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where training rows lay, in runs of rows that were one after another on one machine.
+    """Where the training rows lay, as runs of consecutive rows of one machine.
 
-    LightGBM and XGBoost draw bags on each machine by the numbers that rows have there, from the same seed: row 7 of
-    every machine is in the same bags.
+    Every machine numbers its own rows. LightGBM and XGBoost draw bags by these numbers, from the same seed on every
+    machine. So row 7 of every machine is in the same bags.
 
     Attributes
     ----------
     ends : ndarray of int64, shape (n_runs,)
-        Rows up to the end of each run.
+        Number of rows up to the end of each run.
     first : ndarray of int64, shape (n_runs,)
-        Number, on its machine, of the first row of each run.
+        Number of each run's first row on its machine.
     machine : ndarray of int64, shape (n_runs,)
         The machine of each run.
     sizes : ndarray of int64, shape (n_machines,)
-        Rows of each machine.
+        Number of rows of each machine.
     """
 
     ends: Int64s
@@ -65,29 +65,29 @@ class Layout:
 
     @classmethod
     def alone(cls, n_rows: int) -> Layout:
-        """Of rows that all lay on one machine, in their order."""
+        """The layout of rows that all lay on one machine, in their order."""
         return cls(*(np.array([number]) for number in (n_rows, 0, 0, n_rows)))
 
     @classmethod
     def of_parts(cls, lengths: Sequence[int] | Int64s, machines: Sequence[Sequence[int]]) -> Layout:
-        """Of parts of the rows, of which each machine held some, one after another.
+        """The layout of rows in parts; each machine held some of the parts, one after another.
 
         Parameters
         ----------
         lengths : sequence of int
-            Rows of each part, in the order of the rows.
+            Number of rows of each part, in the order of the rows.
         machines : sequence of sequences of int
-            Numbers of the parts that lay on each machine, in the order in which it held them.
+            For each machine, the numbers of its parts, in the order in which it held them.
 
         Raises
         ------
         ValueError
-            If ``machines`` does not name each part once.
+            If ``machines`` does not name each part exactly once.
         """
         lengths = np.asarray(lengths, dtype=np.int64)
         try:
             held = [[index(part) for part in parts] for parts in machines]
-        except TypeError:  # of what is no list of lists of whole numbers
+        except TypeError:  # machines is not a list of lists of whole numbers
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
@@ -99,12 +99,12 @@ class Layout:
             first[parts] = np.cumsum(lengths[parts]) - lengths[parts]
             machine[parts] = number
         some, sizes = lengths > 0, np.array([lengths[parts].sum() for parts in held if lengths[parts].any()])
-        _, numbers = np.unique(machine[some], return_inverse=True)  # of machines that held rows
+        _, numbers = np.unique(machine[some], return_inverse=True)  # count only machines that held rows
         return cls(np.cumsum(lengths[some]), first[some], numbers.astype(np.int64), sizes)
 
     @property
     def n_rows(self) -> int:
-        """Rows of all machines."""
+        """Number of rows of all machines."""
         return int(self.ends[-1])
 
     @property
@@ -113,7 +113,7 @@ class Layout:
         return np.repeat(self.machine, np.diff(self.ends, prepend=0))
 
     def runs(self, start: int, stop: int) -> Iterator[Run]:
-        """The runs of rows ``start`` to ``stop``."""
+        """The runs that rows ``start`` to ``stop`` consist of."""
         at = start
         for run in range(int(np.searchsorted(self.ends, start, side="right")), len(self.ends)):
             end, before = min(stop, int(self.ends[run])), int(self.ends[run - 1]) if run else 0
@@ -124,13 +124,13 @@ class Layout:
                 return
 
     def part(self, start: int, stop: int) -> Layout:
-        """Of rows ``start`` to ``stop`` alone; the machines keep their numbers and sizes."""
+        """The layout of rows ``start`` to ``stop`` only; the machines keep their numbers and sizes."""
         runs = list(self.runs(start, stop))
         ends, first, machine = np.array([(run.rows.stop, run.first, run.machine) for run in runs], dtype=np.int64).T
         return Layout(ends, first, machine, self.sizes)
 
     def only(self, machine: int) -> Layout:
-        """Of the rows of one machine."""
+        """The layout of the rows of one machine."""
         mine = self.machine == machine
         lengths = np.diff(self.ends, prepend=0)[mine]
         alone: Int64s = np.zeros(len(lengths), dtype=np.int64)
@@ -143,13 +143,13 @@ class Bags(ABC):
     Attributes
     ----------
     n_rows : int
-        Training rows.
+        Number of training rows.
     need_proof : bool
-        Whether the framework does not itself say which rows were in the bags.
+        True if the framework does not store which rows were in the bags, so that rfsize must prove them.
     labels : LeafLabels or None
-        What the labels of training make of the leaves, where they were given and that is simple to say.
+        Leaf sums from the training labels, if you gave labels and the formula of the leaf values is simple.
     fit : bool
-        Whether the bags are as large as the model says, where a quick look tells.
+        False if a quick check finds that the bags are not as large as the model says.
     hold_all : bool
         Whether each bag holds all rows.
     """
@@ -166,24 +166,24 @@ class Bags(ABC):
 
     @abstractmethod
     def row_mass(self, start: int, stop: int) -> Floats:
-        """What each row adds to `Leaves.mass` where it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
+        """What each row adds to `Leaves.mass` if it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
 
     @abstractmethod
     def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
         """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
 
     def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        """Leaves in which the rows so far have more mass than all rows had at training, shape (n_leaves,)."""
+        """Leaves in which the rows read so far exceed the mass of all training rows, shape (n_leaves,)."""
         return np.asarray(rebuilt > leaves.mass)
 
     @property
     @abstractmethod
     def advice(self) -> str:
-        """What a failed proof may mean for this framework and what to do, as a clause."""
+        """What a failed proof may mean for this framework, and what to do; part of an error message."""
 
 
 class WholeBags(Bags):
-    """Bags of trees that were all trained on all rows.
+    """Bags of a forest in which every tree was trained on all rows.
 
     Parameters
     ----------
@@ -215,23 +215,23 @@ class WholeBags(Bags):
 
 
 class LaidOutBags(Bags):
-    """Bags that each machine drew over its own rows, by the numbers that these have there.
+    """Bags that each machine drew from its own rows, by the rows' numbers on that machine.
 
     Attributes
     ----------
     layout : Layout
-        Where the rows lay; of a forest that one machine trained, all of them in their order.
+        Where the rows lay. If one machine trained the forest, it held all rows in their order.
     """
 
     layout: Layout
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
-        """Training rows."""
+        """Number of training rows."""
         return self.layout.n_rows
 
     def part(self, start: int, stop: int) -> LaidOutBags:
-        """The bags of rows ``start`` to ``stop`` alone, to be taken elsewhere; only all rows together prove them."""
+        """The bags of rows ``start`` to ``stop``, to send to another process; only all rows together prove the bags."""
         part = copy.copy(self)
         part.layout = self.layout.part(start, stop)
         part.labels = None if self.labels is None else self.labels.part(start, stop)

@@ -1,4 +1,4 @@
-"""The columns of rows, found by the names that a forest was trained with: one rule for every kind of rows."""
+"""Find a forest's columns by the names it was trained with; one rule for every kind of rows."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def rows_for(
     spaces_become_underscores: bool = False,
     numbers_only: bool = True,
 ) -> Any:
-    """``X`` as `matrix.as_rows` makes it, with the features of a forest, whose ``names`` are None if it has none.
+    """``X`` as `matrix.as_rows` returns it, with the features of a forest; ``names`` is None if they have no names.
 
     Raises
     ------
     ValueError
-        If columns are missing, or ``X`` is no matrix of numbers.
+        If columns are missing, or ``X`` is not a matrix of numbers.
     """
     X = known_columns(X, names, spaces_become_underscores=spaces_become_underscores)
     X = matrix.as_rows(X, numbers_only=numbers_only)
@@ -39,12 +39,14 @@ def rows_for(
 
 
 def known_columns(X: Any, names: Sequence[str] | None, *, spaces_become_underscores: bool = False) -> Any:
-    """The columns that have these names, in their order, where both have names; of others, `UnknownColumnsWarning`.
+    """The columns of ``X`` with these names, in the order of ``names``; ``X`` itself if either has no names.
+
+    Columns with other names are left out, with an `UnknownColumnsWarning`.
 
     Raises
     ------
     ValueError
-        If some of the names are missing, or stand for two columns.
+        If ``X`` lacks one of the names, or has two columns of that name.
     """
     pieces = pieces_of(X)
     X = X if pieces is None else pieces

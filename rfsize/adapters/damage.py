@@ -1,6 +1,6 @@
-"""Models that somebody damaged, or wrote: what reading them runs into becomes an error of rfsize's own.
+"""Damaged or forged models: every error while rfsize reads them becomes one of rfsize's own errors.
 
-What can be checked is checked where it is read, and named; the rest ends here, so that no error is left over.
+The reading code checks what it can and names the fault. This module catches all other errors.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rfsize.utils.archive import DAMAGE
 from rfsize.utils.typing import Int64s
 
 MOST_FEATURES = 1 << 24
-LARGEST_SCORE = 1e300  # of a leaf: larger ones overflow where they are summed
+LARGEST_SCORE = 1e300  # of a leaf: sums of larger scores overflow
 
 
 @contextmanager
 def damage_refused() -> Iterator[None]:
-    """Turns what goes wrong inside into `NotAForestError`, but for what rfsize itself raises."""
+    """Turn errors inside the block into `NotAForestError`; rfsize's own errors pass."""
     try:
         yield
     except (NotAForestError, InbagError):
@@ -32,12 +32,12 @@ def damage_refused() -> Iterator[None]:
 
 
 def refuse(found: str, cause: Exception | None = None) -> NoReturn:
-    """Raise `NotAForestError` for a damaged model, with what was found."""
+    """Raise `NotAForestError` for a damaged model; ``found`` says what is wrong."""
     raise NotAForestError(f"the model is damaged: {found}; save the original model again, or train it again") from cause
 
 
 def number(found: Any, name: str, least: float, most: float) -> float:
-    """A finite number of a model from its text, within bounds that every forest keeps."""
+    """Read a finite number from a model's text; ``least`` and ``most`` hold for every valid forest."""
     try:
         value = float(found)
     except (TypeError, ValueError, OverflowError):
@@ -48,7 +48,7 @@ def number(found: Any, name: str, least: float, most: float) -> float:
 
 
 def whole_number(found: Any, name: str, least: int, most: int) -> int:
-    """The same for a whole number."""
+    """Read a whole number from a model's text, within bounds."""
     value = number(found, name, least, most)
     if not value.is_integer():
         refuse(f"{name} is {str(found)[:40]!r}, not a whole number")
@@ -56,7 +56,7 @@ def whole_number(found: Any, name: str, least: int, most: int) -> int:
 
 
 def whole_numbers(found: Any, name: str, least: int, most: int) -> Int64s:
-    """The same for many of them."""
+    """Read an array of whole numbers from a model's text, within bounds."""
     try:
         values = np.asarray(found, dtype=np.float64)
     except OverflowError:
@@ -67,23 +67,23 @@ def whole_numbers(found: Any, name: str, least: int, most: int) -> Int64s:
     return values.astype(np.int64)
 
 
-# What a value of a JSON document is to be, and the Python types that it then has; true and false count as 1 and 0.
+# Kinds of values in a JSON document, and the Python types allowed for each kind; true and false count as 1 and 0.
 WHOLE, NUMBER, TEXT = "whole number", "number", "text"
 _TYPES: dict[str, set[type]] = {WHOLE: {int, bool}, NUMBER: {int, float, bool}, TEXT: {str}}
 
 
 def check_form(found: Any, form: Any, name: str) -> None:
-    """That a part of a JSON document has the form in which it is read, before it is.
+    """Check the form of a part of a JSON document before it is read.
 
     Parameters
     ----------
     found : Any
         The part.
     form : dict, list or str
-        The keys that are read of an object and the form of each, a name ending in ``?`` where there need not be one;
-        a list of the one form that each entry of a list has; or the kind of a value.
+        For an object, a dict from the keys that are read to their forms; a key that ends in ``?`` is optional. For a
+        list, a list with the form of its entries. For a value, its kind.
     name : str
-        What the part is called.
+        Name of the part, for messages.
     """
     if isinstance(form, dict):
         _check_object(found, form, name)
@@ -122,14 +122,14 @@ def _check_list(found: Any, of_each: Any, name: str) -> None:
 
 
 def _short(found: Any) -> str:
-    """What was found, in a few words whatever it is."""
+    """A short description of any found value."""
     if isinstance(found, (dict, list)):
         return "an object" if isinstance(found, dict) else f"a list of {len(found)}"
     return repr(found)[:40] if not isinstance(found, int) or abs(found) < 1 << 64 else "a number of more than 64 bits"
 
 
 def check_children(left: Int64s, right: Int64s, n_nodes: int, name: str) -> None:
-    """That the children of the splits of a tree are nodes below its root, each the child of one: every walk ends."""
+    """Check that each child is a node below the root and has one parent, so that every walk down the tree ends."""
     children = np.concatenate([left, right])
     if children.size and not 1 <= children.min() <= children.max() < n_nodes:
         refuse(f"a split of {name} has a child that is not a node of the tree")
@@ -137,11 +137,11 @@ def check_children(left: Int64s, right: Int64s, n_nodes: int, name: str) -> None
         refuse(f"two splits of {name} share a child, so it is not a tree")
 
 
-_DEEPEST = 1 << 14  # frameworks look for the depth of a tree by calls within calls
+_DEEPEST = 1 << 14  # frameworks compute the depth of a tree by recursion
 
 
 def check_depth(left: Int64s, right: Int64s, name: str) -> None:
-    """That a tree is not so deep that its framework runs out of stack; -1 stands for the children of a leaf."""
+    """Check that a tree is not so deep that its framework runs out of stack; the children of a leaf are -1."""
     if len(left) <= 2 * _DEEPEST:
         return
     level, depth = np.zeros(1, dtype=np.int64), 0

@@ -1,4 +1,4 @@
-"""Trees that are all the same: where nothing was sampled, more of them tell nothing that the first does not."""
+"""Identical trees: if training sampled nothing, more trees add no information to the first one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rfsize.exceptions import NotAForestError
 
 
 def refuse_identical(trees: Iterable[Any], are_alike: Callable[[Any, Any], bool], train_with: str) -> None:
-    """Raise `NotAForestError` where all trees, of which there are several, are alike.
+    """Raise `NotAForestError` if a forest of several trees holds the same tree every time.
 
-    Of most forests the first two differ, and no others are looked at.
+    In most forests the first two trees differ, and no further tree is read.
 
     Parameters
     ----------
     trees : iterable
-        What each tree, or the trees that vote together, consist of.
+        Content of each tree, or of each set of trees that cast one vote together.
     are_alike : callable
-        Tells whether two of them are.
+        Tells whether two entries of ``trees`` are the same.
     train_with : str
-        What makes a forest, for the message.
+        Parameters that make trees differ, for the message.
     """
     each, n_trees = iter(trees), 1
     first = next(each)

@@ -1,11 +1,11 @@
-"""What teaches rfsize a framework: one `Integration`, found by the entry point group ``rfsize.integrations``.
+"""The class that adds a framework to rfsize: `Integration`, found by the entry point group ``rfsize.integrations``.
 
-The entry point is named like the top-level package that the framework's models come from::
+Name the entry point like the top-level package of the framework's models::
 
     [project.entry-points."rfsize.integrations"]
     lightgbm = "rfsize.integrations.lightgbm:integration"
 
-`rfsize.testing.check_integration` tells whether an integration is right.
+`rfsize.testing.check_integration` tests an integration.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from rfsize.utils.validation import training_labels
 
 
 class CollectionOnWorkers(NamedTuple):
-    """Rows that a framework's own collection holds on Dask's workers.
+    """Rows that a framework's own distributed data object (collection) holds on Dask's workers.
 
     Attributes
     ----------
     parts : list of dask.delayed.Delayed
-        The rows of each partition, in their order.
+        The rows of each partition, in the order of the partitions.
     machines : list of list of int
-        For each worker that they lay on, the numbers of its partitions in the order in which it holds them.
+        For each worker that holds rows, the numbers of its partitions, in the order in which the worker holds them.
     n_features : int
     missing : float
-        What the collection was told to take for missing, besides NaN.
+        Value that the collection reads as missing, besides NaN.
     """
 
     parts: list[Any]
@@ -46,23 +46,24 @@ class CollectionOnWorkers(NamedTuple):
 
 
 class Integration(ABC):
-    """What rfsize asks of a framework; `adapt` must be there, all else is a capability that is refused by default.
+    """What rfsize needs from a framework; implement `adapt`, all other methods are optional.
 
-    The module that holds an integration is imported with the first model or data of the framework; the command line and
-    training on workers import those of all frameworks that are installed.
+    An optional capability that you leave out is refused or absent. rfsize imports the module of an integration when it
+    meets the first model or data of the framework. The command line and training on workers import the modules of all
+    installed frameworks.
 
     Attributes
     ----------
     framework : str
-        Its name, for messages.
+        Name of the framework, for messages.
     file_kind : str or None
-        What its model files are, for messages, such as "a LightGBM text model"; None where none are read.
+        Kind of the framework's model files, for messages, such as "a LightGBM text model"; None if rfsize reads none.
     file_ending : str
-        How the names of its model files end.
+        How the names of the model files end.
     labels_are_indices : bool
-        Whether its estimators take no labels but 0 to K − 1.
+        Whether the framework's estimators accept only the labels 0 to K − 1.
     default_n_jobs : int
-        Threads that its estimators use where ``n_jobs`` says nothing; -1 for one per core.
+        Threads that the framework's estimators use if ``n_jobs`` is not set; -1 for one per core.
     """
 
     framework: ClassVar[str]
@@ -73,154 +74,155 @@ class Integration(ABC):
 
     @abstractmethod
     def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
-        """The adapter of a trained model; with ``casts_votes=False`` regression forests have one too.
+        """The adapter of a trained model; regression forests need ``casts_votes=False``.
 
         Raises
         ------
         NotAForestError
-            If the model is not a forest of independent trees, or is one whose trees cast no votes.
+            If the model is not a forest of independent trees, or ``casts_votes`` is true and its trees cast no votes.
         """
 
     def weighted(self, model: Any) -> Adapter | None:
-        """The adapter of an ensemble whose members have weights, with `Adapter.vote_weights`; None for any other.
+        """The adapter of an ensemble with weighted members (`Adapter.vote_weights`); None for any other model.
 
-        It can be compiled, not sized.
+        You can compile such an ensemble, but rfsize cannot tell how many members are enough.
         """
         return None
 
     def predictions(self, model: Any, X: Any) -> NDArray[Any]:
-        """What the framework itself predicts, to check the rest by.
+        """The framework's own predictions, which checks compare with those of rfsize.
 
         Returns
         -------
         ndarray
-            Class probabilities, shape (n_rows, n_classes) or of two classes (n_rows,) for the second; numbers, shape
-            (n_rows,), of a regression forest.
+            Class probabilities, shape (n_rows, n_classes). For two classes, shape (n_rows,) is also allowed, with the
+            probabilities of the second class. For a regression forest, numbers of shape (n_rows,).
         """
         return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
 
     def several_in(self, model: Any) -> list[Any] | None:
-        """The models that one object keeps side by side, such as those of folds; None where it is a model itself."""
+        """The models that one object holds, such as one for each fold; None if the object is itself a model."""
         return None
 
     # Training
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
-        """What grows forests of these parameters and data.
+        """The trainer that grows forests with these parameters on these data.
 
         Raises
         ------
         NotAForestError
             If the parameters do not train a forest of independent trees.
         InbagError
-            If its bags could not be rebuilt.
+            If the forest's bags (the rows each tree is trained on) could not be rebuilt.
         ValueError
-            If the data are of a kind that no forest is grown from.
+            If the data are not of a type that the framework trains on.
         """
         raise no_training_data(data)
 
     def parameters_of(self, model: Any) -> dict[str, Any]:
-        """The training parameters that a booster remembers, to train more trees like its own.
+        """The training parameters that a booster stores, to train more trees like the booster's own.
 
         Raises
         ------
         ValueError
-            If it has forgotten them, or never knew.
+            If the booster does not store them.
         """
         raise no_training_data(model)
 
     def takes(self, params: dict[str, Any]) -> bool:
-        """Whether parameters are those of its forests, where no training data tell."""
+        """Whether these are parameters of the framework's forests; asked if no training data name the framework."""
         return False
 
     def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
-        """Parameters and training data, from rows in memory, of forests that are equal whatever the number of threads.
+        """Parameters and training data, from rows in memory, that give the same forest with any number of threads.
 
-        That number is left to the threads of OpenMP that there are, unless the parameters name one.
+        Unless the parameters name a number of threads, the number is that of the available OpenMP threads.
         """
         raise self._no_blocks()
 
     def merged(self, boosters: Sequence[Any]) -> Any:
-        """One booster of all trees of forests of the same data and parameters, each of other seeds, in their order."""
+        """One booster with the trees of all ``boosters``, in order; these differ only in their seeds."""
         raise self._no_blocks()
 
     def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        """Labels of training data, shape (n_rows,), and their weights, where they have any.
+        """Labels of training data, shape (n_rows,), and the sample weights, or None if there are none.
 
-        Labels are class indices, int64, or where the parameters train no classes numbers.
+        Labels are class indices, int64. They are numbers if the parameters train no classifier.
         """
         raise no_training_data(data)
 
     def rows_of(self, data: Any) -> Any:
-        """The rows that training data hold, to look for copies among them; None where they hold none that can be read.
+        """The rows in the training data, to search for duplicates; None if the data hold no readable rows.
 
-        Asked before anything is trained on the data.
+        rfsize calls this method before it trains anything on the data.
         """
         return None
 
     def missing_in(self, data: Any) -> float | None:
-        """What training data take for missing besides NaN, where a model of them does not keep it."""
+        """Value that training data read as missing, besides NaN; None if models store that value themselves."""
         return None
 
     def held_out_outputs(
         self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
     ) -> Any:
-        """What a forest that is trained on some of the rows of ``data`` says of others, as `Evidence` on these.
+        """Train a forest on the rows ``train`` of ``data``; return its outputs on the rows ``held_out`` as `Evidence`.
 
-        It has as many trees as the parameters tell, see `rfsize.adapters.trainer.trees_to_train`.
+        The parameters set the number of trees, see `rfsize.adapters.trainer.trees_to_train`.
 
         Raises
         ------
         NotAForestError
             If the parameters do not train a forest of independent trees.
         ValueError
-            If rows cannot be taken from the data, the parameters do not tell the number of trees, or the threshold does
-            not fit.
+            If rows cannot be taken from the data, the parameters do not set the number of trees, or the forest cannot
+            use the threshold.
         """
         raise no_training_data(data)
 
     # Estimators
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
-        """Names under which an estimator may have been told its number of trees."""
+        """Names of the parameters that may set an estimator's number of trees."""
         return {"n_estimators"}
 
     def check_estimator(self, estimator: Any) -> None:  # noqa: B027
-        """Refuse, before it is trained, an estimator whose parameters tell that its trees are not independent.
+        """Refuse an untrained estimator if its parameters show that its trees will not be independent.
 
-        What this lets pass, `adapt` may still refuse.
+        `adapt` may still refuse the trained model of an estimator that passes this check.
 
         Raises
         ------
         NotAForestError
-            If the estimator would train no forest of independent trees.
+            If the estimator would not train a forest of independent trees.
         """
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        """An estimator that is to be fitted to so many rows, which takes this bagging fraction.
+        """An estimator with this bagging fraction, to be fitted to ``n_rows`` rows.
 
-        The fraction is of rows drawn without replacement; where it draws with replacement, it takes what that is worth.
+        The fraction counts rows drawn without replacement. An estimator that draws with replacement gets the equivalent
+        sample size.
 
         Raises
         ------
         InbagError
-            If its trees are trained on all rows whatever the fraction.
+            If the estimator trains every tree on all rows, whatever the fraction.
         ValueError
-            If it cannot draw so many rows.
+            If the estimator cannot draw so many rows.
         """
         raise ValueError(f"rfsize does not know what {self.framework} calls the bagging fraction of its estimators")
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
-        """The bagging fraction of an estimator that is to be fitted to so many rows; None where it names none.
+        """The bagging fraction of an estimator that is to be fitted to ``n_rows`` rows; None if it sets none.
 
-        Of rows drawn with replacement, the fraction that draws without replacement are worth.
+        If the estimator draws rows with replacement, this is the equivalent fraction without replacement.
         """
         return None
 
     def trainer_of(self, adapter: Adapter, X: Any, y: Any, sample_weight: Any) -> Trainer:
-        """What grows forests like that of an estimator, on the rows that it was fitted to.
+        """The trainer that grows more forests like a fitted estimator's, on the same rows.
 
-        ``X``, which has been checked, ``y`` and ``sample_weight`` are those that its ``fit`` took.
+        ``X`` (already checked), ``y`` and ``sample_weight`` are the arguments of the estimator's ``fit``.
         """
         label = training_labels(adapter.classes, y, n_rows(X))
         data = adapter.training_data(X, label, sample_weight)
@@ -231,21 +233,21 @@ class Integration(ABC):
     # Rows on workers
 
     def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
-        """The rows that a collection of the framework's own holds on Dask's workers, None of anything else.
+        """The rows that the framework's own collection holds on Dask's workers; None for any other object.
 
         Raises
         ------
         ValueError
-            If the collection holds what moves every tree's vote.
+            If the collection holds something that changes every tree's vote.
         """
         return None
 
     # The command line
 
     def demo_forest(self, n_trees: int) -> Any:
-        """A classifier of so many trees that ``rfsize demo`` fits to 64 pixels of digits, None where it shows none.
+        """A classifier of ``n_trees`` trees that ``rfsize demo`` fits to 64-pixel digits; None if there is no demo.
 
-        It is one of scikit-learn's kind, with bags and a parameter ``n_jobs``.
+        It has scikit-learn's interface, draws bags and takes ``n_jobs``.
         """
         return None
 
@@ -254,43 +256,43 @@ class Integration(ABC):
         return False
 
     def load(self, path: Path) -> Any:
-        """Read a model that `recognises` knows; ``ValueError`` where it is damaged."""
+        """Read a model file that `recognises` accepts; ``ValueError`` if the file is damaged."""
         raise self._no_files()
 
     def check_path(self, path: Path) -> None:
-        """Raise ``ValueError`` where a file's name does not go with the format that models are written in."""
+        """Raise ``ValueError`` if the name of a file does not fit the format that models are written in."""
         raise self._no_files()
 
     def save(self, model: Any, path: Path) -> None:
-        """Write a booster as the framework does."""
+        """Write a booster in the framework's own format."""
         raise self._no_files()
 
     def class_names(self, model: Any, path: Path) -> str | None:
-        """What `keep_class_names` left with a model that was read from ``path``, None where nothing; not checked."""
+        """The names that `keep_class_names` stored with the model at ``path``, not checked; None if there are none."""
         return None
 
     def keep_class_names(self, model: Any, path: Path, names: str) -> None:
-        """Leave ``names``, JSON of one line, with a model that `save` wrote, where the framework reads over them."""
+        """Store ``names``, one line of JSON, with a model that `save` wrote, in a place that the framework ignores."""
         raise self._no_files()
 
     def features_of(self, model: Any, X: Any) -> Any:
-        """The columns of a table that ``model`` was trained on, found by name where both have names.
+        """The columns of a table that ``model`` was trained on, matched by name if both have names.
 
         Raises
         ------
         ValueError
-            If a text column would be coded otherwise than at training.
+            If a text column would get other codes than at training.
         """
         return X
 
     def objective_of(self, params: dict[str, Any]) -> str | None:
-        """The objective that parameters name, None where they name none."""
+        """The objective that the parameters name; None if they name none."""
         return params.get("objective")
 
     def forest_data(
         self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
     ) -> tuple[dict[str, Any], Any]:
-        """Parameters and training data of a forest, from a table and from parameters that may leave out what it tells.
+        """Parameters and training data of a forest; fills in parameters that the table determines.
 
         Parameters
         ----------
@@ -299,13 +301,13 @@ class Integration(ABC):
         y : ndarray, shape (n_rows,)
             Labels, as class indices where there are classes.
         params : dict
-            What the user named; it goes before what is filled in.
+            The user's parameters; they override the ones filled in.
         n_classes : int or None
-            Number of classes; None where the objective takes labels as numbers.
+            Number of classes; None if the objective reads labels as numbers.
         is_binary : bool
-            Whether there are two classes, and no objective of several is named.
+            Whether there are two classes, and ``params`` names no multiclass objective.
         bagged : bool
-            Whether to fill in a bagging fraction of 0.632 where none is named.
+            Whether to fill in a bagging fraction of 0.632 if ``params`` names none.
         """
         raise ValueError(
             f"the command line cannot train {self.framework} forests: train one in Python and give it to "
@@ -322,7 +324,7 @@ class Integration(ABC):
 
 
 def no_training_data(thing: Any) -> ValueError:
-    """What to say of a thing that no forest is grown from."""
+    """The error for an object that rfsize cannot train a forest on."""
     return ValueError(
         f"found a {type(thing).__module__}.{type(thing).__qualname__}; give a lightgbm.Dataset, or an "
         "xgboost.DMatrix or QuantileDMatrix"

@@ -1,4 +1,4 @@
-"""Finding what teaches rfsize the framework that a model, an estimator or training data come from."""
+"""Find the integration of the framework that a model, an estimator or training data come from."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GROUP = "rfsize.integrations"
 
 @cache
 def _entries() -> dict[str, list[EntryPoint]]:
-    """Entry points by the top-level package of the models that they are for."""
+    """Entry points, keyed by the top-level package of the framework's models."""
     found: dict[str, list[EntryPoint]] = {}
-    # Of all distributions, since an older rfsize.egg-info in the working folder would hide the one that is installed.
+    # Look at all distributions: an old rfsize.egg-info in the working folder would hide the installed one.
     for distribution in distributions():
         for entry in _of_group(distribution):
             if all(entry.value != other.value for other in found.setdefault(entry.name, [])):
@@ -42,20 +42,20 @@ def _of_group(distribution: Distribution) -> list[EntryPoint]:
 
 
 def integration_names() -> list[str]:
-    """Top-level packages of the frameworks that rfsize knows."""
+    """Names of the top-level packages of the frameworks that rfsize knows."""
     return sorted(_entries())
 
 
 @cache
 def integration_named(name: str) -> Integration:
-    """The integration of the framework whose models come from the package ``name``.
+    """The integration of the framework with the top-level package ``name``.
 
     Raises
     ------
     ImportError
-        If it cannot be imported, is no `Integration`, or there are two.
+        If the integration cannot be imported, is not an `Integration`, or if there are two.
     ValueError
-        If there is none.
+        If there is no integration of that name.
     """
     if name not in _entries():
         raise ValueError(f"rfsize knows no framework {name!r}; it knows {', '.join(integration_names())}")
@@ -65,7 +65,7 @@ def integration_named(name: str) -> Integration:
         raise ImportError(f"two distributions integrate {name}, {both}: uninstall one of the two")
     try:
         integration = entry.load()
-    except Exception as error:  # whatever somebody else's module raises
+    except Exception as error:  # another author's module may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
@@ -86,7 +86,7 @@ def _distribution_name(entry: EntryPoint) -> str:
 
 
 def integration_of(thing: Any) -> Integration | None:
-    """The integration of the framework that a model, data, an estimator or an exception comes from, None for others."""
+    """The integration of a framework's model, data, estimator or exception; None for any other object."""
     known = _entries()
     packages = (base.__module__.partition(".")[0] for base in type(thing).__mro__)
     name = next((package for package in packages if package in known), None)
@@ -94,12 +94,12 @@ def integration_of(thing: Any) -> Integration | None:
 
 
 def integration_for(thing: Any) -> Integration:
-    """The integration of the framework that training data or a model to train on come from.
+    """The integration of the framework of training data, or of a model that gets more trees.
 
     Raises
     ------
     ValueError
-        If no integration knows them.
+        If no integration knows the object.
     """
     integration = integration_of(thing)
     if integration is None:
@@ -108,12 +108,12 @@ def integration_for(thing: Any) -> Integration:
 
 
 def name_of_taker(params: dict[str, Any]) -> str:
-    """The top-level package of the framework whose parameters these are.
+    """The top-level package of the framework that these parameters belong to.
 
     Raises
     ------
     ValueError
-        If no integration knows them, or several do.
+        If no integration knows the parameters, or several do.
     """
     installed = filter(find_spec, integration_names())
     takers = [name for name in installed if integration_named(name).takes(params)]
@@ -128,16 +128,17 @@ def name_of_taker(params: dict[str, Any]) -> str:
 def adapter_for(
     model: Any, *, casts_votes: bool = True, missing: float | None = None, may_be_shrunk: bool = False
 ) -> Adapter:
-    """The adapter of the framework that ``model`` comes from; an adapter is its own.
+    """The adapter of ``model``; an adapter is returned as it is.
 
-    With ``casts_votes=False`` regression forests have one too. It reads ``missing`` as missing, where that is given.
+    Regression forests need ``casts_votes=False``. If ``missing`` is given, the adapter treats that value as missing.
 
     Raises
     ------
     NotAForestError
-        If no integration knows the model, or the model is not a forest; or if it is shrunk, unless it may be.
+        If no integration knows the model, or if the model is not a forest. Also if the model is shrunk, unless
+        ``may_be_shrunk`` is true.
     ValueError
-        If the model keeps another value that means missing.
+        If ``missing`` is given for a model that knows from training which value means missing.
     """
     adapter = _adapter_of(model, casts_votes=casts_votes)
     if adapter.is_shrunk and adapter is not model and not may_be_shrunk:
@@ -153,7 +154,7 @@ def adapter_for(
 def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
     if isinstance(model, Adapter):
         return model
-    own = getattr(model, "adapter", None)  # of what rfsize itself makes: compiled forests, right-sized estimators
+    own = getattr(model, "adapter", None)  # rfsize's own models: compiled forests, right-sized estimators
     if isinstance(own, Adapter):
         if casts_votes and not own.classes.size:
             raise NotAForestError(
@@ -179,13 +180,13 @@ def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
 
 
 def weighted_adapter_for(model: Any) -> Adapter | None:
-    """The adapter of an ensemble whose members have weights, which can be compiled, not sized; None for any other."""
+    """The adapter of an ensemble with weighted members, which can be compiled but not sized; None for other models."""
     integration = integration_of(model)
     return None if integration is None else integration.weighted(model)
 
 
 def several_in(model: Any) -> list[Any] | None:
-    """The models of a list, or of what a framework keeps the models of several folds in; None of any other model."""
+    """The models in a list, or in a framework's object that holds the models of several folds; None for one model."""
     if isinstance(model, (list, tuple)):
         return list(model)
     integration = integration_of(model)

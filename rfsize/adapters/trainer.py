@@ -1,7 +1,7 @@
-"""Forests in training: what growing a forest, and choosing its bagging fraction, ask of a framework.
+"""Forests in training: what a framework provides so that rfsize can grow forests and choose bagging fractions.
 
-An integration implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that takes
-more trees; both only ever add trees, and keep what each of them says of the training rows that it did not see.
+An integration implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that gets more
+trees. Trees are only ever added. Each tree's out-of-bag outputs are kept: those on training rows it did not see.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rfsize.voting.tallied import Tallied
 
 
 class ForestInTraining(ABC):
-    """A forest that takes more trees.
+    """A forest that can get more trees.
 
     Attributes
     ----------
     n_trees : int
-        Trees so far (of a multiclass forest: iterations, each of which casts one vote).
+        Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
     out_of_bag : Tallied
-        What they say of the rows that they did not see; grows with the forest.
+        Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
-        From mean scores to what the forest predicts.
+        Turns mean scores into what the forest predicts.
     cut : float
-        Mean score above which those of two classes predict class 1.
+        Mean score above which a forest of two classes predicts class 1.
     groups : Groups
-        Training rows that belong together, of which trees that vote on one saw none.
+        Groups of training rows. A tree votes on a row only if it saw no row of the same group.
     classes : ndarray, shape (n_classes,), or None
-        What the classes are called, where it is not 0 to K − 1.
+        Class labels; None if they are 0 to K − 1.
     predict_obeys : {"soft", "hard"}
-        Whether the model predicts by averaged scores, or by the majority of the votes.
+        Whether the model predicts by averaged scores ("soft") or by majority vote ("hard").
     """
 
     n_trees: int
@@ -50,7 +50,7 @@ class ForestInTraining(ABC):
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
-        """Train so many more trees, prove their bags, and add up what they say.
+        """Train ``n_trees`` more trees, prove their bags, and add their out-of-bag outputs to the tally.
 
         Raises
         ------
@@ -60,14 +60,14 @@ class ForestInTraining(ABC):
 
     @abstractmethod
     def booster(self) -> Any:
-        """All trees so far as one new booster of the framework; it predicts the mean of all of them."""
+        """All trees so far as one new booster of the framework, which predicts the mean over these trees."""
 
     def check_bags(self) -> None:  # noqa: B027 - most frameworks have bags
-        """Raise ``InbagError`` where no row can be out of bag."""
+        """Raise ``InbagError`` if no row can be out of bag."""
 
 
 class Trainer(ABC):
-    """A framework's parameters and training data, from which any number of forests are grown.
+    """A framework's parameters and training data, from which rfsize grows any number of forests.
 
     Attributes
     ----------
@@ -76,15 +76,15 @@ class Trainer(ABC):
     label : ndarray, shape (n_rows,)
         Training labels: class indices, or numbers for regression.
     weight : ndarray of float64, shape (n_rows,), or None
-        Sample weights, where the training data have any.
+        Sample weights; None if the training data have none.
     fraction : float
-        Bagging fraction that the parameters name.
+        Bagging fraction in the parameters.
     seed : int
-        Seed that the parameters name, or the framework's own.
+        Seed in the parameters, or the framework's default.
     link : Link
-        From mean scores to what the framework predicts.
+        Turns mean scores into what the framework predicts.
     largest_fraction : float
-        Beyond which bags are not drawn.
+        Largest bagging fraction that the framework can draw.
     """
 
     framework: str
@@ -100,44 +100,44 @@ class Trainer(ABC):
     def start(
         self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
     ) -> ForestInTraining:
-        """A forest without trees, of another bagging fraction or seed where they are given.
+        """A forest without trees yet; ``fraction`` and ``seed`` override the parameters.
 
-        Its trees vote for class 1 above ``threshold``, as in `rfsize.tree_outputs`, and not on rows of whose group they
-        saw one.
+        A tree votes for class 1 above ``threshold``, as in `rfsize.tree_outputs`. A tree does not vote on a row if it
+        saw any row of the same group.
         """
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
-        """The parameters with another bagging fraction; of forests that are trained from parameters."""
+        """The parameters with another bagging fraction, for forests that are trained from parameters."""
         raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
 
     def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
-        """The forest without trees that comes after ``number`` others of these parameters, with bags of its own.
+        """A forest without trees yet that follows ``number`` others with the same parameters and draws its own bags.
 
-        After none it is that of `start`. Forests of all numbers may be merged into one; each draws what `resume` draws
-        where it adds to so many that are merged.
+        For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags
+        that `resume` draws when it adds trees to ``number`` merged forests.
         """
         raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
 
     @abstractmethod
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
-        """A forest that begins with a copy of the trees of ``model`` and draws other bags for those it adds.
+        """A forest that begins with a copy of the model's trees and draws new bags for the trees it adds.
 
         Raises
         ------
         NotAForestError
-            If the model is no forest, or not one of these parameters and data.
+            If the model is not a forest, or was not trained with these parameters and data.
         InbagError
-            If the bags of its trees cannot be rebuilt and proven on the training data.
+            If the bags of the model's trees cannot be rebuilt and proven on the training data.
         """
 
 
 def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Labels of training data as class indices, or as numbers where there are no classes.
+    """Labels of training data as class indices, or as numbers for regression.
 
     Raises
     ------
     ValueError
-        If they are no class indices.
+        If a label of a classification is not a class index.
     """
     strange = np.setdiff1d(label, np.arange(n_classes)) if n_classes else label[:0]
     if strange.size:
@@ -146,9 +146,9 @@ def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
 
 
 def trees_to_train(chosen: Any, parameter: str) -> int:
-    """The number of trees that each fold's forest is to have, which ``parameter`` tells; ``ValueError`` if it does not.
+    """The number of trees of each fold's forest, as set by ``parameter``; ``ValueError`` if it is not set.
 
-    Defaults of the frameworks, such as one tree, are not what anybody has chosen.
+    The frameworks' defaults, such as one tree, do not count: nobody chose them.
     """
     if chosen is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The trees of a forest as its framework stores them, in the framework-free form that `Forest` is laid out from."""
+"""The trees of a forest in one form for all frameworks; rfsize compiles a `Forest` from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 class Missing(IntEnum):
-    """What a split does with a missing value: the kinds of splits that compiled loops tell apart."""
+    """Kind of a split, by what it does with missing values; compiled loops distinguish these kinds."""
 
     AS_ZERO = 0  # a missing value counts as zero
     ZERO_RIGHT = 1  # missing values and zeros go right
@@ -25,35 +25,34 @@ class Missing(IntEnum):
 
 @dataclass(frozen=True)
 class TreeTable:
-    """All nodes of all trees, one after another; a tree's root comes first.
+    """All nodes of all trees, tree after tree; each tree begins with its root.
 
-    Children are counted within their tree. Trees are ordered by member and, within a multiclass member, by
-    class.
+    Children are numbered within their tree. Trees are ordered by member and, within a multiclass member, by class.
 
     Attributes
     ----------
     n_nodes : ndarray of int64, shape (n_trees,)
-        Nodes of each tree.
+        Number of nodes of each tree.
     left, right : ndarray of int64, shape (n_nodes,)
-        Children, -1 at leaves. A value of at most the threshold goes left, and so do the members of the set
-        of a categorical split.
+        Children, -1 at leaves. A value of at most the threshold goes left. At a categorical split, the categories in
+        the split's set go left.
     feature : ndarray of int64, shape (n_nodes,)
         Column that an inner node tests.
     threshold : ndarray of float64, shape (n_nodes,)
-        What an inner node compares it with.
+        Value that an inner node compares the column with.
     missing : ndarray of uint8, shape (n_nodes,)
-        `Missing` of an inner node.
+        Kind of an inner node's split, see `Missing`.
     missing_is_member : ndarray of bool, shape (n_categorical,)
         Whether a missing value goes left, for each categorical split in the order of the nodes.
     members : list of ndarray of int64
-        Their sets of categories.
+        Set of categories of each categorical split, in the same order.
     value : ndarray of float32 or float64, shape (n_nodes, n_scores)
-        At leaves, what the tree adds to the framework's own sum of scores, in the precision in which it adds: one
-        score, or one for each class.
+        At leaves, what the tree adds to the framework's sum of scores: one score, or one for each class. The precision
+        is the one in which the framework adds.
     vote : ndarray of uint16, shape (n_nodes,)
-        At leaves, the class index voted for; empty where several trees cast a vote together.
+        At leaves, the class index that the tree votes for; empty if several trees cast one vote together.
     leaf : ndarray of int64, shape (n_nodes,), or None
-        At leaves, their numbers in `Adapter.leaf_index`; None where these are the places of the nodes in their tree.
+        At leaves, the leaf's number in `Adapter.leaf_index`; None if that is the node's number in its tree.
     """
 
     n_nodes: Int64s
@@ -70,18 +69,18 @@ class TreeTable:
 
 
 class Reading(NamedTuple):
-    """How a framework reads a value.
+    """How a framework reads a value of a row.
 
     Attributes
     ----------
     single_precision : bool
-        Values are rounded to float32 before they are compared.
+        Whether the framework rounds values to float32 before it compares them.
     missing : float
         Value that means missing, besides NaN.
     zero_within : float
-        Values of at most this size are zero; negative where only zero is.
+        Values of at most this size count as zero; negative if only zero does.
     lowest_category : float
-        Values of at most this are no category; others are the category of their whole part.
+        Values up to this one are no category. The category of a higher value is its whole part.
     """
 
     single_precision: bool
@@ -97,36 +96,39 @@ class Conventions:
     Attributes
     ----------
     framework : str
-        Its name, for messages.
+        Name of the framework, for messages.
     reading : Reading
-        How it reads a value.
+        How the framework reads a value.
     link : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square"}
-        From scores to what is predicted, as in `Link`.
+        Function that turns scores into predictions, as in `Link`.
     slope : float
-        What the scores are multiplied by before the link.
+        Factor of the scores before the link.
     start : tuple of float
-        What the sum of each score starts with, before any tree; empty where that is zero.
+        Sum of each score before any tree is added; empty if zero.
     averages : bool
-        The sum is divided by the number of trees, else the sum itself is the score.
+        True if the score is the sum divided by the number of trees, False if it is the sum.
     absent_is_missing : bool
-        Entries that a sparse matrix does not store are missing, else zero.
+        True if entries that a sparse matrix does not store are missing, False if they are zero.
     spaces_become_underscores : bool
-        In the names of features.
+        Whether the framework replaces spaces in feature names by underscores.
     reads_by_column : bool
-        Each column of a DataFrame is converted alone; else all of them to one type, such as double precision where one
-        column is of it.
+        True if each column of a DataFrame is converted by itself. False if all columns are converted to one type: a
+        single column in double precision then makes all columns double.
     unknown_category_is_missing : bool
-        Categories not seen at training are missing values, else an error.
-    refuses_infinite, refuses_missing : bool
-        Numbers beyond single precision are an error, and missing values of a sparse matrix; and so are those of others.
+        True if categories not seen at training are missing values, False if they are an error.
+    refuses_infinite : bool
+        Whether numbers beyond single precision are an error, and missing values of a sparse matrix too.
+    refuses_missing : bool
+        Whether missing values of other rows are an error as well.
     labels_of_scores : bool
-        Of several classes the label is that of the largest score, and not of the largest probability, which is rounded.
+        With several classes, True if the label is the class of the largest score. False if it is the class of the
+        largest probability, which is rounded.
     takes_codes : bool
-        The model keeps no categories, and takes the codes of a DataFrame's own.
+        True if the model stores no categories and uses the category codes of the DataFrame that you give.
     categories : tuple of tuples
         Categories that DataFrame columns had at training, in the order of their codes.
     category_features : tuple of int or None
-        Features they belong to; None where only the order of the columns is known.
+        Features that the categories belong to; None if only the order of the columns is known.
     """
 
     framework: str
