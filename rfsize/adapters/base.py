@@ -165,7 +165,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def truncated(self, n_trees: int) -> Any:
-        """A new model of the framework with the first ``n_trees`` members."""
+        """A new booster or estimator, like the one that was adapted, with the first ``n_trees`` members."""
 
     def held_by(self, holder: Holder, classes: NDArray[Any]) -> Adapter:
         """The same forest inside the caller's model; ``classes`` are that model's labels, in class order."""
