@@ -1,1 +1,1 @@
-"""One pass down the trees: votes, scores, and the proof of the bags."""
+"""One pass over the rows: count votes, add up scores, and prove which rows each tree was trained on."""

@@ -1,4 +1,4 @@
-"""What trees say of given rows, and which rows they were trained on."""
+"""Public functions: the trees' outputs on your rows, and the rows that each tree was trained on."""
 
 from __future__ import annotations
 
@@ -33,78 +33,79 @@ def tree_outputs(
 ) -> TreeOutputs:
     """Ask all trees about your rows once, and use the outputs for several questions.
 
-    A tree votes for the class that it would predict alone. For two classes that is class 1 where its probability
-    exceeds ``threshold``; for more, the class of the highest score among the trees of one iteration. Ties go to the
-    lowest class index.
+    Each tree votes for the class that it predicts. With two classes, a tree votes for class 1 if its probability
+    exceeds ``threshold``. With more classes, the trees of one iteration vote together, for the class with the highest
+    score. Ties go to the lowest class index.
 
     Parameters
     ----------
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` and `BaggingRegressor` over any learner, or a
-        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, whose copies are fitted, or a dict
-        of parameters for `lightgbm.train` or `xgboost.train` with the number of trees (``num_iterations``,
-        ``num_parallel_tree``).
+        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits, or a
+        dict of parameters for `lightgbm.train` or `xgboost.train` that includes the number of trees
+        (``num_iterations``, ``num_parallel_tree``).
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
-        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. Rows on
-        Dask's workers stay there; see `rfsize.dask.rows`. With ``cv``: rows to train on; if ``model`` is a dict of
-        parameters, a `lightgbm.Dataset` or `xgboost.DMatrix` with labels and weights.
+        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. With
+        ``cv``: rows to train on; if ``model`` is a dict of parameters, a `lightgbm.Dataset` or `xgboost.DMatrix` with
+        labels and weights. Rows on Dask's workers stay there; see `rfsize.dask.rows`.
     y : array_like, shape (n_rows,), optional
-        Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags, and
-        are needed for balanced bagging and ``scale_pos_weight``, see `inbag`. With ``cv`` the estimator is fitted on
-        them.
+        Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags;
+        balanced bagging and ``scale_pos_weight`` need them, see `inbag`. With ``cv`` the estimator is fitted on them.
     oob : bool, default False
-        Ask only the trees that did not see a row in training. Their bags are rebuilt from the model's seed and proven,
-        see `inbag`. In bagging over other learners nothing proves the order of the rows: make sure that it is right.
+        Ask about each row only the trees that did not see it in training. rfsize rebuilds each tree's bag (the rows
+        that it was trained on) from the model's seed and proves it, see `inbag`. In bagging over learners other than
+        trees nothing proves the order of the rows: make sure that it is the order of training.
     cv : int, splitter or iterable of (train, held out) pairs, optional
-        Cross-validation, as in `sklearn.model_selection.cross_validate`: a forest is trained without each fold, and all
-        of its trees are asked about the rows of that fold. Use it if no row is out of bag, or if the bags cannot be
-        rebuilt (a GPU, whole queries, rows sampled by gradient, no bagging at all). It trains one forest per fold. An
-        int makes stratified folds. Strictly, the sizes are those of forests trained on the rows of all folds but one.
+        Cross-validation, as in `sklearn.model_selection.cross_validate`: for each fold, rfsize trains a forest on the
+        other folds and asks all of its trees about the rows of this fold. Use it if no row is out of bag, or if the
+        bags cannot be rebuilt (a GPU, whole queries, rows sampled by gradient, no bagging at all). An int makes
+        stratified folds. Strictly, the sizes hold for forests trained on the rows of all folds but one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, such as all rows of one patient: a label for each row. Only with ``oob`` or
-        ``cv``. A tree that saw one row of a group votes on none of its rows, and a fold holds out all rows of a group
-        or none. "copies" makes groups of identical rows, and each group counts once in sizes; "rows" leaves each row
-        alone. By default rfsize looks for copies and decides. Copies form groups if rows were repeated: they have
-        copies, but no neighbours that agree on half of the columns. Rows stand alone if copies are natural, as with few
-        distinct values, since fresh rows then have copies too; and also if it is not clear, as with popular rows.
+        ``cv``. A tree that saw one row of a group votes on no row of this group, and a fold holds out all rows of a
+        group or none. "copies" groups identical rows, and each group counts once in sizes; "rows" makes no groups. By
+        default rfsize looks for copies and decides. Copies form groups if rows were repeated: such rows have copies,
+        but no neighbours that agree with them on half of the columns. Rows form no groups if copies are natural, as
+        with few distinct values, since fresh rows then have copies too. Nor do they if it is not clear, as with rows
+        that are far more frequent than others.
     sample_weight : array_like, shape (n_rows,), optional
-        Weights of the rows in metrics; they need ``y``. With ``oob`` they are also training weights, as in `inbag`.
+        Weights of the rows in metrics; they need ``y``. With ``oob`` they are also the training weights, as in `inbag`.
         With ``cv`` the estimator is fitted with them.
     seed, subsample
         See `inbag`; only with ``oob``.
     missing : float, optional
-        Value of ``X`` that means missing, besides NaN: the ``missing`` of the `DMatrix` that an `xgboost.Booster`
-        was trained on, which the Booster does not keep. Classifiers and the other frameworks keep their own.
+        Value in ``X`` that means missing, besides NaN. For an `xgboost.Booster`, give the ``missing`` of the `DMatrix`
+        that it was trained on, since a Booster does not keep it. Estimators and other frameworks keep their own value.
     threshold : float, optional
         Probability above which a tree votes for class 1; two classes only. By default 0.5, or the threshold of a
         `RightSizedClassifier`.
     max_memory : float, optional
-        Limit in bytes for the memory used besides the model and the rows, such as ``2e9``. If more would be needed, the
-        call is refused before it begins. No limit by default.
+        Limit in bytes, such as ``2e9``, for the memory used besides the model and the rows. If the call may need more,
+        it raises an error before it begins. No limit by default.
 
     Returns
     -------
     TreeOutputs
-        Votes, scores, and sums by parts of the forest. They take about 40 bytes a row with two classes, more with more
-        classes, and at most 400 MB besides; see `TreeOutputs.nbytes`. A row has no votes if every tree saw it or
-        another row of its group, or if no fold holds it out.
+        Votes, scores, and sums over parts of the forest. They take about 40 bytes a row with two classes, more with
+        more classes, plus at most 400 MB; see `TreeOutputs.nbytes`. A row has no votes if every tree saw it or another
+        row of its group, or if no fold holds it out.
 
     Raises
     ------
     NotAForestError
-        If the model is not a forest of independent trees, or with ``cv`` trains none.
+        If the model is not a forest of independent trees, or, with ``cv``, does not train such a forest.
     InbagError
-        If ``oob`` and the bags cannot be proven.
+        If ``oob`` is set and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit, or folds share rows; or the rows may take more memory than ``max_memory``.
+        If ``X`` or an option does not fit, folds share rows, or the call may take more memory than ``max_memory``.
 
     Warns
     -----
     TrainingRowsWarning
-        If ``X`` are the training rows, and ``oob`` is not given.
+        If ``X`` holds the training rows, and ``oob`` is not set.
     SharedBagsWarning, SeedDependenceWarning
-        If trees are no independent draws.
+        If the trees are not independent draws.
 
     See Also
     --------
@@ -173,14 +174,15 @@ def inbag(
     subsample: float | None = None,
     missing: float | None = None,
 ) -> NDArray[np.bool_]:
-    """The rows that each tree was trained on, rebuilt from the model's seed and proven.
+    """Rebuild the rows that each tree was trained on from the model's seed, and prove them.
 
-    The proof compares every leaf of every tree with what the framework stored in it. LightGBM stored the number of
-    in-bag rows in ``leaf_count``, scikit-learn in ``n_node_samples``, and XGBoost a sum over these rows in
-    ``sum_hessian``. Bagging over other learners stores nothing to compare with; if ``X`` has as many rows as the
-    training, the samples are those that scikit-learn draws again. Counts do not show that leaves were changed after
-    training (``Booster.refit``, edited files), and such leaves may know every row. With ``y``, rfsize therefore also
-    compares the leaves with the labels in their bags, for the forests listed in "Bags and their proof".
+    The proof compares the rebuilt rows in every leaf of every tree with what the framework stored there. LightGBM
+    stored the number of in-bag rows in ``leaf_count``, scikit-learn in ``n_node_samples``, and XGBoost a sum over these
+    rows in ``sum_hessian``. Bagging over other learners stores nothing to compare with: rfsize has scikit-learn draw
+    the samples again, and checks only that ``X`` has as many rows as the training. Counts do not show whether leaves
+    were changed after training (``Booster.refit``, edited files), and such leaves may know every row. With ``y``,
+    rfsize therefore also compares the leaves with the labels in their bags, for the forests listed in "Bags and their
+    proof".
 
     Parameters
     ----------
@@ -190,26 +192,26 @@ def inbag(
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels, needed if the bags or the proof depend on them: LightGBM's balanced bagging, XGBoost's
-        ``scale_pos_weight``. If you give them, LightGBM and scikit-learn leaves that were changed after training are
-        refused.
+        ``scale_pos_weight``. If you give labels, rfsize raises an error for LightGBM and scikit-learn leaves that were
+        changed after training.
     sample_weight : array_like, shape (n_rows,), optional
         Training weights, if there were any. The proof of XGBoost's bags needs them; for other frameworks they serve
         only to compare leaves with labels.
     seed, subsample : int and float, optional
-        For an XGBoost model loaded from a file, which does not keep them.
+        Needed for an XGBoost model loaded from a file, since the file does not keep them.
     missing : float, optional
         As in `tree_outputs`.
 
     Returns
     -------
     ndarray of bool, shape (n_trees, n_rows)
-        True where the row was in the tree's bag. In a multiclass forest, K trees vote together: True where the row was
-        in the bag of any of them.
+        True where the row was in the tree's bag. In a multiclass forest of K classes, where K trees vote together: True
+        where the row was in the bag of any of the K trees.
 
     Raises
     ------
     InbagError
-        If the bags cannot be rebuilt, or the proof fails. The message says where, and what to do instead.
+        If the bags cannot be rebuilt, or the proof fails. The message says what failed, and what to do instead.
     NotAForestError
         If the model is not a forest of independent trees.
 
@@ -249,12 +251,12 @@ def oob_predict_proba(
     groups: ArrayLike | str | None = None,
     fill: float | None = None,
 ) -> NDArray[np.float64]:
-    """Out-of-bag probabilities: each training row is predicted by the trees that did not see it.
+    """Predict probabilities of each training row with the trees that did not see it (out of bag).
 
-    For scikit-learn's forests, they equal ``oob_decision_function_``. LightGBM and XGBoost offer no out-of-bag
+    For scikit-learn's forests, the result equals ``oob_decision_function_``. LightGBM and XGBoost offer no out-of-bag
     probabilities; rfsize computes them from the finished model and its training rows. This call is short for
-    ``rfsize.tree_outputs(model, X, y, oob=True, groups=groups).predict_proba(fill)``, where you can also give weights
-    and seeds.
+    ``rfsize.tree_outputs(model, X, y, oob=True, groups=groups).predict_proba(fill)``. Write the long form if you need
+    to give weights or seeds.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def oob_predict_proba(
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y, groups
-        As in `tree_outputs`. scikit-learn itself ignores copies of rows; ``groups="rows"`` does the same.
+        As in `tree_outputs`. scikit-learn itself does not group copies of rows; nor does ``groups="rows"``.
     fill : float, optional
         Probability for rows that every tree saw; NaN by default.
 
@@ -284,8 +286,8 @@ def oob_predict_proba(
     Warns
     -----
     NoVotesWarning
-        If every tree saw some rows, or the rows of a class have so few votes that a score of the predictions would
-        mislead.
+        If some rows were seen by every tree, or if the rows of a class have so few votes that a score of the
+        predictions would mislead.
 
     See Also
     --------
@@ -294,7 +296,7 @@ def oob_predict_proba(
 
     Notes
     -----
-    XGBoost trains the trees of each class on bags of their own. The score of a class is the mean over the trees of this
+    XGBoost draws separate bags for the trees of each class. The score of a class is the mean over the trees of this
     class that did not see the row.
 
     Examples
@@ -323,19 +325,19 @@ def oob_predict(
     groups: ArrayLike | str | None = None,
     fill: Any = None,
 ) -> NDArray[Any]:
-    """Out-of-bag predictions: each training row is predicted by the trees that did not see it.
+    """Predict each training row with the trees that did not see it (out of bag).
 
-    You get what the model's own ``predict`` gives: labels or numbers of an estimator, probabilities of a Booster. For
-    scikit-learn's regression forests, the predictions equal ``oob_prediction_``.
+    You get what the model's own ``predict`` gives: labels or numbers from an estimator, probabilities from a Booster.
+    For scikit-learn's regression forests, the predictions equal ``oob_prediction_``.
 
     Parameters
     ----------
     model, X, y, groups
         As in `oob_predict_proba`; or a regression forest.
     fill : label or number, optional
-        Prediction for rows that every tree saw, such as -1 or one of the labels. By default these rows get NaN, and an
-        error if labels are predicted. Forests of XGBoost always have such rows, since XGBoost puts two rows of its own
-        choice into every bag.
+        Prediction for rows that every tree saw, such as -1 or one of the labels. By default these rows get NaN; if
+        labels are predicted, they cause an error. XGBoost forests always have such rows, since XGBoost puts two rows of
+        its own choice into every bag.
 
     Returns
     -------
@@ -347,14 +349,14 @@ def oob_predict(
     Raises
     ------
     FewVotesError
-        If labels are predicted, every tree saw some rows, and you gave no ``fill``.
+        If labels are predicted, some rows were seen by every tree, and you gave no ``fill``.
     NotAForestError, InbagError, ValueError
-        As by `oob_predict_proba`.
+        As in `oob_predict_proba`.
 
     Warns
     -----
     NoVotesWarning
-        As by `oob_predict_proba`.
+        As in `oob_predict_proba`.
 
     See Also
     --------

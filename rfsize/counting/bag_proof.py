@@ -1,4 +1,4 @@
-"""The proof of rebuilt bags: leaf by leaf, against what the model stored at training."""
+"""The proof of rebuilt bags: compare them, leaf by leaf, with what the model stored at training."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rfsize.exceptions import InbagError
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats
 
-# Gradients, hessians and leaves in single precision tell sums of weights to this share …
+# Gradients, hessians and leaves are in single precision: sums of weights are exact to this share …
 _WEIGHT_TOLERANCE = 1e-5
-# … and sums of targets to this share of what the largest target would make.
+# … and sums of targets to this share of the sum if every row had the largest target.
 _TARGET_TOLERANCE = 1e-5
 
-# Cells for each leaf from which threads with sums of their own are sooner done than one.
+# From this many cells per leaf on, several threads with separate sums are faster than one thread.
 _FEWEST_CELLS_PER_LEAF = 8
 
 
 class BagProof:
     """Compares, leaf by leaf, the rows of the rebuilt bags with what the model stored at training.
 
-    Where the labels of training are known, they are compared with what the values of the leaves imply: leaves that were
-    changed after training may know rows that their bags left out.
+    If the training labels are known, the proof also compares them with the leaf values: leaves that were changed after
+    training may know rows that their bags left out.
 
     Attributes
     ----------
     bags : Bags
-        What is proven.
+        The bags to prove.
     sums : list of ndarray of float64, shape (n_leaves,)
-        What was added up by leaf, of the rows so far: their masses, with labels their targets and, where these are
-        others than the masses, their weights.
+        Sums by leaf over the rows so far: of masses; with labels also of targets; and of weights, if they differ from
+        the masses.
     """
 
     def __init__(self, adapter: Adapter, bags: Bags) -> None:
@@ -46,7 +46,7 @@ class BagProof:
         self.sums = [np.zeros(len(adapter.leaves.score)) for _ in range(n_sums)]
 
     def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
-        """Count a block of rows in the bags by leaf."""
+        """Add a block of rows to the sums of the leaves that they reach."""
         if not self.bags.need_proof:
             return
         leaf, bags, mass = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), self.bags.row_mass
@@ -58,12 +58,12 @@ class BagProof:
             add_at_leaves(leaf, bags, value, total)
 
     def include(self, sums: list[Floats]) -> None:
-        """Add what another proof of the same forest added up of other rows."""
+        """Add the sums that another proof of the same forest made over other rows."""
         for own, others in zip(self.sums, sums, strict=True):
             own += others
 
     def conclude(self) -> None:
-        """Raise `InbagError` where the leaves hold other rows, or other labels, than their bags make of them."""
+        """Raise `InbagError` if rows or labels in the leaves differ from those that the bags imply."""
         if not self.bags.need_proof:
             return
         leaves = self._adapter.leaves
@@ -83,10 +83,9 @@ class BagProof:
             self._compare_with(self._labels)
 
     def _compare_with(self, labels: LeafLabels) -> None:
-        """Raise `InbagError` where leaves are not what their bags, which are proven, make of the labels.
+        """Raise `InbagError` if leaves differ from what their proven bags and the labels imply.
 
-        Nothing is said of forests whose weights are not those given, but for a constant: their leaves would differ as
-        well.
+        Skip forests trained with weights that are not proportional to the given ones: their leaves differ anyway.
         """
         leaves = self._adapter.leaves
         comparable = leaves.provable & np.isfinite(labels.stored)
@@ -111,7 +110,7 @@ class BagProof:
             )
 
     def _trees_of(self, wrong: Bools) -> str:
-        """What to say of the trees of some leaves."""
+        """Words for messages: how many trees the leaves belong to, and the first of these trees."""
         leaves = self._adapter.leaves
         trees, (n_members, n_outputs) = np.unique(leaves.tree_of_leaf()[wrong]), leaves.offset.shape
         first = int(trees[0]) // n_outputs
@@ -119,14 +118,14 @@ class BagProof:
 
 
 def add_at_leaves(leaf: NDArray[np.int64], inbag: Bools, value: Floats, total: Floats) -> None:
-    """Add to ``total``, by leaf, values of a block of rows where the trees were trained on them.
+    """Add to ``total``, by leaf, the values of those rows of a block that the trees were trained on.
 
     Parameters
     ----------
     leaf : ndarray of int64, shape (rows, n_members, n_outputs)
-        Leaves that the rows reach, as indices into the table of all leaves; contiguous, like the next.
+        Leaves that the rows reach, as indices into the table of all leaves; contiguous.
     inbag : ndarray of bool, shape (rows, n_members, n_outputs or 1)
-        Whether the tree was trained on the row.
+        Whether the tree was trained on the row; contiguous.
     value : ndarray of float64, shape (rows, n_members or 1, n_outputs or 1)
     total : ndarray of float64, shape (n_leaves,)
     """

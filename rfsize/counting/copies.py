@@ -1,4 +1,4 @@
-"""Copies among the training rows: which rows are identical, and whether that is by nature or by repetition."""
+"""Copies among the training rows: which rows are identical, and whether they are natural or were repeated."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ from rfsize.voting.groups import ALONE, WORDS, Groups
 
 Hashes = NDArray[np.uint64]
 
-# Cells whose hashes are held at once.
+# Number of cells to hash at once.
 _CELLS = 1 << 18
 
-# Sets of columns by which rows are compared; each column is in half of them.
+# Number of column sets to compare rows by; each column is in half of them.
 _WINDOWS = 8
 _FEWEST_COLUMNS = 4
 
-# Copies are repetitions where so small a share of the rows with copies have neighbours as well, unless all columns take
-# few values, where nothing tells; and natural where so large a share have, and so many more rows have neighbours than
-# copies, as they would not if rows had been repeated. Measured by `benchmarks/copies.py`.
+# Rows were repeated if at most the first share of the rows with copies also have neighbours. If all columns take few
+# values, this is no evidence. Copies are natural if at least the second share also have neighbours, and the rows with
+# neighbours are this many times the rows with copies. Measured by `benchmarks/copies.py`.
 _REPEATED, _NATURAL, _MANY_MORE = 0.1, 0.75, 2.5
 _FEW_VALUES, _ROWS_LOOKED_AT = 16, 1000
 
-# A row that is there so often, and makes up so much of all copies, is what is written where nothing is known: all
-# missing, all zero, all by default. Nothing tells whether fresh rows are such ones too.
+# A row that occurs more often than this, and makes up more than this share of all copies, is a default: all missing or
+# all zero, for example. Whether fresh rows are such defaults too is unknown.
 _OFTEN, _MUCH = 10, 0.1
 
-# Of seven copies hardly one tree in a thousand sees none, so that more than a few such rows are never voted on.
+# Of seven copies, hardly one tree in a thousand sees none. If more than this share of the rows has more than six
+# copies, too many rows would never get a vote.
 _SEEN_BY_ALL, _FEW_ROWS = 6, 0.01
 
-# Repetition leaves rows with about as many copies each, whose variance is at most their mean; a larger one is taken for
-# chance up to so many standard errors.
+# Repeated rows have similar numbers of copies: their variance is at most their mean. A larger variance counts as chance
+# up to this many standard errors.
 _CHANCE = 3.0
 
 
 def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
-    """The groups that are asked for, or those that the rows themselves call for.
+    """The groups that the user asked for; by default, those found in the rows.
 
     Parameters
     ----------
     groups : array_like of shape (n_rows,), "copies", "rows" or None
-        A label for each row; groups of identical rows; none; or, left out, whatever the rows tell.
+        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None to decide from the rows.
     X
-        Training rows as a framework takes them, or None where they are not at hand.
+        Training rows as a framework takes them, or None if they are not available.
     n_rows : int
-        Training rows.
+        Number of training rows.
 
     Raises
     ------
     ValueError
-        If ``groups`` is no such thing, or asks for copies of rows that are not at hand.
+        If ``groups`` is none of these, or is "copies" and the rows are not available.
     """
     X = X.get_data() if hasattr(X, "num_row") else from_polars(X)
     X = X.tocsr() if issparse(X) else X
@@ -77,7 +78,7 @@ def resolved(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
 
 
 def copies(X: Any) -> Groups:
-    """Rows with identical features as groups; missing values are equal to each other."""
+    """Group rows with identical features; missing values count as equal."""
     row = _hashes(X, np.ones((matrix.n_features(X), 1), dtype=np.bool_))[:, 0]
     in_order = np.sort(row)
     if not (in_order[1:] == in_order[:-1]).any():
@@ -88,12 +89,13 @@ def copies(X: Any) -> Groups:
 
 
 def found(X: Any) -> Groups:
-    """Copies as groups where rows were repeated; each row alone where copies come by nature, or where that is unclear.
+    """Group copies if rows were repeated; make no groups if copies are natural, or if it is unclear.
 
-    Where features take few values, fresh rows have copies among the training rows as often as these have, and a
-    tree that saw a copy is what fresh rows are predicted by. Such rows have neighbours as well: others that agree with
-    them on half of the columns. Repeated rows of continuous features have copies and no neighbours. Popular rows have
-    none either, such as items that are bought again and again; but some are far more popular than others.
+    If features take few values, fresh rows have copies among the training rows as often as training rows do. Then the
+    trees that predict a fresh row saw its copies too, so copies need no groups. Such rows also have neighbours: other
+    rows that agree with them on half of the columns. Repeated rows of continuous features have copies but no
+    neighbours. Popular rows, such as items that are bought again and again, have no neighbours either; but some of them
+    have far more copies than others.
     """
     of_copies = copies(X)
     copied = of_copies.copied
@@ -110,12 +112,13 @@ def found(X: Any) -> Groups:
 
 
 def _neighbours(X: Any, of_copies: Groups) -> tuple[float, float]:
-    """Rows that agree with others on half of the columns, copies of a row being one row.
+    """Count rows with neighbours, which agree with other rows on half of the columns; copies count as one row.
 
-    The share of those with copies, and how many there are for each that has a copy.
+    Returns the share of rows with copies that have neighbours, and the ratio of rows with neighbours to rows with
+    copies.
 
-    A low one of several choices of columns: a column that tells all rows apart is then enough, but not that by chance
-    no column was chosen of two that say the same.
+    Both are the second lowest of several choices of columns. So one column that tells all rows apart is enough to rule
+    out neighbours. But one choice that leaves out two columns with the same content by chance does not decide.
     """
     n = matrix.n_features(X)
     kept = min(n - 1, max(_FEWEST_COLUMNS, (n + 1) // 2))
@@ -137,17 +140,17 @@ def _neighbours(X: Any, of_copies: Groups) -> tuple[float, float]:
 
 
 def _is_by_default(of_copies: Groups) -> bool:
-    """Whether one row makes up much of all copies."""
+    """Whether a single row makes up a large share of all copies."""
     assert of_copies.index is not None
     rows = np.bincount(of_copies.index[of_copies.index >= 0])
     return bool(rows.max() > _OFTEN and rows.max() > _MUCH * rows.sum())
 
 
 def _are_popular(of_copies: Groups) -> bool:
-    """Whether some rows have copies enough for every tree to see one, and far more copies than others.
+    """Whether some rows have enough copies for every tree to see one, and far more copies than others.
 
-    By Fisher's index of dispersion: where each copy is of any of the rows, as likely of one as of the other, the number
-    of copies of a row has a variance as large as its mean, which is estimated with a relative error of √(2/rows).
+    By Fisher's index of dispersion: if each copy is equally likely to be of any row, the number of copies of a row has
+    a variance equal to its mean. The variance is estimated with a relative error of √(2/rows).
     """
     assert of_copies.index is not None
     n_copies = np.bincount(of_copies.index[of_copies.index >= 0])
@@ -158,7 +161,7 @@ def _are_popular(of_copies: Groups) -> bool:
 
 
 def _takes_many_values(X: Any, of_copies: Groups) -> bool:
-    """Whether a column takes more than a few values, by the first of the distinct rows."""
+    """Whether any column takes more than a few values, judged by the first distinct rows."""
     assert of_copies.once is not None
     some = np.flatnonzero(of_copies.once)[:_ROWS_LOOKED_AT]
     X = matrix.take(X, 0, int(some[-1]) + 1)
@@ -173,10 +176,10 @@ def _takes_many_values(X: Any, of_copies: Groups) -> bool:
 
 
 def _hashes(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
-    """A hash of each row by each choice of columns, shape (n_rows, n_choices), from ``chosen``, (n_columns, n_choices).
+    """Hash each row for each choice of columns, shape (n_rows, n_choices); ``chosen`` is (n_columns, n_choices).
 
-    The sum of the hashes of a row's cells, of 64 bits: among ten million rows two that differ have the same one with a
-    probability of 3e-6.
+    A row's hash is the 64-bit sum of the hashes of its cells. Among ten million rows, two different rows share a hash
+    with a probability of 3e-6.
     """
     return np.concatenate(list(matrix.of_pieces(X, _of_piece, chosen)))
 
@@ -205,14 +208,14 @@ def _of_sparse(X: Any, chosen: NDArray[np.bool_]) -> Hashes:
     rows = np.zeros((X.shape[0], chosen.shape[1]), dtype=np.uint64)
     cell = _mixed(_bits(X.data), X.indices)
     for window, columns in enumerate(chosen.T):
-        # Sums of differences are exact: they are taken modulo 2⁶⁴.
+        # Differences of sums are exact, because they are taken modulo 2⁶⁴.
         total = np.append(np.uint64(0), np.cumsum(cell * columns[X.indices], dtype=np.uint64))
         rows[:, window] = total[X.indptr[1:]] - total[X.indptr[:-1]]
     return rows
 
 
 def _columns(X: Any) -> Iterator[NDArray[Any]]:
-    """The columns of a table, or of an array of text, as numbers that are equal where the values are."""
+    """The columns of a table, or of an array of text, as numbers that are equal if the values are equal."""
     if isinstance(X, np.ndarray):
         yield from (_codes(column) for column in X.T)
         return
@@ -224,7 +227,7 @@ def _columns(X: Any) -> Iterator[NDArray[Any]]:
         if kind == "category":
             yield column.cat.codes.to_numpy()
         elif kind != "number":
-            # The same in all pieces of a table.
+            # Hashes are the same in all pieces of a table; numbers by order of appearance would not be.
             hashes = pd.util.hash_array(column.to_numpy(dtype=object))
             yield np.where(column.isna(), 0, hashes.view(np.int64))
         elif isinstance(column.dtype, np.dtype):
@@ -234,7 +237,7 @@ def _columns(X: Any) -> Iterator[NDArray[Any]]:
 
 
 def _codes(column: NDArray[Any]) -> NDArray[np.int64]:
-    """A number for each value, -1 for those that are missing."""
+    """A number for each distinct value, -1 for missing values."""
     number: dict[Any, int] = {}
     values = column.tolist()
     return np.array(
@@ -243,7 +246,7 @@ def _codes(column: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _bits(values: NDArray[Any]) -> Hashes:
-    """Numbers as bits, the same for equal numbers and for all that are missing."""
+    """Numbers as bits: equal numbers have equal bits, and so have all missing values."""
     if values.dtype.kind != "f":
         return values.astype(np.int64).view(np.uint64)
     values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
@@ -252,9 +255,9 @@ def _bits(values: NDArray[Any]) -> Hashes:
 
 
 def _mixed(bits: Hashes, column: NDArray[Any]) -> Hashes:
-    """Hashes of cells by value and column.
+    """Hash cells by value and column.
 
-    By G. Steele, D. Lea, C. Flood (2014). "Fast splittable pseudorandom number generators." OOPSLA, 453-472.
+    Method of G. Steele, D. Lea, C. Flood (2014). "Fast splittable pseudorandom number generators." OOPSLA, 453-472.
     """
     mixed = bits + (column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

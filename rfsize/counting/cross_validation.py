@@ -1,4 +1,4 @@
-"""What trees say of training rows by cross-validation: on each row, those of a forest that was trained on others."""
+"""Cross-validation: ask about each training row the trees of a forest that was trained without it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rfsize.utils.validation import refuse_unused, sample_weights, whole
 from rfsize.voting.groups import Groups
 
 Fold = tuple[Int64s, Int64s]
-"""Numbers of the rows to train on, and of those held out."""
+"""Numbers of the rows to train on, and of the rows held out."""
 
 
 def cross_validated(
     model: Any, X: Any, y: Any, cv: Any, *, groups: Any, sample_weight: Any, threshold: float
 ) -> Evidence:
-    """What forests of the other folds say of each row; arguments as in `rfsize.tree_outputs`."""
+    """Train a forest without each fold and ask it about the fold; arguments as in `rfsize.tree_outputs`."""
     if isinstance(model, dict):
         refuse_unused(
             f"the {type(X).__name__} has its labels and weights. Leave them out", y=y, sample_weight=sample_weight
@@ -56,19 +56,19 @@ def cross_validated(
 def of_estimator(
     estimator: Any, data: TrainingData, folds: Sequence[Fold], groups: Groups, threshold: float = 0.5
 ) -> Evidence:
-    """What the forests say that an estimator fits without each fold."""
+    """Fit the estimator without each fold, and ask each forest about its fold."""
     parts = []
     for train, held_out in folds:
         part = data.part(train)
         adapter = adapter_for(part.fitted(estimator), casts_votes=False)
-        adapter.classes = part.classes  # which XGBoost numbers
+        adapter.classes = part.classes  # XGBoost only numbers them
         rows = ForestOnRows.of(adapter, _safe_indexing(data.X, held_out), threshold=threshold)
         parts.append((held_out, Evidence.of(rows)))
     return Evidence.of_folds(parts, data.classes, len(data.label), groups)
 
 
 def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, threshold: float) -> Evidence:
-    """What the forests say that a framework trains without each fold of its training data."""
+    """Train by the framework without each fold of its training data, and ask each forest about its fold."""
     integration = integration_for(data)
     X = integration.rows_of(data)
     label, weight = integration.truth_of(params, data)
@@ -82,7 +82,7 @@ def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, thre
 
 
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
-    """What an estimator is to be fitted on, checked."""
+    """The checked data to fit the estimator on."""
     advice = "cv fits an estimator on rows in memory: give an array or a table, or of a DMatrix the params in place of"
     rows = rows_in_memory(X, f"{advice} the estimator")
     n_rows = matrix.n_rows(rows)
@@ -92,7 +92,7 @@ def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
 
 
 def rows_in_memory(X: Any, otherwise: str) -> Any:
-    """Rows of which folds can be taken; ``ValueError`` that says what to do ``otherwise``."""
+    """Rows that folds can be taken from; else ``ValueError``, with ``otherwise`` as the advice."""
     rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
     if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
         raise ValueError(f"X is a {type(X).__name__}, and {otherwise}")
@@ -100,7 +100,7 @@ def rows_in_memory(X: Any, otherwise: str) -> Any:
 
 
 def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
-    """Folds by what scikit-learn takes for ``cv``; a number of folds keeps groups together.
+    """Folds from anything that scikit-learn takes as ``cv``; an int makes folds that keep groups together.
 
     Raises
     ------
@@ -128,12 +128,12 @@ def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) 
 
 
 def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
-    """`folds_of` whose held-out rows are to be asked about: each holds out all rows of a group, or none.
+    """Like `folds_of`, but each fold must hold out all rows of a group or none.
 
     Raises
     ------
     ValueError
-        As by `folds_of`, or if rows are held out of which others of the same group are not.
+        As in `folds_of`, or if a fold holds out only some rows of a group.
     """
     folds, belong = folds_of(cv, label, groups, stratified=stratified), groups.units
     if belong is None:
@@ -159,7 +159,7 @@ def _refuse_other_than_pairs(folds: list[Any]) -> None:
 
 
 def _checked(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Iterator[Fold]:
-    """The folds; ``ValueError`` where a row is held out twice, or is trained on where it is held out."""
+    """The folds; ``ValueError`` if a row is held out twice, or a fold trains on a row that it holds out."""
     held_out_before = np.zeros(n_rows, dtype=np.bool_)
     for train, held_out in folds:
         train, held_out = _checked_rows(train, n_rows), _checked_rows(held_out, n_rows)
@@ -175,5 +175,5 @@ def _checked_rows(rows: ArrayLike, n_rows: int) -> Int64s:
         raise ValueError(f"folds must be pairs of arrays of row indices, found {index.dtype} of shape {index.shape}")
     if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
         raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
-    # In order, as the frameworks take subsets.
+    # Sorted, because the frameworks take subsets in order.
     return np.sort(index).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Evidence: what the trees of a forest say of rows, which estimates go by."""
+"""Evidence: the votes and scores of a forest's trees on rows, from which estimates are made."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ _ALL: Any = slice(None)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    """What the trees of a forest say of rows, and what is known of both: all that estimates go by.
+    """Votes and scores of a forest's trees on rows, with all else that estimates use.
 
-    It refers to the model and the rows, and a pickle holds neither: the trees cannot be asked again then.
+    It refers to the model and the rows. A pickle holds neither, so its trees cannot be asked again.
 
     Attributes
     ----------
     n_rows, n_trees : int
-        Rows, and trees of the forest.
+        Number of rows, and of trees in the forest.
     voted : Votes or None
-        Votes; None of regression, whose trees cast none.
+        Votes; None for regression, where trees cast no votes.
     scores : Scores or None
-        Means and scatter of the trees' scores before the link; None where only votes are known.
+        Mean and scatter of the trees' scores before the link function; None if only votes are known.
     blocks : TreeBlocks or None
-        What blocks of the trees say of some of the rows; None where single trees are not known.
+        Votes and scores of blocks of trees on some of the rows; None if single trees are not known.
     link : Link or None
-        From mean scores to predictions; None where there are no scores.
+        Turns mean scores into predictions; None if there are no scores.
     cut : float
         Mean score above which class 1 is predicted.
     predict_obeys : {"hard", "soft"} or None
-        What the model's own ``predict`` goes by; None where that is not known.
+        Rule of voting of the model's own ``predict``; None if it is not known.
     scored : slice or ndarray of int64
         Numbers of the rows that have scores.
     source : str
-        Where it comes from: "oob", "rows given", "cross-validation" or, in training, the validation set.
+        Origin of the outputs: "oob", "rows given", "cross-validation" or, in training, the validation set.
     groups : Groups
         Rows that belong together.
     y, sample_weight : ndarray, shape (n_rows,), or None
         Labels or numbers of the rows, in the encoding of the model, and their weights in metrics.
     strata : ndarray of int64, shape (n_rows,), or None
-        Number of the stratum of each row, where those are sized by themselves.
+        Number of each row's stratum, if each stratum is sized separately.
     noted : tuple of Caution
-        What was noticed of the rows, such as that the forest was trained on them.
+        Warnings about the rows, such as that the forest was trained on them.
     forest : ForestOnRows or None
-        What the trees may be asked again by.
+        The forest and the rows, to ask the trees again.
     """
 
     n_rows: int
@@ -92,7 +92,7 @@ class Evidence:
 
     @classmethod
     def of(cls, forest: ForestOnRows, keeps: Keeps = "outputs") -> Evidence:
-        """That of a finished forest, whose trees are asked."""
+        """Ask the trees of a finished forest."""
         adapter, tallied = forest.adapter, forest.tallied(keeps)
         classes, n_trees = adapter.classes, adapter.n_trees
         return cls(
@@ -113,14 +113,14 @@ class Evidence:
 
     @classmethod
     def of_votes(cls, votes: Votes) -> Evidence:
-        """That of votes that were counted elsewhere; ``ValueError`` where nothing tells how many trees there are."""
+        """Take votes that were counted elsewhere; ``ValueError`` if they do not tell the number of trees."""
         votes.check_trees()
         source = "oob" if votes.is_out_of_bag else "rows given"
         return cls(len(votes), votes.n_trees, votes, source=source)
 
     @classmethod
     def in_training(cls, forest: ForestInTraining) -> Evidence:
-        """That of a forest that takes more trees; ``InbagError`` where no training row can be out of bag."""
+        """Take the outputs of a forest that is still growing; ``InbagError`` if no training row can be out of bag."""
         forest.check_bags()
         found = forest.out_of_bag
         return cls(
@@ -138,12 +138,12 @@ class Evidence:
 
     @classmethod
     def of_batches(cls, batches: Sequence[Evidence]) -> Evidence:
-        """That of one forest on the rows of all batches, which it was not trained on; it refers to no model.
+        """Join the outputs of one forest on several batches of fresh rows; the result refers to no model.
 
         Raises
         ------
         ValueError
-            If the forests differ, or how they were asked.
+            If the forests differ, or the options that they were asked with.
         """
         first = batches[0]
         for batch in batches:
@@ -180,7 +180,7 @@ class Evidence:
         )
 
     def _check_batch(self, other: Evidence) -> None:
-        """Raise ``ValueError`` where another batch holds no fresh rows, or its forest was asked in another way."""
+        """Raise ``ValueError`` if another batch does not hold fresh rows, or was asked with other options."""
         if other.source != "rows given" or other.groups.index is not None:
             raise ValueError(
                 f"concat joins batches of rows that the forest was not trained on, found TreeOutputs({other}): out of "
@@ -195,7 +195,7 @@ class Evidence:
 
     @property
     def _asked_as(self) -> dict[str, Any]:
-        """What is the same of all batches of rows that one forest is asked about."""
+        """What must be equal in all batches."""
         return {
             "n_trees": self.n_trees,
             "classes": self.classes.tolist(),
@@ -211,23 +211,23 @@ class Evidence:
     def of_folds(
         cls, parts: Sequence[tuple[Int64s, Evidence]], classes: NDArray[Any], n_rows: int, groups: Groups = ALONE
     ) -> Evidence:
-        """That of all rows, each by the forest of the fold that held it out.
+        """Join the folds of a cross-validation: each row has the outputs of the forest that was trained without it.
 
         Parameters
         ----------
         parts : sequence of tuple
-            For each fold the numbers of its rows, and what the trees of its forest say of them.
+            For each fold the numbers of its held-out rows, and the outputs of its forest on them.
         classes : ndarray, shape (n_classes,)
-            All classes, of which a forest may know some; empty for regression.
+            All classes, also those that some forests do not know; empty for regression.
         n_rows : int
-            Rows; those that no fold holds out have no votes.
+            Number of all rows; rows that no fold holds out have no votes.
         groups : Groups, optional
             Rows that belong together.
 
         Returns
         -------
         Evidence
-            Scores, and blocks of trees, are those of forests that know all classes.
+            Scores and blocks of trees come only from forests that know all classes.
         """
         first = parts[0][1]
         found = cls(
@@ -245,7 +245,7 @@ class Evidence:
             return found
         order = np.concatenate([rows for rows, _ in knowing_all])
         number = np.concatenate([rows[one.scored] for rows, one in knowing_all])
-        # Rows that no fold holds out have the scores of no tree; where rows are many, folds score a part of theirs.
+        # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
         scored = np.delete(np.arange(n_rows), np.setdiff1d(order, number))
         of_forests = [one.scores for _, one in knowing_all if one.scores is not None]
         scores = Scores.nothing(len(scored), of_forests[0].n_scores)
@@ -269,7 +269,7 @@ class Evidence:
         Raises
         ------
         NotAForestError
-            Of a regression forest, whose trees cast no votes.
+            If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
             raise NotAForestError("the trees of a regression forest cast no votes: take scores, or predict()")
@@ -282,7 +282,7 @@ class Evidence:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, beside the model and the rows."""
+        """Memory in bytes, without the model and the rows."""
         of_votes = 0 if self.voted is None else self.voted.counts.nbytes
         return of_votes + sum(0 if one is None else one.nbytes for one in (self.blocks, self.scores, self._averages))
 
@@ -294,14 +294,14 @@ class Evidence:
         return f"{how_many(self.n_rows, 'row')} ({self.source}), {what}, {how_many(self.n_trees, 'tree')}"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Neither model nor rows; what is to be said of the training goes along.
+        # Leaves out the model and the rows, and keeps the warnings about the training.
         state = {**self.__dict__, "forest": None, "_of_training": self._cautions}
-        state.pop("distinct", None)  # which are found again
+        state.pop("distinct", None)  # computed again on demand
         return state
 
     @property
     def predictor(self) -> Predictor:
-        """What the forest predicts from mean scores; for outputs that have scores."""
+        """Turns mean scores into the forest's predictions; only for outputs that have scores."""
         if self.forest is not None:
             return self.forest.predictor
         assert self.link is not None
@@ -309,9 +309,9 @@ class Evidence:
         return Predictor(self.classes, self.link, threshold)
 
     def cautions(self, *, of_labels: bool) -> tuple[Caution, ...]:
-        """Warnings of what the training did to the forest: trees that are no independent draws, or count in part.
+        """Warnings about the training: trees that are not independent draws, or that were shrunk.
 
-        Trees that count in part may leave labels as they are, at the threshold of the forest.
+        Shrunk trees may leave labels unchanged at the forest's threshold; ``of_labels`` takes that into account.
         """
         if self.forest is None:
             return self._of_training.get(of_labels, ())
@@ -323,9 +323,9 @@ class Evidence:
         return {of_labels: self.cautions(of_labels=of_labels) for of_labels in (True, False)}
 
     def voting(self, asked_for: str) -> str:
-        """The rule of voting that is ``asked_for``: of "auto" that of the model's own ``predict``, where it is known.
+        """The rule of voting: as ``asked_for``, or for "auto" the rule of the model's own ``predict``.
 
-        Of counted votes, only the votes are known.
+        "auto" is "hard" if that rule or the scores are not known, as with counted votes.
         """
         if asked_for != "auto":
             return asked_for
@@ -333,12 +333,12 @@ class Evidence:
         return "soft" if knows_scores and self.predict_obeys == "soft" else "hard"
 
     def with_truth(self, y: Any, sample_weight: Any = None) -> Evidence:
-        """The same with labels or numbers of the rows, and their weights in metrics.
+        """Return a copy with labels or numbers of the rows, and their weights in metrics.
 
         Raises
         ------
         ValueError
-            If they do not fit the rows and the classes, or there are weights alone.
+            If they do not fit the rows and the classes, or there are weights without ``y``.
         """
         if y is None:
             refuse_unused(
@@ -352,17 +352,17 @@ class Evidence:
         return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)
 
     def noting(self, *cautions: Caution) -> Evidence:
-        """The same with more that was noticed."""
+        """Return a copy with more warnings."""
         return replace(self, noted=(*self.noted, *cautions))
 
     @cached_property
     def distinct(self) -> Evidence:
-        """The same of the rows that sizes go by: all, or where copies are groups the first of each."""
+        """The rows that sizes count: all rows, or the first row of each group if copies form groups."""
         once = self.groups.once
         return self if once is None else self.take(once)
 
     def take(self, rows: NDArray[np.bool_]) -> Evidence:
-        """The same of some of the rows, a mask."""
+        """Select the rows of a mask."""
         number, here = np.arange(self.n_rows), np.cumsum(rows) - 1
         scored = number[self.scored]
         is_kept = rows[scored]
@@ -382,23 +382,23 @@ class Evidence:
         )
 
     def by_votes(self) -> RowsAsked:
-        """How many votes, or of regression scores, each row has."""
+        """The number of votes of each row, or of scores for regression."""
         if self.voted is not None:
             return self._rows_asked(self.voted.asked, _ALL)
         assert self.scores is not None
         return self._rows_asked(self.scores.asked, self.scored)
 
     def by_averages(self) -> RowsAsked:
-        """How many trees each row was asked of, on average over its scores."""
+        """The number of trees asked about each row, averaged over its scores."""
         return self._rows_asked(self.averages.asked.mean(axis=1), _ALL)
 
     def _rows_asked(self, asked: NDArray[Any], some: Any) -> RowsAsked:
-        """Some of the rows with the trees asked about each."""
+        """Some of the rows, with the number of trees asked about each."""
         groups, is_oob = self.groups.take(some), self.source == "oob"
         return RowsAsked(asked, self.n_trees, groups, is_oob, find_kinds=lambda: self._kinds(some))
 
     def _kinds(self, some: Any) -> Kinds | None:
-        """What some of the rows are, by the truth, else by what all trees say, else by these trees."""
+        """Kinds of some of the rows: by ``y`` if given, else by predictions of all trees, else of the trees asked."""
         if self.y is not None:
             y = self.y[some]
             return Kinds.of_labels(y) if len(self.classes) else Kinds.of_numbers(y.astype(np.float64))
@@ -411,17 +411,17 @@ class Evidence:
         return None if known.scores is None else Kinds.of_scores(known.scores.take(some))
 
     def by_groups(self, groups: Groups) -> Evidence:
-        """What the trees say of the same rows where others belong together, for which they are asked once more."""
+        """Ask the trees again about the same rows, with other groups."""
         return Evidence.of(replace(self.asked_again, groups=groups)).with_truth(self.y, self.sample_weight)
 
     @cached_property
     def averages(self) -> Averages:
-        """Averaged scores of all rows, and of parts of the forest, for which the trees may be asked once more."""
+        """Averaged scores of all rows, and of parts of the forest; may ask the trees again."""
         return self._averages or self.asked_again.averages()
 
     @property
     def asked_again(self) -> ForestOnRows:
-        """The forest on the rows, whose trees may be asked again; ``ValueError`` where there is no model."""
+        """The forest and the rows, to ask the trees again; ``ValueError`` if there is no model."""
         if self.forest is None:
             raise ValueError(
                 "the trees cannot be asked again, because these outputs refer to no model: they are counted "
@@ -440,16 +440,16 @@ def _votes_of_folds(parts: Sequence[tuple[Int64s, Evidence]], classes: NDArray[A
 
 
 def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, keeps: Keeps = "outputs") -> Evidence:
-    """What the trees of a forest say of rows, which may be those of training, with their truth."""
+    """Ask the trees about rows, add ``y`` and weights, and note a warning if the rows are the training rows."""
     y, sample_weight = forest.here(y), forest.here(sample_weight)
     seen = noting_training_rows(forest, y, sample_weight)
     found = Evidence.of(forest, keeps)
     if y is None and forest.bags is not None:
-        sample_weight = None  # which the proof of the bags may take
+        sample_weight = None  # given only for the proof of the bags
     return found.with_truth(y, sample_weight).noting(*seen)
 
 
 def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
-    """What the trees of a model say of the training rows that they did not see, with all that predictions take."""
+    """Ask a model's trees about the training rows that they did not see, and keep all that predictions need."""
     adapter = adapter_for(model, casts_votes=False)
     return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")

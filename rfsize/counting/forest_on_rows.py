@@ -1,4 +1,4 @@
-"""A forest on rows: what it takes to ask its trees, and all that they can be asked."""
+"""A forest on rows: all that is needed to ask its trees, and the questions that they can answer."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ from rfsize.voting.scores import Scores, most_scored, scored_every
 from rfsize.voting.tallied import Tallied
 from rfsize.voting.votes import Votes
 
-# What is added up: votes; what sizes go by; or all that `rfsize.tree_outputs` keeps.
+# What is added up: votes; what sizes need; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
 
-# Bytes, from above; `benchmarks/memory.py` measures what is taken. Whatever the rows: two pieces of them, and the block
-# that is worked on with its leaves, votes and scores, tree by tree.
+# Upper bounds in bytes; `benchmarks/memory.py` measures the memory really taken. For any number of rows: two pieces of
+# rows, and the current block with its leaves, votes and scores, tree by tree.
 _ALWAYS = 500_000_000
-# What votes and scores take: for each class a row is counted by, of a row, and for each byte of its scores.
+# Votes and scores: bytes for each row and class, for each row, and for each byte of its scores.
 _SIZED, _OF_SCORES = (32, 70), 4
-# Of a row and for each of its mean scores, with what a metric of them takes; and for each sum by parts of the forest.
+# Averages: bytes for each row, and for each of its mean scores, including a metric of them; and for each sum over a
+# part of the forest.
 _AVERAGED, _SUMMED = (70, 75), 6
 
 
 def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
-    """Raise ``ValueError`` where options that rebuild or prove bags, or groups, are given without ``oob=True``."""
+    """Raise ``ValueError`` if groups, or options that rebuild or prove bags, are given without ``oob=True``."""
     if groups is not None:
         raise ValueError(
             "groups say on which training rows a tree may not vote, and oob=False asks all trees about all rows: leave "
@@ -60,10 +61,10 @@ def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ForestOnRows:
-    """What it takes to ask the trees of a forest, once or again: references, no copies.
+    """A forest and rows to ask its trees about, once or several times: references, no copies.
 
-    The rows go through in blocks, so memory grows with the rows but not with rows × trees (only bags of scikit-learn
-    take a byte for each row and member). The bags are proven in the same pass, and nothing is returned where the proof
+    The rows are processed in blocks, so memory grows with the rows but not with rows × trees (only scikit-learn's bags
+    take a byte for each row and member). The bags are proven in the same pass, and nothing is returned if the proof
     fails.
 
     Attributes
@@ -71,13 +72,13 @@ class ForestOnRows:
     adapter : Adapter
         The forest.
     X
-        Rows, which have been checked.
+        Rows, checked.
     bags : Bags or None
-        For votes and scores of trees that did not train on the row.
+        If given, only trees that were not trained on a row are asked about it.
     threshold : float
-        Probability of class 1 above which it is predicted, which has been checked.
+        Probability above which class 1 is predicted, checked.
     groups : Groups
-        With bags: training rows that belong together, of which such trees saw none.
+        With bags: training rows that belong together. A tree that saw one of them is asked about none of them.
     """
 
     adapter: Adapter
@@ -102,18 +103,18 @@ class ForestOnRows:
         missing: float | None = None,
         max_memory: float | None = None,
     ) -> ForestOnRows:
-        """Of a model (or its adapter) and rows, all of which are checked here; arguments as in `rfsize.tree_outputs`.
+        """Check a model (or its adapter), rows and options, and join them; arguments as in `rfsize.tree_outputs`.
 
-        ``max_memory`` is checked before bags are rebuilt, which may take memory themselves.
+        ``max_memory`` is checked before the bags are rebuilt, because rebuilding them may take memory too.
 
         Raises
         ------
         NotAForestError
             If the model is not a forest of independent trees.
         InbagError
-            If ``oob`` and the bags cannot be rebuilt.
+            If ``oob`` is set and the bags cannot be rebuilt.
         ValueError
-            If ``X`` or an option does not fit; or the rows may take more memory than ``max_memory``.
+            If ``X`` or an option does not fit, or the rows may take more memory than ``max_memory``.
         """
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
@@ -135,26 +136,26 @@ class ForestOnRows:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return matrix.n_rows(self.X)
 
     @property
     def layout(self) -> Layout:
-        """Where the rows lay, if they are those of training."""
+        """How the rows were laid out in training, if they are the training rows."""
         return Layout.alone(self.n_rows)
 
     @property
     def predictor(self) -> Predictor:
-        """What the forest predicts from mean scores."""
+        """Turns mean scores into the forest's predictions."""
         return Predictor(self.adapter.classes, self.adapter.link, self.threshold)
 
     @property
     def source(self) -> str:
-        """Where votes come from, as reports name it."""
+        """Origin of the votes, as reports name it."""
         return "rows given" if self.bags is None else "oob"
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
-        """Visit what the members answer, see `visit_answers`; returns only once the bags are proven."""
+        """Pass the members' answers to ``visit`` as in `visit_answers`; return only if the bags are proven."""
         proof, ask, seen = self._proof(), self._ask, self._seen
         visit_answers(self.adapter, self.n_rows, ask, visit, what=what, proof=proof, seen=seen, cells=cells)
         if proof is not None:
@@ -168,23 +169,23 @@ class ForestOnRows:
         return values
 
     def on(self, X: Any) -> ForestOnRows:
-        """The same forest on other rows, which are in memory or in pieces."""
+        """The same forest on other rows, in memory or in pieces."""
         return replace(self, X=X)
 
     def votes(self) -> Votes:
-        """Votes of all members on every row; with bags, only of those that did not train on the row or its group."""
+        """Votes of all members on every row; with bags, only of members not trained on the row or its group."""
         counts = self.tallied("votes").counts
         return Votes(counts, self.adapter.classes, self.adapter.n_trees, threshold=self.threshold)
 
     def tallied(self, keeps: Keeps) -> Tallied:
-        """What is added up of all rows, once their bags are proven."""
+        """Add up votes and scores over all rows; return only if the bags are proven."""
         tally = self._tally(keeps, range(self.n_rows), self.n_rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # which is refused where deviations are asked for
+        with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are asked for
             self.visit(tally.add, what="votes and scores" if keeps == "all" else "votes")
         return tally.result
 
     def part(self, rows: range, keeps: Keeps) -> PartOfRows:
-        """What is to be known of some of the rows to ask about them apart; of bags that can be taken apart."""
+        """All that is needed to ask about some of the rows separately; the bags must be separable by rows."""
         bags = seen = None
         if self.bags is not None:
             assert isinstance(self.bags, LaidOutBags)
@@ -193,7 +194,7 @@ class ForestOnRows:
         return PartOfRows(rows, self.n_rows, keeps, self.threshold, bags, seen)
 
     def joined(self, parts: Iterable[tuple[Tallied, list[Floats]]]) -> Tallied:
-        """What was added up of all rows, part by part, once their bags are proven.
+        """Join what was added up part by part; return only if the bags are proven.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class ForestOnRows:
         return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
 
     def _tally(self, keeps: Keeps, rows: range, of: int) -> Tally:
-        """What adds up what is kept of rows that have such numbers among ``of`` rows."""
+        """The tally for the rows with the numbers ``rows`` among ``of`` rows."""
         adapter, number = self.adapter, np.arange(rows.start, rows.stop)
         n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
         if keeps == "votes":
@@ -245,7 +246,7 @@ class ForestOnRows:
         )
 
     def tree_votes(self) -> NDArray[np.int32]:
-        """Class index that each member votes for on each row, shape (n_rows, n_members); −1 where it saw the row."""
+        """Class index of each member's vote on each row, shape (n_rows, n_members); −1 where it saw the row."""
         cast = self.adapter.voter(self.threshold)
         labels = np.empty((self.n_rows, self.adapter.n_trees), dtype=np.int32)
 
@@ -270,7 +271,7 @@ class ForestOnRows:
     def seen(self) -> NDArray[np.bool_]:
         """Whether each tree was trained on each row or its group, shape (n_rows, n_members, n_outputs or 1).
 
-        Of bags that were proven: the trees are not asked.
+        Call it only after the bags were proven: it does not ask the trees.
         """
         assert self.bags is not None
         found = []
@@ -280,7 +281,7 @@ class ForestOnRows:
         return np.concatenate(found)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of; the rest is found again when it is asked for."""
+        """The fields; cached properties are computed again on demand."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -294,22 +295,22 @@ class ForestOnRows:
 
 @dataclass(frozen=True, eq=False)
 class PartOfRows:
-    """What is to be known of some of the rows to ask the trees about them, where they lie apart from the others.
+    """All that is needed to ask the trees about some of the rows, if these rows are stored separately.
 
     Attributes
     ----------
     rows : range
-        Their numbers among all.
+        Numbers of these rows among all rows.
     of : int
-        How many all are.
+        Number of all rows.
     keeps : {"votes", "outputs", "all"}
-        What is added up of them.
+        What is added up.
     threshold : float
-        As of `ForestOnRows`.
+        As in `ForestOnRows`.
     bags : LaidOutBags or None
-        Theirs, for votes and scores of trees that did not train on them.
+        Bags of these rows. If given, only trees that were not trained on a row are asked about it.
     seen : SeenByGroup or None
-        Trees that saw others of their groups.
+        Trees that saw rows of the same groups.
     """
 
     rows: range
@@ -320,7 +321,7 @@ class PartOfRows:
     seen: SeenByGroup | None
 
     def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
-        """What is added up of these rows, and for the proof, which takes all rows; see `ForestOnRows.joined`."""
+        """Add up these rows, and their sums for the proof, which needs all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally, proof = forest._tally(self.keeps, self.rows, self.of), forest._proof()
         ask, what = asked_about(adapter, X, self.of), "votes and scores"
@@ -330,7 +331,10 @@ class PartOfRows:
 
 
 def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
-    """Raise ``ValueError`` where so many rows may take more bytes, beside the model and rows that are in memory."""
+    """Raise ``ValueError`` if asking about the rows may take more than ``max_memory`` bytes.
+
+    The memory of the model and of the rows themselves does not count.
+    """
     if max_memory is None:
         return
     limit = positive("max_memory", max_memory)
@@ -357,7 +361,7 @@ def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob
 
 
 def bytes_taken(adapter: Adapter, n_rows: int, *, oob: bool) -> int:
-    """Bytes that so many rows take at most."""
+    """Upper bound in bytes of the memory for ``n_rows`` rows."""
     n_votes, n_scores = len(adapter.classes), adapter.leaves.n_scores
     a_row = _SIZED[0] * n_votes + _SIZED[1] + _AVERAGED[0] + _AVERAGED[1] * n_scores
     in_all = _ALWAYS + _OF_SCORES * Scores.bytes_of(most_scored(n_rows, n_scores), n_scores)
@@ -368,7 +372,7 @@ def bytes_taken(adapter: Adapter, n_rows: int, *, oob: bool) -> int:
 
 
 class RowsElsewhere(ABC):
-    """Rows that know how a forest is asked about them."""
+    """Rows stored elsewhere, with their own way of asking a forest about them."""
 
     @abstractmethod
     def asked(
@@ -384,14 +388,14 @@ class RowsElsewhere(ABC):
         groups: Any,
         missing: float | None,
     ) -> Any:
-        """The forest on these rows, a `ForestOnRows`; arguments as of `ForestOnRows.of`."""
+        """The forest on these rows, a `ForestOnRows`; arguments as in `ForestOnRows.of`."""
 
 
 def rows_elsewhere(X: Any) -> RowsElsewhere | None:
-    """Rows that lie on Dask's workers, as `rfsize.dask.rows` wraps them; None of rows that are here."""
+    """Rows on Dask's workers, wrapped by `rfsize.dask.rows`; None for rows in this process."""
     if isinstance(X, RowsElsewhere):
         return X
-    # Of Dask itself, or of a framework's module for it: neither is imported where nobody uses it.
+    # Types of Dask, or of a framework's module for Dask. Compare names, so as not to import Dask for nothing.
     if not any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__):
         return None
     found: RowsElsewhere = import_module("rfsize.dask").rows(X)

@@ -1,6 +1,6 @@
-"""One pass over the rows: what members answer, and which of them may vote.
+"""One pass over the rows: the members' answers, and which members may vote.
 
-The leaves of trees come from compiled loops where these are proven to reach those of the framework.
+Compiled loops find the leaves, if they are proven to reach the same leaves as the framework.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import Forest
 from rfsize.walking.quantising import quantised_blocks
 
-# What members answer on rows start to stop; those that saw a row, by the mask, need not be asked about it.
+# Returns the members' answers on rows start to stop. Members that saw a row, by the mask, need not be asked about it.
 Ask = Callable[[int, int, Bools | None], Answers]
 
-# What is done with a block of rows: its place, what members answer, and which of them saw a row or its group.
+# Receives a block of rows: its place, the members' answers, and which members saw a row or its group.
 Visit = Callable[[slice, Answers, Bools | None], None]
 
 ROWS_PER_THREAD = 2048
 
-# Cells of (rows × trees) from which laying out the trees, and comparing leaves, takes less time than it saves.
+# From this many cells (rows × trees) on, compiled loops save more time than it takes to lay out the trees and to
+# compare leaves.
 CELLS_WORTH_A_LAYOUT = 1 << 22
 
-# Rows whose leaves are compared with the framework's own, of all and of a block of pieces; and how many at a place with
-# missing values, out of how many that are looked at there.
+# Number of rows compared with the framework's leaves: of all rows, and of a block of pieces. Then the number of rows
+# with missing values to take at each place, and the number of rows searched for them there.
 _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
 def asked_about(adapter: Adapter, X: Any, of: int | None = None) -> Ask:
-    """What asks the members about rows that `Adapter.check` returned.
+    """Return the function that asks the members about ``X``, the rows that `Adapter.check` returned.
 
-    Many rows go down the trees by compiled loops, without the framework, if on rows from all over ``X`` these reach the
-    leaves that the framework says. Else, and if the members or the rows cannot be compiled, the framework is asked by
+    With many rows, it uses compiled loops without the framework, if these reach the framework's leaves on rows from all
+    over ``X``. Otherwise, or if the members or the rows cannot be compiled, it calls the framework by
     `Adapter.answers`. If ``X`` is one block of the rows, ``of`` is the number of all rows: together they may be worth
     compiling when a block is not.
     """
@@ -62,33 +63,33 @@ def asked_about(adapter: Adapter, X: Any, of: int | None = None) -> Ask:
         return by_framework
     try:
         walk = CompiledWalk(adapter)
-    except ValueError:  # of trees that are not compiled
+    except ValueError:  # trees that cannot be compiled
         return by_framework
     if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         return by_framework
 
     def by_either(start: int, stop: int, inbag: Bools | None) -> Answers:
         rows = matrix.take(X, start, stop)
-        # Of pieces each is compared as it comes: to read all over them first would be to read them twice.
+        # Pieces are compared one by one, since taking rows from all of them first would read them twice.
         if isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
             return by_framework(start, stop, inbag)
         try:
             return Answers(walk.leaf_index(rows), adapter.leaves)
-        except ValueError:  # which is the framework's to raise, where it refuses these rows
+        except ValueError:  # let the framework raise its own error if it refuses these rows
             return by_framework(start, stop, inbag)
 
     return by_either
 
 
 class CompiledWalk:
-    """A forest laid out for compiled loops, each leaf with its index into the table of all leaves.
+    """A forest laid out for compiled loops; each leaf has its index into the table of all leaves.
 
     Attributes
     ----------
     forest : Forest
-        What rows go down.
+        The trees that the loops walk down.
     leaf_of_node : ndarray of int64, shape (n_nodes,)
-        Index into the table of all leaves of each node that is one, 0 elsewhere.
+        For each node that is a leaf, its index into the table of all leaves; 0 for other nodes.
     """
 
     def __init__(self, adapter: Adapter) -> None:
@@ -98,7 +99,7 @@ class CompiledWalk:
         self.leaf_of_node = forest.trees.value[:, 0].astype(np.int64)
         if self.leaf_of_node.min() < 0 or self.leaf_of_node.max() >= len(adapter.leaves.score):
             raise ValueError("tree_table has leaves that the table of leaves has not")
-        # The framework may refuse numbers beyond single precision, and is asked.
+        # The framework may refuse numbers beyond single precision, so let it decide about them.
         self.forest = replace(forest, conventions=replace(forest.conventions, refuses_infinite=True))
         self._shape = adapter.leaves.offset.shape
 
@@ -114,22 +115,22 @@ class CompiledWalk:
         return leaf.reshape(-1, *self._shape)
 
     def reaches_leaves_of(self, adapter: Adapter, X: Any, n_rows: int) -> bool:
-        """Whether so many rows from all over ``X``, and some with missing values, reach the framework's own leaves."""
+        """Whether ``n_rows`` rows from all over ``X``, and some with missing values, reach the framework's leaves."""
         try:
             some = matrix.pick(X, _compared_rows(X, self.forest, n_rows))
             reached = self.leaf_index(some)
-        except ValueError:  # of rows that are not compiled
+        except ValueError:  # rows that the compiled loops cannot take
             return False
         return np.array_equal(reached, adapter.answers(some).leaf)
 
 
 def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
-    """The walk of rows that `Adapter.check` returned, which reaches the framework's own leaves.
+    """The compiled walk for rows that `Adapter.check` returned, proven to reach the framework's leaves.
 
     Raises
     ------
     NotAForestError
-        If it does not on rows from all over ``X``, or members are no trees.
+        If it reaches other leaves on rows from all over ``X``, or if members are not trees.
     """
     walk = CompiledWalk(adapter)
     if not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
@@ -141,7 +142,7 @@ def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
 
 
 def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
-    """Index into the table of all leaves of each node that is one."""
+    """For each node that is a leaf, its index into the table of all leaves."""
     if table.n_nodes.size != offset.size:
         raise ValueError(f"tree_table has {table.n_nodes.size} trees, and the table of leaves {offset.size}")
     first = np.cumsum(table.n_nodes) - table.n_nodes
@@ -150,7 +151,7 @@ def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
 
 
 def _compared_rows(X: Any, forest: Forest, at_most: int) -> Int64s:
-    """Rows from the first to the last, and some with missing values, where there are any at as many places."""
+    """Evenly spaced rows from the first to the last, and rows with missing values found at several places."""
     n_rows, blocks = matrix.n_rows(X), encoded(X, forest.conventions)
     rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
     for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), at_most // _ROWS_OF_PLACE).astype(np.int64):
@@ -162,16 +163,16 @@ def _compared_rows(X: Any, forest: Forest, at_most: int) -> Int64s:
 
 @dataclass(frozen=True, eq=False)
 class SeenByGroup:
-    """Trees whose bag holds a row of a group.
+    """For each group of rows, the trees that saw a row of the group.
 
     Attributes
     ----------
     index : ndarray of int64, shape (n_rows,)
-        Number of the group of each row, -1 where no other row belongs to it.
+        Number of each row's group, -1 for a row without a group.
     trees : tuple of int
-        Members, and outputs with bags of their own.
+        Number of members, and of outputs with separate bags.
     seen : ndarray of uint8, shape (n_groups, ...)
-        For each group a bit for each tree.
+        For each group, one bit for each tree.
     """
 
     index: Int64s
@@ -180,7 +181,7 @@ class SeenByGroup:
 
     @classmethod
     def of(cls, bags: Bags, groups: Groups) -> SeenByGroup | None:
-        """Of a forest's bags, by one pass over all of them; None where no rows belong together."""
+        """Build it from a forest's bags in one pass; None if there are no groups."""
         if groups.index is None:
             return None
         of_one_row = bags.take(0, 1)
@@ -193,9 +194,9 @@ class SeenByGroup:
         return found
 
     def part(self, start: int, stop: int) -> SeenByGroup:
-        """Of rows ``start`` to ``stop`` alone."""
+        """Keep only rows ``start`` to ``stop`` and their groups."""
         present, index = np.unique(self.index[start:stop], return_inverse=True)
-        stand_alone = int(present[0] == -1)  # the number of all of them
+        stand_alone = int(present[0] == -1)  # rows without a group share the number -1
         return SeenByGroup(index - stand_alone, self.trees, self.seen[present[stand_alone:]])
 
     def _add(self, group: Int64s, inbag: Bools) -> None:
@@ -205,7 +206,7 @@ class SeenByGroup:
         self.seen[present] |= np.bitwise_or.reduceat(bits[order], first, axis=0)
 
     def with_group(self, start: int, stop: int, inbag: Bools) -> Bools:
-        """In-bag mask of rows ``start`` to ``stop``, with the trees that saw another row of the group."""
+        """In-bag mask of rows ``start`` to ``stop``, also True for trees that saw another row of the group."""
         group = self.index[start:stop]
         belongs = group >= 0
         bits = np.unpackbits(self.seen[group[belongs]], axis=1, count=int(np.prod(self.trees)))
@@ -227,26 +228,26 @@ def visit_answers(
 ) -> None:
     """Visit all rows, block by block.
 
-    With a ``proof`` of bags, ``visit`` gets the in-bag mask beside the answers, shape (rows, n_members, n_outputs), or
-    1 in place of n_outputs if the trees of a member share a bag. For a row of a group, the mask tells which trees saw
-    any row of the group. Use what ``visit`` gathered only once the proof is concluded without an error.
+    With a ``proof`` of bags, ``visit`` also gets the in-bag mask, shape (rows, n_members, n_outputs), or 1 in place of
+    n_outputs if the trees of a member share a bag. For a row of a group, the mask shows which trees saw any row of the
+    group. Use what ``visit`` gathered only after the proof was concluded without an error.
 
     Parameters
     ----------
     adapter : Adapter
         The forest.
     n_rows : int
-        Rows.
+        Number of rows.
     ask, visit : callable
-        Where answers come from, such as `asked_about`, and where they go.
+        ``ask`` gives the answers, such as `asked_about` returns it; ``visit`` receives them.
     what : str
-        Named by the progress bar.
+        Name for the progress bar.
     proof : BagProof, optional
-        Of its bags, where rows are to be known that trees did not see; it is added to, and not concluded.
+        Proof of the forest's bags, for out-of-bag answers. The rows are added to it; you conclude it.
     seen : SeenByGroup, optional
-        Where rows belong together: which trees saw one of them; only with ``proof``.
+        If there are groups: which trees saw a row of each group; only with ``proof``.
     cells : int, default 0
-        Numbers that ``visit`` holds for each row besides.
+        Further numbers that ``visit`` holds for each row.
     """
     for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
         inbag = saw = None if proof is None else proof.bags.take(start, stop)
@@ -259,24 +260,24 @@ def visit_answers(
 
 
 def out_of_bag_members(answers: Answers, inbag: Bools | None) -> tuple[Answers, Bools]:
-    """Answers of members that left the row out of their bags, and which members did; without bags all.
+    """Answers of the members that did not see each row, and a mask of these members; without bags, all members.
 
-    Where the trees of each class have bags of their own (XGBoost), so few members have left a row out with all of their
-    trees that hardly any vote would remain. But such trees are drawn independently, so that any trees that left the row
-    out, one of each class, make as good a member as those of one iteration: the first of each vote together, then the
-    second of each, as far as the class with the fewest goes.
+    XGBoost draws a separate bag for the tree of each class. Hardly any member has left out a row with all of its trees,
+    so hardly any vote would remain. But these trees are drawn independently. So any trees that left the row out, one of
+    each class, make as good a member as the trees of one iteration. The first such tree of each class vote together,
+    then the second of each class, until one class has no tree left.
 
     Parameters
     ----------
     answers : Answers
-        Of the rows.
+        Answers of all members on the rows.
     inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1), or None
         Whether the tree was trained on the row.
 
     Returns
     -------
     answers : Answers
-        Those of the trees that vote together, member by member.
+        Answers of the trees that vote together, member by member.
     may_vote : ndarray of bool, shape (n_rows, n_members)
         Whether the member left the row out.
     """
@@ -291,10 +292,10 @@ def out_of_bag_members(answers: Answers, inbag: Bools | None) -> tuple[Answers, 
 
 
 def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
-    """The tree of each class that takes part in each member's vote; shape and order of members as in the mask."""
+    """Index of the tree of each class that takes part in each member's vote; same shape as the mask."""
     return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
 def asked_of(answers: Answers, inbag: Bools | None) -> Bools:
-    """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 where each has its own bag."""
+    """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 if each has its own bag."""
     return np.ones((*answers.leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag

@@ -1,21 +1,22 @@
-"""Whether the out-of-bag votes of rows may be averaged as if they were votes on fresh rows.
+"""Decide whether out-of-bag votes may be averaged over the rows as if they were votes on fresh rows.
 
-Fresh rows ask all trees. A training row asks those whose bags left it out, and whatever reads out-of-bag votes averages
-over the rows as if it were by chance how many these are. That fails in two ways, and this module alone decides where.
+All trees vote on a fresh row. On a training row, only the trees vote whose bags left it out. Estimates from out-of-bag
+votes average over the rows as if chance decided how many votes each row has. That fails in two ways, and only this
+module decides when.
 
-*Few votes.* With a few votes a row looks settled that is not, and what more trees would change is an extrapolation. It
-takes `FEWEST_VOTES` a row.
+*Few votes.* With a few votes, a row looks settled that is not, and what more trees would change is an extrapolation.
+Estimates need `FEWEST_VOTES` per row.
 
-*Uneven bags.* Where bags are drawn by weight, the number of votes depends on what a row is: scikit-learn from 1.9 on
-draws the rows of a bootstrap in proportion to ``class_weight`` and ``sample_weight``, LightGBM has bagging fractions of
-either class, and rows of large groups are in nearly every bag. Were all rows left out with the same probability q,
+*Uneven bags.* If bags are drawn by weight, the number of votes depends on the kind of row. scikit-learn from 1.9 on
+draws the rows of a bootstrap in proportion to ``class_weight`` and ``sample_weight``, LightGBM has a bagging fraction
+for each class, and rows of large groups are in nearly every bag. If all rows were left out with the same probability q,
 their numbers of votes would be binomial: the index of dispersion Σ(nᵢ - n̄)² / (T·q·(1 - q)) is then distributed as χ²
 (R. A. Fisher (1950). "The significance of deviations from expectation in a Poisson series." Biometrics 6(1), 17-24).
 
-Uneven rows are estimated by strata of the number of their votes, each of which counts by its share of the rows, so that
-no kind of row is under-represented. No stratum knows of rows without votes, and a few votes hardly tell. Where these
-are rows of one kind, of a class or a fifth of the numbers, the votes of the others are no guide to them: that is
-refused.
+With uneven bags, rfsize estimates in strata of rows with similar numbers of votes. Each stratum counts by its share of
+the rows, so that no kind of row is under-represented. Strata say nothing about rows without votes, and little about
+rows with few votes. If such rows are of one kind (one class, or one fifth of the numbers), the votes on the other rows
+are no guide to them, and rfsize raises an error.
 """
 
 from __future__ import annotations
@@ -38,36 +39,39 @@ from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
 FEWEST_VOTES = 10
-"""With fewer votes a row, on average, out-of-bag votes are not read."""
+"""With fewer votes per row, on average, rfsize makes no estimate from out-of-bag votes."""
 
-# Numbers of votes are uneven where chance would scatter them so much less, and would not do it in a million forests.
+# Numbers of votes are uneven if their variance exceeds that of chance by the first factor, and chance would do this
+# with less than the second probability.
 _OVERDISPERSED, _BY_CHANCE = 1.5, 1e-6
 
-# Fewer rows do not tell: of so few, the index of dispersion is not distributed as χ².
+# With fewer rows, the index of dispersion is not distributed as χ².
 _ROWS_THAT_TELL = 30
 
-# How many standard errors a kind of rows has fewer votes than the others, and rows of it without any that are too many.
+# A kind of rows lacks votes if its mean is this many standard errors below that of the others; and this share of the
+# kind without any vote is too many.
 _FEWER, _WITHOUT = 4.0, 0.1
 
-# Share of the trees that all rows ask, nearly.
+# From this share of the trees on, nearly all trees vote on a row.
 _NEARLY_ALL = 0.9
 
-# More rows than these without votes make an answer that of the others. (XGBoost puts two rows in every bag.)
+# If more rows (number, share) than these have no votes, an answer holds only for the others. (XGBoost puts two rows in
+# every bag.)
 _FEW_ROWS, _FEW_WITHOUT_VOTES = 2, 0.01
 
-# A smaller share of out-of-bag votes than any sensible bagging fraction leaves; trees that nobody trains.
+# Any sensible bagging fraction leaves a larger share of out-of-bag votes; nobody trains more trees.
 FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
 
 _FIFTHS = "lowest", "second", "third", "fourth", "highest"
 
 
 def too_many_without_votes(n_dropped: int, n_rows: int) -> bool:
-    """Whether so many of the rows have no votes that an answer is that of the others."""
+    """Whether so many rows have no votes that an answer holds only for the other rows."""
     return n_dropped > max(_FEW_ROWS, _FEW_WITHOUT_VOTES * n_rows)
 
 
 def by_nature_advice(groups: str) -> str:
-    """What to do besides where copies belong together, and leave rows without votes; as the end of a sentence."""
+    """Further advice if grouped copies leave rows without votes; the end of a sentence."""
     if groups != "copies":
         return ""
     return "; or give groups='rows' if equal rows are different cases, so that fresh rows have copies too"
@@ -75,15 +79,15 @@ def by_nature_advice(groups: str) -> str:
 
 @dataclass(frozen=True)
 class Lack:
-    """Why out-of-bag votes do not tell what is asked of them, and what to do.
+    """Why out-of-bag votes do not answer a question, and what to do.
 
     Attributes
     ----------
     message : str
     enough : int or None
-        Trees that would tell; None where that is not known, or more trees do not help.
+        Number of trees that would answer it; None if this is not known, or more trees do not help.
     of_some_rows : bool
-        Whether some kinds of rows lack votes, so that the others are no guide to them; else all rows have too few.
+        True if some kinds of rows lack votes, so that the others are no guide to them; False if all rows have too few.
     """
 
     message: str
@@ -91,22 +95,22 @@ class Lack:
     of_some_rows: bool = False
 
     def error(self) -> FewVotesError:
-        """The refusal."""
+        """The error to raise."""
         return FewVotesError(self.message, enough=self.enough)
 
 
 def fewest_votes(n_classes: int) -> int:
-    """Votes a row that it takes to tell how many trees keep the labels of so many classes.
+    """Votes per row needed to estimate how many trees keep the labels, by the number of classes.
 
-    The leading class is chosen from the votes themselves, and so is its nearest rival. Of many classes, few votes
-    choose two that are closer than the true ones, and T* comes out too large (`benchmarks/many_classes.py`). So each
-    doubling of the classes takes as many votes as two classes do.
+    The votes themselves choose the leading class and its nearest rival. With many classes, few votes choose two classes
+    that are closer than the true ones, and T* comes out too large (`benchmarks/many_classes.py`). So each doubling of
+    the classes needs as many more votes as two classes do.
     """
     return math.ceil(FEWEST_VOTES * math.log2(max(n_classes, 2)))
 
 
 def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES) -> Lack:
-    """What to say where so few trees were asked about a row that they do not tell ``what``."""
+    """The lack if too few trees were asked about each row to tell ``what``."""
     enough = _trees_for(fewest, votes_per_row, n_trees)
     advice = "" if enough is None else f": train at least {how_many(enough, 'tree')}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
@@ -125,14 +129,14 @@ def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """What rows are: a class, or a fifth of the numbers.
+    """The kind of each row: its class, or the fifth of the numbers that it is in.
 
     Attributes
     ----------
     of_row : ndarray of int64, shape (n_rows,)
-        Place in the names; -1 where it is not known.
+        Index into the names; -1 if the kind is not known.
     names : tuple of str
-        Such as "of class 1", which follow "rows".
+        Such as "of class 1"; messages write them after "rows".
     """
 
     of_row: Int64s
@@ -140,50 +144,50 @@ class Kinds:
 
     @classmethod
     def of_labels(cls, label: ArrayLike) -> Kinds:
-        """Classes of the truth."""
+        """Kinds by true class."""
         return cls.named("of class", label)
 
     @classmethod
     def of_votes(cls, votes: Votes) -> Kinds:
-        """Classes that the forest gives the rows, where it votes on them."""
+        """Kinds by the class that the forest predicts, for rows with votes."""
         found = cls.named("that the forest gives class", votes.winner())
         return replace(found, of_row=np.where(votes.asked > 0, found.of_row, -1))
 
     @classmethod
     def named(cls, what: str, label: ArrayLike) -> Kinds:
-        """Distinct labels, and what rows of each are."""
+        """One kind for each distinct label, with ``what`` before the label as its name."""
         names, place = np.unique(np.asarray(label), return_inverse=True)
         return cls(place.astype(np.int64), tuple(f"{what} {name}" for name in names.tolist()))
 
     @classmethod
     def of_numbers(cls, number: Floats, what: str = "y") -> Kinds:
-        """Fifths of numbers."""
+        """Kinds by fifth of the numbers."""
         place = np.searchsorted(np.quantile(number, [0.2, 0.4, 0.6, 0.8]), number, side="right")
         return cls(place, tuple(f"in the {which} fifth of {what}" for which in _FIFTHS))
 
     @classmethod
     def of_scores(cls, scores: Scores) -> Kinds:
-        """Fifths of what the forest predicts, where it does."""
+        """Kinds by fifth of the forest's predictions, for rows that have one."""
         found = cls.of_numbers(scores.mean[:, 0], "the predictions")
         return replace(found, of_row=np.where(scores.asked > 0, found.of_row, -1))
 
 
 @dataclass(frozen=True, eq=False)
 class RowsAsked:
-    """Rows, how many trees were asked about each, and what is known of the rows.
+    """How many trees were asked about each row, and what is known about the rows.
 
     Attributes
     ----------
     asked : ndarray of number, shape (n_rows,)
-        Trees asked about each row.
+        Number of trees asked about each row.
     n_trees : int
-        Trees of the forest.
+        Number of trees in the forest.
     groups : Groups
-        Rows that belong together, and have their votes in common.
+        Rows that belong together: the same trees vote on all rows of a group.
     oob : bool
-        Whether trees are not asked about rows that they were trained on.
+        Whether only those trees vote on a row that were not trained on it.
     find_kinds : callable
-        Finds out what the rows are, which may take all trees; None where nothing tells.
+        Returns the kinds of the rows, or None if they are unknown; it may have to ask all trees.
     """
 
     asked: NDArray[Any]
@@ -194,12 +198,12 @@ class RowsAsked:
 
     @property
     def n_without(self) -> int:
-        """Rows that no tree was asked about."""
+        """Number of rows that no tree was asked about."""
         return int(np.count_nonzero(self.asked == 0))
 
     @cached_property
     def is_uneven(self) -> bool:
-        """Whether rows' numbers of votes differ by more than chance, beside what the sizes of their groups do."""
+        """Whether the numbers of votes differ by more than chance among rows of groups of the same size."""
         own = self._first_of_units
         if np.count_nonzero(own) < _ROWS_THAT_TELL:
             return False
@@ -217,18 +221,19 @@ class RowsAsked:
 
     @property
     def strata(self) -> Int64s | None:
-        """Number of the stratum of each row by the number of its votes, each doubling of which is one.
+        """Number of each row's stratum, one stratum for each doubling of the number of votes.
 
-        None where it is by chance how many they are.
+        None if the numbers of votes differ only by chance.
         """
         if not self.is_uneven:
             return None
         return np.where(self.asked > 0, 1 + np.floor(np.log2(np.maximum(self.asked, 1))), 0).astype(np.int64)
 
     def lack(self, what: str, *, of_these_trees: bool = False) -> Lack | None:
-        """Why these votes do not tell ``what`` of fresh rows; None where they do.
+        """Why these votes do not tell ``what`` about fresh rows; None if they do.
 
-        Where it is told ``of_these_trees``, and not of more, rows that ask nearly all of them are like fresh ones.
+        ``of_these_trees`` says that the question is about this forest, not about more trees. Then rows on which nearly
+        all trees vote are like fresh ones.
         """
         asked = self.asked[self.asked > 0]
         if not asked.size:
@@ -239,19 +244,19 @@ class RowsAsked:
         return self._poor_kind(what, FEWEST_VOTES) or few_votes(mean, self.n_trees, what, oob=self.oob)
 
     def check(self, what: str, *, of_these_trees: bool = False) -> None:
-        """Raise `FewVotesError` where these votes do not tell ``what`` of fresh rows; arguments as of `lack`."""
+        """Raise `FewVotesError` if these votes do not tell ``what`` about fresh rows; arguments as in `lack`."""
         lack = self.lack(what, of_these_trees=of_these_trees)
         if lack is not None:
             raise lack.error()
 
     def of_some_rows(self, what: str, *, fewest: int = FEWEST_VOTES) -> Lack | None:
-        """Why rows of some kind have too few votes to tell ``what``, where the others have enough."""
+        """The lack if one kind of rows has too few votes to tell ``what`` while the others have enough; else None."""
         poor = self._poor_kind(what, fewest)
         return self._too_many_without(what) if poor is None and not self._are_alike else poor
 
     @property
     def _are_alike(self) -> bool:
-        """Whether it is by chance alone how many votes a row has."""
+        """Whether only chance decides how many votes a row has."""
         return self.groups.sizes is None and not self.is_uneven
 
     def _poor_kind(self, what: str, fewest: int) -> Lack | None:
@@ -275,7 +280,7 @@ class RowsAsked:
         )
 
     def _is_poor(self, of_kind: NDArray[np.bool_], fewest: int) -> bool:
-        """Whether rows of a kind have too few votes, and fewer than the others."""
+        """Whether the rows of a kind have too few votes, and fewer than the others."""
         asked = self.asked[of_kind]
         if len(asked) <= _FEW_ROWS or len(asked) == len(self.asked):
             return False
@@ -316,12 +321,12 @@ class RowsAsked:
 
     @cached_property
     def kinds(self) -> Kinds | None:
-        """What the rows are."""
+        """Kinds of the rows; None if they are unknown."""
         return self.find_kinds()
 
     @cached_property
     def _first_of_units(self) -> NDArray[np.bool_]:
-        """One row of each group, of which all have the same votes."""
+        """Mask of one row per group, since the same trees vote on all rows of a group."""
         found = np.ones(len(self.asked), dtype=np.bool_)
         units = self.groups.units
         if units is not None:
@@ -331,7 +336,7 @@ class RowsAsked:
 
 
 def _fewer(some: NDArray[Any], others: NDArray[Any]) -> bool:
-    """Whether some rows have fewer votes than others, and not by chance (Welch)."""
+    """Whether ``some`` rows have fewer votes than ``others``, beyond chance (Welch's test)."""
     if min(len(some), len(others)) <= _FEW_ROWS:
         return False
     error = math.sqrt(some.var() / len(some) + others.var() / len(others))
@@ -339,7 +344,7 @@ def _fewer(some: NDArray[Any], others: NDArray[Any]) -> bool:
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:
-    """Trees that give this number of votes a row, to two digits; None where nobody would train as many."""
+    """Number of trees that gives the ``fewest`` votes per row, to two digits; None if nobody would train so many."""
     if votes_per_row <= 0.0:
         return None
     trees = 1.1 * fewest * n_trees / votes_per_row

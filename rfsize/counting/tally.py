@@ -1,4 +1,4 @@
-"""Tally: adds up, block of rows by block of rows, what the trees say."""
+"""Tally: add up the trees' votes and scores, one block of rows after the other."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from rfsize.voting.votes import two_leaders
 
 
 class Tally:
-    """What the trees of a forest say of rows, added up while the rows' leaves are visited in order.
+    """Votes and scores of a forest's trees, added up while the rows are visited in order.
 
     Parameters
     ----------
     adapter : Adapter
         The forest.
     n_rows : int
-        Rows that will be visited.
+        Number of rows that will be visited.
     threshold : float
         As in `rfsize.tree_outputs`, checked.
     scored : ndarray of bool, shape (n_rows,), optional
@@ -47,9 +47,9 @@ class Tally:
     in_blocks : ndarray of bool, shape (n_rows,), optional
         Rows to keep `TreeBlocks` of; none by default.
     averages : Averages, optional
-        What to fill with the averaged scores of all rows.
+        Object to fill with the averaged scores of all rows.
     first : int, default 0
-        Number of the first row, where they are a part of others.
+        Number of the first row, if the rows are a part of more rows.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Tally:
         self._blocks: list[TreeBlocks] = []
 
     def add(self, rows: slice, answers: Answers, inbag: Bools | None) -> None:
-        """Add up what is said of some rows; a `Visit`."""
+        """Add the answers on some rows; a `Visit`."""
         ordered, may_vote = out_of_bag_members(answers, inbag)
         if self._n_classes:
             self._count_votes(ordered, may_vote, self._counts[rows])
@@ -90,7 +90,7 @@ class Tally:
 
     @property
     def result(self) -> Tallied:
-        """All that was added up."""
+        """Everything added up so far."""
         nothing = TreeBlocks.nothing(np.zeros(0, dtype=np.int64), self._n_classes, self._n_scores)
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing
         return Tallied(self._counts, Scores.stacked(self._scores), blocks, self._averages)
@@ -106,7 +106,7 @@ class Tally:
         each_range(count, len(counts), ROWS_PER_THREAD)
 
     def scores(self, answers: Answers, may_vote: Bools) -> Scores:
-        """`Scores.of` the members that may vote."""
+        """Scores of the members that may vote, as `Scores.of` computes them."""
         found = Scores.nothing(len(answers.leaf), self._n_scores)
         leaf, may_vote = np.ascontiguousarray(answers.leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
         raw = answers.leaves.in_double
@@ -129,7 +129,7 @@ class Tally:
         may_vote: Bools,
         counts: NDArray[np.int32],
     ) -> TreeBlocks:
-        """The blocks of the trees on rows of such numbers, by the answers of trees that are asked and of members."""
+        """Blocks of trees on the rows numbered ``rows``: ``answers`` by tree, ``ordered`` by the members that vote."""
         score = np.where(asked, answers.raw, np.float64(0.0))
         votes = np.zeros((len(rows), N_BLOCKS, self._n_classes), dtype=np.int32)
         if self._n_classes and asked.shape[2] == 1:
@@ -154,10 +154,10 @@ class Tally:
 def _votes_of_mixed_members(
     vote: NDArray[Any], may_vote: Bools, counts: NDArray[np.int32], tree: NDArray[np.intp]
 ) -> NDArray[np.int32]:
-    """Votes by block where the trees of one vote are in several blocks.
+    """Votes by block if the trees that cast one vote together are in several blocks.
 
-    Between the two leading classes of a row, a vote hangs on both of their trees, and counts in the blocks of both: the
-    trees of its own class, and of the leader or, for the leader, of the runner-up.
+    A vote counts in the blocks of two trees. The first is the tree of the class voted for. The second is the tree of
+    the row's leading class or, if the vote is for the leader, of the runner-up.
     """
     leader, runner_up = two_leaders(counts)
     other = np.where(vote == leader[:, None], runner_up[:, None], leader[:, None])
@@ -178,16 +178,16 @@ def out_of_bag(
     threshold: float = 0.5,
     groups: Groups = ALONE,
 ) -> Tallied:
-    """What the trees of a finished forest say of its training rows, once their bags are proven.
+    """Add up the out-of-bag votes and scores of a finished forest, and prove its bags.
 
     Parameters
     ----------
     adapter : Adapter
         The forest.
     bags : Bags
-        Its bags.
+        Bags of the forest.
     ask : callable
-        Where their answers on rows ``start`` to ``stop`` come from.
+        Returns the members' answers on rows ``start`` to ``stop``.
     threshold : float, default 0.5
         As in `rfsize.tree_outputs`.
     groups : Groups, optional

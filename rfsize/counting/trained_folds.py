@@ -1,4 +1,4 @@
-"""What the trees of the forests of several folds say of the rows that their fold trained on, out of bag."""
+"""Out-of-bag outputs of the forests of a cross-validation, each on the training rows of its fold."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from rfsize.voting.groups import ALONE, Groups
 
 
 def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: Any) -> list[Evidence]:
-    """Out-of-bag outputs of trained models, the rows of each being those that its fold trains on.
+    """Out-of-bag outputs of trained models, each on the training rows of its fold.
 
     Raises
     ------
     NotAForestError
-        If members are no trees, whose training rows nothing proves.
+        If members are not trees: then nothing proves their training rows.
     ValueError
-        If there are not as many folds as models, some models classify and others do not, or the rows are not in
+        If the numbers of folds and models differ, some models classify and others do not, or the rows are not in
         memory.
     InbagError
-        If a model was not trained on the rows of its fold, or its bags cannot be proven; it says which model.
+        If a model was not trained on the rows of its fold, or its bags cannot be proven; the message says which model.
     """
     rows = rows_in_memory(X, "folds are taken of rows in memory: give an array or a table")
     n_rows = matrix.n_rows(rows)
@@ -56,7 +56,7 @@ def out_of_bag_of_folds(models: Sequence[Any], X: Any, y: Any, cv: Any, groups: 
 
 
 def _all_classify(models: Sequence[Any]) -> bool:
-    """Whether the models are classifiers; ``ValueError`` where only some are, or folds cannot be proven."""
+    """Whether the models are classifiers; an error if only some are, or if their members are not trees."""
     adapters = [adapter_for(model, casts_votes=False) for model in models]
     if not all(adapter.are_trees for adapter in adapters):
         raise NotAForestError(

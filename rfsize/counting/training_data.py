@@ -1,4 +1,4 @@
-"""What forests that an estimator describes are fitted on."""
+"""Training data to fit the forests of an estimator on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rfsize.utils.words import how_many
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows, what to predict of them, their weights, and which of them belong together.
+    """Rows with their labels or numbers, weights and groups.
 
-    Labels are indices into the sorted classes, or where there are no classes numbers.
+    ``label`` holds indices into the sorted classes, or for regression, where ``classes`` is empty, numbers.
     """
 
     X: Any
@@ -31,7 +31,7 @@ class TrainingData:
     groups: Any = None
 
     def part(self, rows: NDArray[np.int64]) -> TrainingData:
-        """Some of the rows, and the classes that these have."""
+        """Some of the rows, with only the classes that occur in them."""
         weight = None if self.weight is None else self.weight[rows]
         if not len(self.classes):
             return TrainingData(_safe_indexing(self.X, rows), self.classes, self.label[rows], weight)
@@ -45,7 +45,7 @@ class TrainingData:
 
     @property
     def truth(self) -> NDArray[Any]:
-        """Labels as they were given, or numbers."""
+        """Labels as the user gave them, or numbers."""
         return self.classes[self.label] if len(self.classes) else self.label
 
     def target(self, estimator: Any) -> NDArray[Any]:
@@ -53,12 +53,12 @@ class TrainingData:
         return self.label if integration_for(estimator).labels_are_indices else self.truth
 
     def fitted(self, estimator: Any) -> Any:
-        """The forest that an estimator describes, trained on the rows; the estimator stays as it is."""
+        """A copy of the estimator, fitted on the rows; the estimator itself does not change."""
         return clone(estimator).fit(self.X, self.target(estimator), sample_weight=self.weight)
 
 
 def tree_counts(estimator: Any) -> set[str]:
-    """Parameters that tell an estimator its number of trees; none where it trains no trees."""
+    """Names of the parameters that set an estimator's number of trees; empty if it trains no trees."""
     integration = integration_of(estimator)
     return (
         set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
@@ -66,12 +66,12 @@ def tree_counts(estimator: Any) -> set[str]:
 
 
 def of_size(estimator: Any, n_trees: int) -> Any:
-    """A copy, not fitted, that will train so many trees."""
+    """An unfitted copy of the estimator that will train ``n_trees`` trees."""
     return clone(estimator).set_params(**dict.fromkeys(tree_counts(estimator), n_trees))
 
 
 def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The classes and the index of each row's; or where forests predict numbers no classes, and each row's number."""
+    """The classes and each row's class index; for regression, an empty array and each row's number."""
     what = "label" if of_labels else "number"
     if y is None:
         raise ValueError(f"training requires y to be passed, but the target y is None: give one {what} per row")
@@ -90,7 +90,7 @@ def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any
 
 
 def _classes_of(labels: NDArray[Any]) -> tuple[NDArray[Any], Int64s]:
-    """The classes, which are two or more, and the index of each row's."""
+    """The classes, at least two, and each row's class index."""
     try:
         check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Whether rows that are given as fresh ones are those that the forest was trained on."""
+"""Detect whether rows given as fresh rows are the rows that the forest was trained on."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from rfsize.utils import matrix
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import Caution
 
-# Fresh rows overflow some leaf long before all of them are counted: parts after which that is looked for.
+# Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
+# number of parts, and fewest rows in a part.
 _PARTS, _FEWEST_ROWS = 16, 512
-# Rows on which the members of a bagging ensemble are compared, and the standard errors that chance does not reach.
+# Number of rows to compare the members of a bagging ensemble on, and number of standard errors beyond chance.
 _ROWS_COMPARED, _BEYOND_CHANCE = 1000, 4.0
 
 
 def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
-    """A warning if the rows are all training rows, in their order; none if they are others, or nothing can tell.
+    """A warning if the rows are all training rows in their order; empty if they are not, or it cannot be known.
 
-    Leaf counts prove it, as they prove bags. The proof begins if the rows are as many as the training rows, and ends as
-    soon as a leaf holds more of them than it can. Members that are not trees give themselves away by their agreement.
+    Leaf counts prove it, as they prove bags. The proof begins only if there are as many rows as training rows. It ends
+    as soon as a leaf holds more rows than at training. If members are not trees, rfsize compares how much they agree on
+    rows in and out of their bags.
 
     Parameters
     ----------
     forest : ForestOnRows
-        The forest on rows of which all trees are to be asked.
+        The forest, and the rows to ask all its trees about.
     y, sample_weight : array_like, shape (n_rows,), optional
-        What is known of the rows, which the bags or the proof may depend on.
+        Labels and weights of the rows, if known; the bags or the proof may depend on them.
     """
     bags = _proven_bags(forest, y, sample_weight)
     if bags is None:
@@ -54,9 +56,9 @@ _SEEMS = (
 
 
 def _agree_more_in_bags(forest: ForestOnRows) -> bool:
-    """Whether members that are not trees agree more on the rows of their bags than on others.
+    """Whether members that are not trees agree more on the rows of their bags than on other rows.
 
-    Of fresh rows no member has seen any, so the bags that training rows would have had part the members at random.
+    No member has seen fresh rows. On fresh rows, the rebuilt bags therefore split the members at random.
     """
     adapter = forest.adapter
     if adapter.are_trees or forest.bags is not None:
@@ -80,14 +82,14 @@ def _scatter(raw: NDArray[Any], of: Bools) -> Floats:
 
 
 def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | None:
-    """The bags that the rows were drawn into, None where they are no training rows or none can tell."""
+    """The bags that were drawn from the rows; None if the rows are not training rows, or it cannot be known."""
     if forest.bags is not None:
         return None
     adapter = forest.adapter
     for known in ((None, None), (y, sample_weight)):
         try:
             bags = adapter.likely_bags(forest.layout, *known)
-        except ValueError:  # of labels or weights that are not those of training
+        except ValueError:  # labels or weights differ from those of training
             continue
         if bags is not None and _proves(adapter, forest.X, bags):
             return bags
@@ -97,13 +99,13 @@ def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | Non
 
 
 def refuse_training_rows(forest: ForestOnRows) -> None:
-    """Raise ``ValueError`` where rows that are to certify a forest are those that it was trained on."""
+    """Raise ``ValueError`` if the rows for a certificate are the rows that the forest was trained on."""
     if _proven_bags(forest, None, None) is not None or _agree_more_in_bags(forest):
         raise trained_on(forest.n_rows)
 
 
 def trained_on(n_rows: int) -> ValueError:
-    """The refusal to certify a forest on the rows that it was trained on."""
+    """The error for a certificate on the rows that the forest was trained on."""
     return ValueError(
         f"X are the {n_rows:,} rows that the forest was trained on, and a certificate from training rows does not "
         "hold for other rows: give rows that it was not trained on"
@@ -111,7 +113,7 @@ def trained_on(n_rows: int) -> ValueError:
 
 
 def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:
-    """Whether the rows are those that the bags were drawn from."""
+    """Whether the leaf counts prove that the bags were drawn from these rows."""
     proof, ask, n_rows = BagProof(adapter, bags), asked_about(adapter, X), matrix.n_rows(X)
     step = max(_FEWEST_ROWS, -(-n_rows // _PARTS))
     for first, last in matrix.blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores, what="rows"):

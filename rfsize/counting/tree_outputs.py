@@ -1,4 +1,4 @@
-"""TreeOutputs: what the trees of a forest say of rows, asked once for all questions to come."""
+"""TreeOutputs: the votes and scores of a forest's trees, computed once and used for several questions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class TreeOutputs:
     """The votes and scores of a forest's trees on rows.
 
     `rfsize.tree_outputs` returns them. Give them to `rfsize.size`, `truncate`, `oob_score` and `StopTable.build` in
-    place of a model and rows. They refer to the model and the rows, but a pickle holds neither: you can size a pickle,
-    but its trees cannot be asked again.
+    place of a model and rows. They refer to the model and the rows, but a pickle holds neither: you can size pickled
+    outputs, but methods that ask the trees again raise an error.
 
     See Also
     --------
@@ -48,12 +48,12 @@ class TreeOutputs:
 
     @property
     def n_rows(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self._evidence.n_rows
 
     @property
     def n_trees(self) -> int:
-        """Trees of the forest."""
+        """Number of trees in the forest."""
         return self._evidence.n_trees
 
     @property
@@ -73,23 +73,23 @@ class TreeOutputs:
         Raises
         ------
         NotAForestError
-            If it is a regression forest, whose trees cast no votes.
+            If the forest is for regression: its trees cast no votes.
         """
         return self._evidence.votes
 
     @property
     def scores(self) -> Scores | None:
-        """Means and scatter of the trees' scores before the link; None for `Votes` that you counted yourself."""
+        """Mean and scatter of the trees' scores before the link function; None for `Votes` you counted yourself."""
         return self._evidence.scores
 
     @property
     def y(self) -> NDArray[Any] | None:
-        """Labels or numbers of the rows, in the encoding of the model; None where they were not given."""
+        """Labels or numbers of the rows, in the encoding of the model; None if you did not give them."""
         return self._evidence.y
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the outputs take, without the model and the rows."""
+        """Memory in bytes that the outputs take, without the model and the rows."""
         return self._evidence.nbytes
 
     def __len__(self) -> int:
@@ -99,19 +99,19 @@ class TreeOutputs:
         return f"TreeOutputs({self._evidence})"
 
     def with_truth(self, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> TreeOutputs:
-        """Add the truth of the rows, when you know it only after the trees were asked.
+        """Add the labels or numbers of the rows, if you know them only after the trees were asked.
 
         Parameters
         ----------
         y : array_like, shape (n_rows,)
-            In the encoding of the model, for metrics.
+            Labels or numbers in the encoding of the model, for metrics.
         sample_weight : array_like, shape (n_rows,), optional
-            Weights of the rows in metrics alone, whatever the forest was trained with.
+            Weights of the rows in metrics. They need not be the training weights.
 
         Returns
         -------
         TreeOutputs
-            The same outputs, with the truth; the trees are not asked again.
+            The same outputs, with ``y`` and the weights; the trees are not asked again.
 
         Raises
         ------
@@ -142,13 +142,13 @@ class TreeOutputs:
         Returns
         -------
         TreeOutputs
-            Outputs on all rows; they refer to no model.
+            Outputs on all rows. They refer to no model, so the trees cannot be asked again.
 
         Raises
         ------
         ValueError
-            If the forests or the options differ, if only some of the outputs have labels or weights, or if outputs are
-            out of bag or by cross-validation, which hold all training rows already.
+            If the forests or the options differ, if only some of the outputs have labels or weights, or if some outputs
+            are out of bag or from cross-validation (these hold all training rows already).
 
         Examples
         --------
@@ -172,21 +172,21 @@ class TreeOutputs:
         return TreeOutputs(Evidence.of_batches([each._evidence for each in (self, *others)]))
 
     def by_tree(self) -> NDArray[np.int32]:
-        """The vote of each tree on each row.
+        """Return the vote of each tree on each row.
 
-        Give them to `StopTable.apply`, `mcnemar_size` or `banfield_size`. These take rows that the forest was not
-        trained on: they refuse the −1 of training rows.
+        Give the votes to `StopTable.apply`, `mcnemar_size` or `banfield_size`. These functions need rows that the
+        forest was not trained on: they raise an error for the −1 of training rows.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, n_trees)
             Index into the forest's classes, for each tree in order; −1 where the tree was trained on the row or another
-            row of its group. In a multiclass forest, the K trees of one iteration cast one vote.
+            row of its group. In a multiclass forest of K classes, the K trees of one iteration cast one vote.
 
         Raises
         ------
         NotAForestError
-            If it is a regression forest, whose trees cast no votes.
+            If the forest is for regression: its trees cast no votes.
         ValueError
             If the outputs no longer refer to a model.
 
@@ -213,22 +213,23 @@ class TreeOutputs:
         Parameters
         ----------
         fill : scalar, optional
-            Prediction for rows that no tree was asked about. By default NaN, and an error if labels are predicted.
+            Prediction for rows that no tree was asked about. By default these rows get NaN; if labels are predicted,
+            they cause an error.
 
         Returns
         -------
         ndarray, shape (n_rows,) or (n_rows, n_classes)
-            Labels, probabilities or numbers, as ``predict`` of the model gives them.
+            Labels, probabilities or numbers, as the model's ``predict`` gives them.
 
         Raises
         ------
         FewVotesError
-            If labels are predicted, no tree was asked about some rows, and ``fill`` does not name their label.
+            If labels are predicted, no tree was asked about some rows, and you gave no ``fill``.
 
         Warns
         -----
         NoVotesWarning
-            If rows have no prediction, or the rows with a prediction do not represent the others.
+            If some rows have no prediction, or the rows with a prediction do not represent the others.
         """
         kind = self._evidence.asked_again.adapter.predict_gives
         if kind == "labels":
@@ -246,7 +247,7 @@ class TreeOutputs:
         Parameters
         ----------
         fill : label, optional
-            Label for rows that no tree was asked about; by default such rows are an error.
+            Label for rows that no tree was asked about. By default such rows cause an error.
 
         Returns
         -------
@@ -256,9 +257,9 @@ class TreeOutputs:
         Raises
         ------
         FewVotesError
-            If no tree was asked about some rows, and ``fill`` does not name their label.
+            If no tree was asked about some rows, and you gave no ``fill``.
         NotAForestError
-            If it is a regression forest.
+            If the forest is for regression.
 
         Warns
         -----
@@ -284,12 +285,12 @@ class TreeOutputs:
         Raises
         ------
         ValueError
-            If it is a regression forest, or the outputs no longer refer to a model.
+            If the forest is for regression, or the outputs no longer refer to a model.
 
         Warns
         -----
         NoVotesWarning
-            As of `predict`.
+            As in `predict`.
         """
         if not len(self.classes):
             raise ValueError("a regression forest predicts no probabilities: take predict()")
@@ -297,11 +298,11 @@ class TreeOutputs:
 
     @property
     def _predicted(self) -> Floats:
-        """Predictions of all rows, which mean nothing where no tree was asked."""
+        """Predictions for all rows; meaningless for rows that no tree was asked about."""
         return self._evidence.asked_again.predictor.predictions(self._evidence.averages.mean)
 
     def _labels(self, fill: Any) -> NDArray[Any]:
-        """Labels; `FewVotesError` where rows have none, and ``fill`` names none."""
+        """Predicted labels; `FewVotesError` if some rows have no label and ``fill`` is None."""
         predictor, is_asked = self._evidence.asked_again.predictor, self._evidence.averages.is_asked
         labels = predictor.classes[predictor.labels(self._predicted)]
         self._warn_of_scores(None)
@@ -315,7 +316,7 @@ class TreeOutputs:
         return np.asarray(labels)
 
     def _filled(self, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
-        """Predictions, and on rows that no tree was asked about NaN, or what is to be there."""
+        """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree was asked about."""
         is_asked = self._evidence.averages.is_asked
         self._warn_of_scores(is_asked if fill is None else None)
         return np.where(
@@ -323,7 +324,7 @@ class TreeOutputs:
         )
 
     def _warn_of_scores(self, is_asked: Bools | None) -> None:
-        """Warn where a score of the predictions would mislead, or rows are NaN since no tree ``is_asked``."""
+        """Warn if a score of the predictions would mislead, or if ``is_asked`` shows rows that will be NaN."""
         lack = self._evidence.by_averages().of_some_rows("how good the forest is on fresh rows")
         if lack is not None:
             warn(lack.message, NoVotesWarning)
@@ -336,6 +337,6 @@ class TreeOutputs:
 
     @property
     def _unasked(self) -> str:
-        """What to say of rows without a tree."""
+        """First half of the messages about rows that no tree was asked about."""
         n_rows = np.count_nonzero(~self._evidence.averages.is_asked)
         return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
