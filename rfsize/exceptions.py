@@ -100,7 +100,8 @@ class TrainingRowsWarning(RfsizeWarning):
 
     Trees agree more often on rows that they were trained on, so too few trees would seem enough. Give ``oob=True``, or
     rows that the forest was not trained on. rfsize recognises training rows by the bags (the rows that each tree was
-    trained on), which it draws again and proves.
+    trained on), which it draws again and proves. Members that are not trees prove nothing: you are warned if they
+    agree clearly more on rows of their bags than on others.
 
     Examples
     --------

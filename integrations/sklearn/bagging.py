@@ -38,6 +38,7 @@ class SklearnBagging(SklearnEnsemble):
 
     @property
     def digest(self) -> str | None:
+        # Learners may change when they are asked: scikit-learn's search trees count their calls.
         return None
 
     def answers(self, X: Any, inbag: Bools | None = None) -> Answers:
