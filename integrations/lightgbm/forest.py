@@ -52,13 +52,20 @@ class LightGbmForest(Adapter):
         n_classes = self._forest.n_classes
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if len(self.classes) != n_classes:
-            raise NotAForestError(
-                f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
-            )
+            raise NotAForestError(self._other_classes(n_classes))
         self.is_shrunk = SHRUNK_NOTE in self._forest.parameters
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
+
+    def _other_classes(self, n_classes: int) -> str:
+        if n_classes:
+            return f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
+        return (
+            f"the {type(self._model).__name__} was trained with objective='{self._forest.header['objective']}', which "
+            "predicts numbers and no probabilities of classes: train it with objective='binary' or 'multiclass', or "
+            "give model.booster_, which predicts the numbers"
+        )
 
     @property
     def predict_gives(self) -> str:

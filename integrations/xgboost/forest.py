@@ -17,7 +17,6 @@ from scipy.special import expit
 from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import (
-    damage_refused,
     number,
     refuse,
 )
@@ -99,8 +98,7 @@ class XgboostForest(Adapter):
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
-        with damage_refused():
-            self._read(document(self.booster)["learner"], casts_votes)
+        self._read(document(self.booster)["learner"], casts_votes)
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
