@@ -16,7 +16,7 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.leaves import asked_about
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError
-from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, holds_members, no_members
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import sample_weights, training_labels
 from rfsize.voting.groups import ALONE, Groups
@@ -35,6 +35,8 @@ class SklearnTrainer(Trainer):
 
     Raises
     ------
+    InbagError
+        If the ensemble is of a class that does not predict by its list of members.
     ValueError
         If the labels are not the training labels.
     """
@@ -42,6 +44,8 @@ class SklearnTrainer(Trainer):
     framework = "scikit-learn"
 
     def __init__(self, ensemble: SklearnEnsemble, X: Any, y: Any, sample_weight: Any) -> None:
+        if not holds_members(ensemble.booster):
+            raise InbagError(no_members(ensemble.booster))
         self.ensemble, self.rows = ensemble, (X, y, sample_weight)
         self.classes, self.link = ensemble.classes, ensemble.link
         self.largest_fraction = 0.5 if ensemble.booster.bootstrap else 1.0
