@@ -56,8 +56,7 @@ def _threshold(model: Any, adapter: Adapter) -> float:
     threshold = 0.5 if isinstance(given, str) else float(given)
     if not 0.0 < threshold < 1.0:
         raise NotAForestError(
-            f"at the threshold {threshold:g} of the {name}, all rows are of one class: there is nothing to "
-            "vote on"
+            f"at the threshold {threshold:g} of the {name}, all rows are of one class: there is nothing to vote on"
         )
     # scikit-learn predicts the positive class also if its probability equals the threshold.
     if positive is None or positive == adapter.classes[1]:

@@ -1,4 +1,4 @@
-"""Forests of other packages, which subclass scikit-learn's: cut or refused by name, and never asked for unknown bags."""
+"""Forests of other packages, which subclass scikit-learn's: cut or refused by name, and their bags are not guessed."""
 
 from __future__ import annotations
 
