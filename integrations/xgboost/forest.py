@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
@@ -444,6 +443,11 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
+def _predicted(learner: dict[str, Any], margin: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return Link(LINKS[learner["objective"]["name"]]).predicted(margin)
+
+
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
@@ -461,7 +465,7 @@ def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins:
         refuse("a tree has a leaf whose score cannot be averaged")
     return Leaves(
         offset=offset[tree_of],
-        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
+        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else _predicted(learner, margin),
         raw=margin,
         mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),
