@@ -464,7 +464,7 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(column["values"])
     text, ends = _text(column), column["offsets"]
     if not text.isascii():
-        # From pandas, XGBoost stores ends in characters, and as many bytes as characters. From Arrow it stores bytes.
+        # From pandas, XGBoost before 3.4 stores ends in characters, and as many bytes as characters.
         raise NotAForestError(
             "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
             "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
@@ -472,11 +472,14 @@ def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
 
 
+_FIRST_THAT_COUNTS_BYTES = (3, 4)
+
+
 def check_names(learner: dict[str, Any], X: Any) -> None:
     """Raise ``ValueError`` if XGBoost would confuse categories of a DataFrame.
 
-    XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names stand for
-    the same categories only if all categories are as at training.
+    Before 3.4, XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names
+    stand for the same categories only if all categories are as at training.
     """
     encoded = learner["gradient_booster"]["model"].get("cats", {}).get("enc", [])
     wrong = []
@@ -484,8 +487,10 @@ def check_names(learner: dict[str, Any], X: Any) -> None:
         if "offsets" not in column or str(X.dtypes.iloc[position]) != "category":
             continue
         names = [str(name) for name in X.iloc[:, position].cat.categories]
-        text, ends = "".join(names), list(itertools.accumulate(map(len, names), initial=0))
-        is_as_stored = ends == column["offsets"] and text.encode()[: len(text)] == _text(column)
+        text = "".join(names)
+        sizes = (len(name.encode() if VERSION >= _FIRST_THAT_COUNTS_BYTES else name) for name in names)
+        ends = list(itertools.accumulate(sizes, initial=0))
+        is_as_stored = ends == column["offsets"] and text.encode()[: ends[-1]] == _text(column)
         if not is_as_stored and not (text.isascii() and _text(column).isascii()):
             wrong.append(str(X.columns[position]))
     if wrong:
