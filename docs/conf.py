@@ -29,7 +29,6 @@ extensions = [
     "command_help",
     "interface",
     "mathml",
-    "refusals",
 ]
 # The gallery's pages are written from examples/*.py; these are its own lists and timings.
 exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
