@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.bags import FRESH_ROWS
 from rfsize.adapters.damage import (
     LARGEST_SCORE,
     MOST_FEATURES,
@@ -145,7 +146,7 @@ class ForestText:
         if not intact or sum(trees for _, trees in blocks) < n_trees:
             raise InbagError(
                 f"the model text's note of how its bags were drawn is damaged: '{notes[0][:80]}' for {n_trees} trees; "
-                "give validation rows and leave oob=False"
+                f"take {FRESH_ROWS}"
             )
         ends = itertools.accumulate(trees for _, trees in blocks)
         return [
@@ -160,8 +161,7 @@ class ForestText:
             return float(self.parameters[name])
         except (KeyError, ValueError):
             raise InbagError(
-                f"the model text does not say {name}, so the bags cannot be rebuilt; give validation rows and leave "
-                "oob=False"
+                f"the model text does not say {name}, so the bags cannot be rebuilt; take {FRESH_ROWS}"
             ) from None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.bags import Bags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
@@ -75,8 +75,9 @@ class SklearnBags(Bags):
     @property
     def advice(self) -> str:
         return (
-            "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
-            "forest was trained with weights of zero. Before scikit-learn 1.8, trees count rows with missing values "
+            "Give the training rows themselves, all of them and in the order of training; where the forest was trained "
+            "with weights of zero, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...). "
+            "Before scikit-learn 1.8, trees count rows with missing values "
             "in other leaves than they send them to."
         )
 
@@ -132,14 +133,14 @@ class SklearnEnsemble(Adapter):
         if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
                 f"scikit-learn stored the samples of only {len(model._seeds)} of the {self.n_trees} members, as it "
-                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give "
-                "validation rows and leave oob=False"
+                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or take "
+                f"{FRESH_ROWS}"
             )
         if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
             return None
         return (
-            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
-            "validation rows"
+            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or take "
+            f"{FRESH_ROWS}"
         )
 
     def part(self, members: slice) -> SklearnEnsemble:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, Layout, WholeBags
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout, WholeBags
 from rfsize.adapters.columns import rows_for
 from rfsize.adapters.leaves import Answers, Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
@@ -226,7 +226,7 @@ class Adapter(ABC):
         """
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            "bag: give validation rows and leave oob=False"
+            f"bag: take {FRESH_ROWS}"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:

@@ -293,7 +293,9 @@ class TreeOutputs:
             As in `predict`.
         """
         if not len(self.classes):
-            raise ValueError("a regression forest predicts no probabilities: take predict()")
+            raise ValueError(
+                "a regression forest predicts no probabilities: take outputs.predict(), or rfsize.oob_predict(model, X)"
+            )
         return self._filled(self._predicted, fill)
 
     @property
@@ -311,7 +313,7 @@ class TreeOutputs:
         if not is_asked.all():
             raise FewVotesError(
                 f"{self._unasked}. They have no label: choose one by fill=, such as fill=-1, or take "
-                "predict_proba, which gives NaN for them"
+                "outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
             )
         return np.asarray(labels)
 

@@ -125,7 +125,7 @@ def test_categories_in_a_csv(tmp_path: Path, data: Data, capsys: pytest.CaptureF
         (["size", "lgb.txt", "objects.npy"], "allow_pickle"),
         (["size", "lgb.txt", "rows.npy", "--oob"], "order of training"),
         (["size", "lgb.txt", "rows.npy", "--alpha", "2"], "strictly between"),
-        (["size", "xgb.json", "train.npz", "--oob"], "give seed= and subsample="),
+        (["size", "xgb.json", "train.npz", "--oob"], "subsample="),
         (["truncate", "lgb.txt", "rows.npy", "-o", "lgb.txt"], "is one of the files read"),
         (["truncate", "lgb.txt", "train.csv", "-o", "train.csv"], "is one of the files read"),
         (["size", "lgb.txt", "empty.npy"], "could not be read"),
