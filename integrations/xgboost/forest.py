@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.damage import (
-    damage_refused,
     number,
     refuse,
 )
@@ -99,8 +97,7 @@ class XgboostForest(Adapter):
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
-        with damage_refused():
-            self._read(document(self.booster)["learner"], casts_votes)
+        self._read(document(self.booster)["learner"], casts_votes)
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
@@ -446,6 +443,11 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
+def _predicted(learner: dict[str, Any], margin: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return Link(LINKS[learner["objective"]["name"]]).predicted(margin)
+
+
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
@@ -463,7 +465,7 @@ def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins:
         refuse("a tree has a leaf whose score cannot be averaged")
     return Leaves(
         offset=offset[tree_of],
-        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
+        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else _predicted(learner, margin),
         raw=margin,
         mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),

@@ -74,7 +74,7 @@ _COMMANDS = {
         find_fraction,
         "find the bagging fraction with the smallest out-of-bag error",
         "rfsize fraction train.csv --labels y --framework xgboost --n-trees 200",
-        (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
+        (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--rule", "--json"),
     ),
     "table": _Command(
         write_table,

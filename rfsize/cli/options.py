@@ -113,18 +113,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rows": _file("rows to choose trees and refit leaves with, such as the training rows (default: half of DATA)"),
     "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
     "--max-bytes": _number("largest size of the model's file in bytes, in place of --alpha", int),
-    "--search": _word(
-        "compare all fractions with all trees (default full), or drop the worst ones early (elimination), which is "
-        "faster",
-        ("full", "elimination"),
-    ),
     "fraction --rule": _word(
-        "which fraction to take: your own unless another is better by more than noise (default keep), the one with the "
-        "smallest error (best), or the smallest fraction within one standard error of it (one-se)",
-        ("keep", "best", "one-se"),
+        "which fraction to take: your own unless another is better by more than noise (default keep), or the one with "
+        "the smallest error (best)",
+        ("keep", "best"),
     ),
     "fraction --metric": _text("metric or scikit-learn scorer to compare by (default: the error)", "NAME"),
-    "--resume": _file("file that keeps finished work, from which a second run continues"),
     "table --rule": _word(
         "when rows stop: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
         ("threshold", "optimal", "robust"),

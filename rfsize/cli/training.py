@@ -112,7 +112,7 @@ def find_fraction(options: argparse.Namespace) -> None:
     found = select_bagging_fraction(
         training.params,
         training.data,
-        **given(options, "fractions", "metric", "voting", "n_trees", "search", "rule", "seed", "resume"),
+        **given(options, "fractions", "metric", "voting", "n_trees", "rule", "seed"),
         groups=training.groups,
     )
     training.tell(options, found)
