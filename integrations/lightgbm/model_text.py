@@ -45,7 +45,9 @@ class ForestText:
     def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
         """Parse ``Booster.model_to_string()``; refuse anything but a forest, and with ``casts_votes`` a regression."""
         head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-        categories = _categories(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
+        # Only LightGBM's Python package writes this line.
+        _, kept, listed = text.rpartition("\npandas_categorical:")
+        categories = _categories(listed.partition("\n")[0] if kept else "null")
         header = dict(line.partition("=")[::2] for line in head.split("\n"))
         _, found, tail = text.rpartition("\nparameters:")
         tail = tail.partition("end of parameters")[0] if found else ""
@@ -348,6 +350,7 @@ def conventions(forest: ForestText) -> Conventions:
         categories=categories,
         # LightGBM reads ordered categories as numbers, and ignores a column with one category.
         category_features=tuple(categorical) if len(categorical) == len(categories) else None if categories else (),
+        coded_features=() if categories else tuple(categorical),
     )
 
 

@@ -14,6 +14,7 @@ from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.utils.rows import frame_of
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
@@ -104,9 +105,9 @@ class SklearnEnsemble(Adapter):
         self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
     def check(self, X: Any) -> Any:
-        if hasattr(X, "column_names"):
-            raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
+        if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
+            X = frame_of(X)
         # Drop names that the ensemble was trained without: scikit-learn would warn about them.
         return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 

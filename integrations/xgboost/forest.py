@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
     number,
     refuse,
@@ -51,6 +52,7 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
+    categorical,
     check_names,
     conventions,
     document,
@@ -202,6 +204,10 @@ class XgboostForest(Adapter):
         with np.errstate(over="ignore"):
             missing = float(np.float32(self.missing))  # XGBoost compares it with rows in single precision
         return conventions(self._beside_trees, missing, self._margins)
+
+    @property
+    def categorical(self) -> Categorical:
+        return categorical(self._beside_trees)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
