@@ -112,7 +112,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--n-trees": _number("trees of each forest (default 200)", int),
     "--rows": _file("rows to choose trees and refit leaves with, such as the training rows (default: half of DATA)"),
     "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
-    "--max-bytes": _number("largest size of the model's file in bytes, in place of --alpha", int),
     "--search": _word(
         "compare all fractions with all trees (default full), or drop the worst ones early (elimination), which is "
         "faster",
@@ -158,7 +157,7 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
 """What a forest must be large enough for, as arguments of `rfsize.size` and `rfsize.truncate`."""
 
-SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
+SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees")
 """What a shrunken forest must keep, or how large it may be, as arguments of `rfsize.shrink`."""
 
 TRAINED_ON = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed")

@@ -120,8 +120,7 @@ class Report(SizedForest, Result):
         -------
         matplotlib Axes
             The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name
-            the share that stays the same. A report of `rfsize.shrink` shows the loss over the bytes of the model's
-            file; a new figure also shows it over the prediction time of a row.
+            the share that stays the same.
         """
         return plot_report(self, ax)
 

@@ -13,8 +13,7 @@ from rfsize.certifying.certificate import Certificate
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
-from rfsize.sizing.described import Savings, savings
+from rfsize.exceptions import FewVotesError, NotAForestError, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
@@ -171,17 +170,17 @@ class SizedForest:
         return "perhaps " if self._answer.is_bound else "probably "
 
     @cached_property
-    def _savings(self) -> Savings | None:
-        """What the smaller forest saves in bytes and time; None if it cannot be measured."""
-        return self._answer.savings or savings(self._outputs, self.n_kept)
-
-    @cached_property
     def _suffering(self) -> tuple[Caution, ...]:
         """What suffers if the forest is cut to `n_kept` trees."""
         if not self.enough:
             return ()
-        found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
-        return tuple(Caution(LabelsOnlyWarning, text) for text in found)
+        suffering = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
+        # Advice without a metric is the same question of each class; other advice is another question.
+        own = {name: value for name, value in self.goal.options.items() if name != "n_trees" and value != "labels"}
+        return tuple(
+            replace(one, options={**own, **one.options}) if one.options.keys() == {"average"} else one
+            for one in suffering
+        )
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:
