@@ -44,10 +44,6 @@ if TYPE_CHECKING:
 # 1/_LABELS of its mean probability. A warning names at most _NAMED classes.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
 
-# If the upper end of an interval is more than _WIDE times the lower end, the interval tells little but the order of
-# magnitude. Sizes below _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
-_WIDE, _FEW_TREES = 6.0, 3
-
 _BINS = 25  # of the rows' distances from a tie
 
 
@@ -289,9 +285,6 @@ class LabelAnswer(Answer):
 
     def notes(self) -> list[str]:
         notes = [] if self.estimate.caveat is None else [self.estimate.caveat]
-        low, high = self.quantile(TAIL), self.quantile(1.0 - TAIL)
-        if high > _WIDE * max(low, _FEW_TREES):
-            notes.append("the interval is wide: more rows or more trees narrow it")
         small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
         if self.goal.average == "macro" and small:
             few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
