@@ -198,9 +198,7 @@ class SizedForest:
             return ()
         more = "give more rows" if self.source == "rows given" else "more rows or more trees narrow it"
         rows = rows_from(self.n_rows, self.source)
-        return (
-            Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),
-        )
+        return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
