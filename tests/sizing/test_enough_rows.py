@@ -50,12 +50,6 @@ def test_auto_draws_a_hundred_thousand_rows(booster: Any, many: np.ndarray) -> N
     assert str(found) == str(expected)
 
 
-def test_an_interval_without_width_takes_no_more_rows(data: Data, many: np.ndarray) -> None:
-    forest = train_lightgbm(data.X, data.y, 20)
-    rows = many[np.abs(forest.predict(many) - 0.5) > 0.4]
-    assert rfsize.size(forest, rows, alpha=0.5, max_rows=500).n_rows == 500
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

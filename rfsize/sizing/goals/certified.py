@@ -30,7 +30,7 @@ from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict, unlabelled_classes
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.sizing.paired import harms_of_cut, paired_metrics
-from rfsize.sizing.words import RARE, finite, from_to, in_words
+from rfsize.sizing.words import RARE, finite, from_to
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution
@@ -351,7 +351,7 @@ class CertifiedAnswer(Answer):
             return []
         interval = from_to((self._limit.quantile(TAIL), self._limit.quantile(1.0 - TAIL)))
         return [
-            f"a new forest needs {in_words(self._limit.n_trees)} trees ({interval}) to predict like an unlimited "
+            f"a new forest needs {how_many(self._limit.n_trees, 'tree')} ({interval}) to predict like an unlimited "
             f"forest, on average over forests: {self._limit.goal.title}"
         ]
 
