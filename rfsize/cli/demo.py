@@ -102,7 +102,7 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
     with _step(f"cut to {cut.n_kept}"):
         small = truncate(model, n_trees=cut.n_kept)
     with _step("compile"):
-        table = StopTable.build(_TREES, alpha=_ALPHA, prior=outputs, rule="optimal")
+        table = StopTable.build(_TREES, alpha=_ALPHA, prior=outputs)
         whole, settled = compiled(model), compiled(model, table)
         labels, asked = settled.predict(X_test, return_trees=True)
     repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))

@@ -1,4 +1,4 @@
-"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``shrink``, ``grow``, ``fraction``, ``table``,
+"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``shrink``, ``grow``, ``fraction``,
 ``compile`` and ``predict``."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from rfsize.adapters.registry import integration_of
 from rfsize.cli.demo import run_demo
-from rfsize.cli.options import ASKED, KEPT, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, TRAINED_ON, add_options
-from rfsize.cli.serving import predict, write_compiled, write_table
+from rfsize.cli.options import ASKED, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, TRAINED_ON, add_options
+from rfsize.cli.serving import predict, write_compiled
 from rfsize.cli.sizing import print_size, write_page, write_shrunk, write_truncated
 from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import find_fraction, grow_forest
@@ -26,7 +26,7 @@ DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
 
 # Arguments that name tables of rows.
-_TABLES = {"data", "validation", "unseen", "rows"}
+_TABLES = {"data", "validation", "rows"}
 
 
 class _Command(NamedTuple):
@@ -50,7 +50,7 @@ _COMMANDS = {
         write_page,
         "write an HTML page that shows how many trees are enough, and why",
         "rfsize report model.txt train.csv --labels y --oob -o report.html",
-        (*ASKED, *SIZED_BY, "--score", "--unseen", "-o --output"),
+        (*ASKED, *SIZED_BY, "--score", "-o --output"),
     ),
     "truncate": _Command(
         write_truncated,
@@ -75,12 +75,6 @@ _COMMANDS = {
         "find the bagging fraction with the smallest out-of-bag error",
         "rfsize fraction train.csv --labels y --framework xgboost --n-trees 200",
         (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
-    ),
-    "table": _Command(
-        write_table,
-        "write a stop table, which lets each row ask fewer trees",
-        "rfsize table model.txt unseen.csv --labels y --certify -o table.json",
-        (*ASKED, *KEPT, "--rule", "--target", "--certify", "--confidence", "-o --output"),
     ),
     "compile": _Command(
         write_compiled,

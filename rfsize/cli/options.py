@@ -100,7 +100,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metric of the out-of-bag score on the page; needs --oob and --labels (default: --metric, accuracy or r2)",
         "NAME",
     ),
-    "--unseen": _file("rows that the forest was not trained on, which certify a stop table"),
     "--framework": _text("lightgbm or xgboost", "NAME", required=True),
     "--params": _text("training parameters, or a file of them", "JSON"),
     "--max-trees": _number("the most trees to train (default 5000)", int),
@@ -125,20 +124,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "fraction --metric": _text("metric or scikit-learn scorer to compare by (default: the error)", "NAME"),
     "--resume": _file("file that keeps finished work, from which a second run continues"),
-    "table --rule": _word(
-        "when rows stop: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
-        ("threshold", "optimal", "robust"),
-    ),
     "--target": _word(
         "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
         TARGETS,
     ),
-    "table --target": _word(
-        "agree with all trees of this forest (default forest), or with an unlimited forest (limit)", TARGETS
-    ),
-    "--certify": _flag("certify the table for this forest, on DATA that it was not trained on"),
     "--confidence": _number("how sure a certificate is (default 0.95)"),
-    "--table": _file("stop table that 'rfsize table' wrote, so that rows ask fewer trees"),
+    "--table": _file("stop table that StopTable.save wrote, so that rows ask fewer trees"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
     "--n-jobs": _number("threads (default: one per core)", int),
@@ -173,9 +164,9 @@ PREDICTED = ("forest", *ROWS)
 
 # The groups of a help text, in their order. All other options are in the last group.
 _GROUPS = {
-    "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--unseen", "--validation"},
+    "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--validation"},
     "the forest": {"model", "forest", "--framework", "--params", "--model", "--seed", "--subsample", "--missing"},
-    "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence", "--certify"},
+    "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence"},
 }
 _OTHERS = "what to do and where to write"
 

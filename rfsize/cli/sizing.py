@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from rfsize.cli.models import LoadedModel, load_model, save_model
-from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, given, refuse_to_overwrite, wrote
+from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, refuse_to_overwrite, wrote
 from rfsize.cli.tables import Table, load_table, without
 from rfsize.counting.api import tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -17,7 +17,6 @@ from rfsize.sizing.api import size, truncate
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.oob_score import oob_score
 from rfsize.sizing.report import Report
-from rfsize.stopping.table import StopTable
 
 
 def print_size(options: argparse.Namespace) -> Report:
@@ -61,13 +60,13 @@ def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Na
 
 def write_page(options: argparse.Namespace) -> Report:
     """Write an HTML page about a forest."""
-    refuse_to_overwrite(options.output, options.model, options.data, options.unseen)
+    refuse_to_overwrite(options.output, options.model, options.data)
     if options.score is not None and not (options.oob and options.labels):
         raise ValueError("--score is the out-of-bag score, which takes --oob and --labels: give both")
     loaded = load_model(options.model)
     outputs = tree_outputs(**asked(options, loaded))
     report = size(outputs, **chosen(options, SIZED_BY))
-    report.to_html(options.output, *_score(options, outputs), *_table(options, loaded, outputs))
+    report.to_html(options.output, *_score(options, outputs))
     print(report)
     print(wrote(options.output))
     return report
@@ -79,25 +78,3 @@ def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
         return []
     by_default = options.metric if options.metric in METRICS else None
     return [oob_score(outputs, metric=options.score or by_default)]
-
-
-def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
-    """A stop table, certified on rows that the forest was not trained on, if there are enough such rows."""
-    if options.unseen is not None:
-        return [_certified(options, loaded, features_of(options.unseen, options, loaded))]
-    if options.oob:
-        return []
-    try:
-        return [_certified(options, loaded, outputs._evidence.asked_again.X)]
-    except ValueError as error:  # the user did not ask for a table
-        print(f"no stop table: {error}")
-        return []
-
-
-def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
-    """A certified table: for probabilities or scores if they size the forest, for labels otherwise."""
-    if options.metric in ("probabilities", "scores"):
-        wanted = given(options, "metric", "tolerance", "missing")
-    else:
-        wanted = given(options, "alpha", "voting", "average", "threshold", "missing")
-    return StopTable.calibrate(loaded.with_class_names(), X, **wanted)

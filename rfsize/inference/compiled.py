@@ -116,14 +116,18 @@ class CompiledForest:
         return f"predict gives {gives}, {labels}by {by}{above}"
 
     @property
+    def methods_with_table(self) -> list[str]:
+        """The methods that stop by the table: those whose predictions it is for."""
+        if self.table is None:
+            return []
+        of_labels = self.table.metric == "labels"
+        own = ["predict_labels" if of_labels else "predict_proba"] if self.classes.size else []
+        return [*(["predict"] if (self.forest.predict_gives in LABELS) == of_labels else []), *own]
+
+    @property
     def _said_of_table(self) -> str:
         """The words that name the stop table, and the methods that use it."""
-        if self.table is None:
-            return "no stop table"
-        of_labels = self.table.metric == "labels"
-        own = "predict_labels" if of_labels else "predict_proba"
-        acts = ["predict"] if (self.forest.predict_gives in LABELS) == of_labels else []
-        return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"
+        return "no stop table" if self.table is None else f"on {' and '.join(self.methods_with_table)}: {self.table!r}"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
