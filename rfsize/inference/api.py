@@ -94,7 +94,7 @@ def compile(
     Warns
     -----
     RfsizeWarning
-        If the ``predict`` of the compiled forest does not use the table; the warning names the method that does.
+        If the table is for labels and the model's own ``predict`` gives probabilities, which do not use the table.
 
     See Also
     --------
@@ -150,10 +150,10 @@ def compile(
     at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
     give(shrinking_of(adapter))
     compiled = CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
-    if table is not None and "predict" not in compiled.methods_with_table:
+    if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
         warn(
-            f"predict of this compiled forest gives {compiled.forest.predict_gives}, as the model's own does, and the "
-            f"table is for {table.metric}: {compiled.methods_with_table[0]} uses it, and predict asks all trees",
+            f"the table is for labels, and predict of this compiled forest gives {compiled.forest.predict_gives}, as "
+            "the model's own does, from all trees: use predict_labels, which stops by the table",
             RfsizeWarning,
         )
     return compiled

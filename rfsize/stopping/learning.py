@@ -47,15 +47,20 @@ def best_shape(lead: Floats, label: NDArray[np.int32], plain: Floats, price: Pri
         return plain
     order = np.argsort(-lead, axis=0, kind="stable")
     differs = label != label[:, -1:]
-    limits = np.stack([_learned(lead, order, differs, plain, penalty * n_trees) for penalty in _PENALTIES])
-    shapes = np.minimum.accumulate(_smoothed(limits) * plain[:-1], axis=1)
-    shapes = np.concatenate([shapes, np.zeros((len(shapes), 1))], axis=1)
+    shapes = list(_learned(lead, order, differs, plain, _PENALTIES * n_trees))
     prices = [price(shape) for shape in shapes]
     return shapes[int(np.argmin(prices))] if min(prices) < _WORTH_LEARNING * price(plain) else plain
 
 
-def _learned(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalty: float) -> Floats:
-    """The limits after 1, …, T − 1 trees for one penalty, relative to ``plain``."""
+def _learned(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalties: Floats) -> Floats:
+    """The shape for each penalty, smoothed."""
+    limits = np.stack([_limits(lead, order, differs, plain, penalty) for penalty in penalties.tolist()])
+    shapes = np.minimum.accumulate(_smoothed(limits) * plain[:-1], axis=1)
+    return np.append(shapes, np.zeros((len(shapes), 1)), axis=1)
+
+
+def _limits(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalty: float) -> Floats:
+    """The leads of least cost after 1, …, T − 1 trees, relative to ``plain``."""
     n_rows, n_trees = lead.shape
     cost = np.full(n_rows, float(n_trees))
     limit = np.empty(n_trees - 1)

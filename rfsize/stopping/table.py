@@ -502,11 +502,15 @@ class StopTable(Terms):
     @cached_property
     def _trees(self) -> float:
         """Mean number of trees asked; NaN if not known."""
+        if self.certificate is not None:
+            return self.certificate.counts.mean_trees
         return sum(outcome.share * outcome.trees for outcome in self._by_class if outcome.share != 0.0)
 
     @cached_property
     def _disagreement(self) -> float:
         """Share of the rows that differ; NaN if not known."""
+        if self.certificate is not None:
+            return self.certificate.counts.disagreement
         return sum(outcome.share * outcome.disagreement for outcome in self._by_class if outcome.share != 0.0)
 
     def _known(self, figure: float) -> float:
