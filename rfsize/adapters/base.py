@@ -84,15 +84,12 @@ class Holder(NamedTuple):
         Type of the caller's model, for messages.
     around : callable
         Wraps a smaller forest of the framework in a new model of the caller's type.
-    table : StopTable or None
-        Stop table that tells the caller's model when to stop asking trees.
     threshold : float
         Probability of class 1 above which the caller's model predicts class 1.
     """
 
     kind: str
     around: Callable[[Any], Any]
-    table: Any = None
     threshold: float = 0.5
 
 

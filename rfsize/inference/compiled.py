@@ -116,14 +116,18 @@ class CompiledForest:
         return f"predict gives {gives}, {labels}by {by}{above}"
 
     @property
+    def predict_uses_table(self) -> bool:
+        """Whether `predict` stops by the table: whether it gives what the table is for."""
+        return self.table is not None and (self.forest.predict_gives in LABELS) == (self.table.metric == "labels")
+
+    @property
     def _said_of_table(self) -> str:
         """The words that name the stop table, and the methods that use it."""
         if self.table is None:
             return "no stop table"
-        of_labels = self.table.metric == "labels"
-        own = "predict_labels" if of_labels else "predict_proba"
-        acts = ["predict"] if (self.forest.predict_gives in LABELS) == of_labels else []
-        return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"
+        own = "predict_labels" if self.table.metric == "labels" else "predict_proba"
+        methods = ["predict"] * self.predict_uses_table + [own] * bool(self.classes.size)
+        return f"on {' and '.join(methods)}: {self.table!r}"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
