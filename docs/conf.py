@@ -31,8 +31,9 @@ extensions = [
     "mathml",
     "refusals",
 ]
-# The gallery's pages are written from examples/*.py; these are its own lists and timings.
-exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst", "auto_examples/**.ipynb"]
+# The gallery's pages are written from examples/*.py; these are its own lists, timings and notebooks.
+exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
+exclude_patterns += ["auto_examples/**.ipynb"]
 templates_path = ["_templates"]
 
 # In docstrings, `size` is the function of that name.

@@ -286,8 +286,8 @@ class CompiledForest:
         -------
         probabilities : ndarray, shape (n_rows, n_classes)
             In the framework's precision, which is single in XGBoost. Equal to the framework's probabilities to the last
-            bit, if both use the same C library for exponentials; the sums of scores are always equal. With a stop table that was calibrated
-            for probabilities, they are as close as the table promises.
+            bit, if both use the same C library for exponentials; the sums of scores are always equal. With a stop table
+            that was calibrated for probabilities, they are as close as the table promises.
         asked : ndarray of int64, shape (n_rows,)
             Only with ``return_trees``. Without a stop table for probabilities, every row asks all trees.
 
