@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.leaves import Leaves
@@ -107,6 +108,10 @@ class LightGbmForest(Adapter):
     @property
     def conventions(self) -> Conventions:
         return conventions(self._forest)
+
+    @property
+    def categorical(self) -> Categorical:
+        return self.conventions.categorical
 
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None

@@ -10,10 +10,11 @@ import sklearn
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.bags import Bags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.utils.rows import frame_of
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
@@ -73,8 +74,9 @@ class SklearnBags(Bags):
     @property
     def advice(self) -> str:
         return (
-            "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
-            "forest was trained with weights of zero. Before scikit-learn 1.8, trees count rows with missing values "
+            "Give the training rows themselves, all of them and in the order of training; where the forest was trained "
+            "with weights of zero, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...). "
+            "Before scikit-learn 1.8, trees count rows with missing values "
             "in other leaves than they send them to."
         )
 
@@ -103,9 +105,9 @@ class SklearnEnsemble(Adapter):
         self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
     def check(self, X: Any) -> Any:
-        if hasattr(X, "column_names"):
-            raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
+        if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
+            X = frame_of(X)
         # Drop names that the ensemble was trained without: scikit-learn would warn about them.
         return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
@@ -132,14 +134,14 @@ class SklearnEnsemble(Adapter):
         if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
                 f"scikit-learn stored the samples of only {len(model._seeds)} of the {self.n_trees} members, as it "
-                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give "
-                "validation rows and leave oob=False"
+                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or take "
+                f"{FRESH_ROWS}"
             )
         if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
             return None
         return (
-            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
-            "validation rows"
+            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or take "
+            f"{FRESH_ROWS}"
         )
 
     def part(self, members: slice) -> SklearnEnsemble:

@@ -12,6 +12,7 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
     MOST_FEATURES,
     NUMBER,
@@ -422,8 +423,8 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
 def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.float32]) -> Conventions:
     """How XGBoost reads rows and adds up scores. The sums start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
+    encoded, kinds = stored.get("cats", {}).get("enc", []), categorical(learner)
+    categories = tuple(_categories(encoded[feature]) for feature in kinds.named or ())
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -433,10 +434,21 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         absent_is_missing=True,
         reads_by_column=True,
         labels_of_scores=learner["objective"]["name"] == "multi:softmax",
-        takes_codes="cats" not in stored,
-        categories=tuple(categories.values()),
-        category_features=tuple(categories),
+        takes_codes=kinds.takes_codes,
+        categories=categories,
+        category_features=kinds.named,
+        coded_features=kinds.coded,
     )
+
+
+def categorical(learner: dict[str, Any]) -> Categorical:
+    """The features that were categorical at training."""
+    stored = learner["gradient_booster"]["model"]
+    encoded = stored.get("cats", {}).get("enc", [])
+    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
+    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
+    coded = tuple(feature for feature in declared if feature not in named)
+    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)
 
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Categorical
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 
@@ -129,6 +130,8 @@ class Conventions:
         Categories that DataFrame columns had at training, in the order of their codes.
     category_features : tuple of int or None
         Features that the categories belong to; None if only the order of the columns is known.
+    coded_features : tuple of int
+        Further features that were categorical at training; their categories are known by their codes only.
     """
 
     framework: str
@@ -147,3 +150,9 @@ class Conventions:
     takes_codes: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
+    coded_features: tuple[int, ...] = ()
+
+    @property
+    def categorical(self) -> Categorical:
+        """The features that were categorical at training."""
+        return Categorical(self.category_features, len(self.categories), self.coded_features, self.takes_codes)

@@ -54,7 +54,7 @@ class FewRows:
     def _numbers(self, frame: Any) -> NDArray[Any] | None:
         """The numbers of a DataFrame with the columns of training; None if the frame needs more checks."""
         columns: Any = getattr(frame, "columns", None)
-        if self._has_categories or not hasattr(frame, "iloc") or len(frame) > MOST:
+        if self._has_categories or columns is None or not hasattr(frame, "iloc") or len(frame) > MOST:
             return None
         if self._columns is None or not self._columns.equals(columns):
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):

@@ -163,8 +163,8 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
         parts.append(written.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
-    with _readable(path, load_forests) as partial, partial.open("wb") as file:
-        _FILES.write_to(file, {}, {"sizes": sizes, "forests": content})
+    with _readable(path, load_forests) as partial, partial.open("wb") as output:
+        _FILES.write_to(output, {}, {"sizes": sizes, "forests": content})
 
 
 def holds_several(path: Path) -> bool:
@@ -251,7 +251,7 @@ def _check_head(forest: Forest) -> None:
     if names is not None:
         require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
         require(all(isinstance(name, str) for name in names), "a feature's name is no text")
-    categorical = forest.conventions.category_features or ()
+    categorical = [*(forest.conventions.category_features or ()), *forest.conventions.coded_features]
     require(len(set(categorical)) == len(categorical), "a feature with two lists of categories")
     require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
@@ -300,6 +300,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
         "start": list(conventions.start),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
+        "coded_features": conventions.coded_features,
     }
 
 
@@ -328,6 +329,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     if features is not None:
         require(isinstance(features, list) and len(features) == len(categories), "category_features")
         features = tuple(_whole(feature, 0) for feature in features)
+    require(isinstance(fields["coded_features"], list), "coded_features")
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
         slope=slope,
@@ -335,4 +337,5 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),
         category_features=features,
+        coded_features=tuple(_whole(feature, 0) for feature in fields["coded_features"]),
     )
