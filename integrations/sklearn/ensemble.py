@@ -20,6 +20,9 @@ from rfsize.voting.links import Link
 BAGGING = (BaggingClassifier, BaggingRegressor)
 
 
+# Most draws (rows × members) that are worth making to see whether fresh rows are training rows.
+_MOST_DRAWN = 50_000_000
+
 # Attributes with an entry for each member, and attributes that fit computed for the whole ensemble.
 _OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
 
@@ -124,6 +127,12 @@ class SklearnEnsemble(Adapter):
         if self.no_bags is not None:
             raise InbagError(self.no_bags)
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        n_trained = int(self.booster._n_samples)
+        if self.no_bags is not None or not self.are_trees or n_trained * self.n_trees > _MOST_DRAWN:
+            return None
+        return SklearnBags(self, np.ones(n_trained))
 
     @property
     def no_bags(self) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from helpers.forests import Data, train_lightgbm
+from helpers.forests import Data
 
 
 @pytest.fixture(scope="module")
