@@ -295,7 +295,9 @@ class TreeOutputs:
             As in `predict`.
         """
         if not len(self.classes):
-            raise ValueError("a regression forest predicts no probabilities: take predict()")
+            raise ValueError(
+                "a regression forest predicts no probabilities: take outputs.predict(), or rfsize.oob_predict(model, X)"
+            )
         return self._filled(self._predicted, fill)
 
     @property
@@ -313,7 +315,7 @@ class TreeOutputs:
         if not is_asked.all():
             raise FewVotesError(
                 f"{self._unasked}. They have no label: choose one by fill=, such as fill={_free(labels)!r}, or take "
-                "predict_proba, which gives NaN for them"
+                "outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
             )
         return np.asarray(labels)
 
