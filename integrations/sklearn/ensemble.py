@@ -129,10 +129,9 @@ class SklearnEnsemble(Adapter):
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        n_trained = int(self.booster._n_samples)
-        if self.no_bags is not None or not self.are_trees or n_trained * self.n_trees > _MOST_DRAWN:
+        if self.no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
             return None
-        return SklearnBags(self, np.ones(n_trained))
+        return SklearnBags(self, np.ones(self.booster._n_samples))
 
     @property
     def no_bags(self) -> str | None:

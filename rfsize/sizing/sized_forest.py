@@ -207,7 +207,7 @@ class SizedForest:
 
     def computed(self) -> Self:
         """The same report, with all that it prints and pickles; printing and pickling then compute nothing."""
-        self.warnings, self._beside, self.interval  # noqa: B018
+        self._cautions, self._beside, self.interval  # noqa: B018
         return self
 
     def _noting(self, *cautions: Caution) -> Self:
