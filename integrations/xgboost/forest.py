@@ -307,6 +307,12 @@ class XgboostForest(Adapter):
                 return bags
         return found
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        drawn = self.drawn_bags()
+        if drawn is None or self.shared_bags is not None:
+            return None
+        return XgboostBags(Layout.alone(n_rows), self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
+
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
         if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] != HISTOGRAM_UPDATER:

@@ -296,7 +296,8 @@ class Evidence:
     def __getstate__(self) -> dict[str, Any]:
         # Leaves out the model and the rows, and keeps the warnings about the training.
         state = {**self.__dict__, "forest": None, "_of_training": self._cautions}
-        state.pop("distinct", None)  # computed again on demand
+        for name in ("distinct", "_by_votes"):  # computed again on demand
+            state.pop(name, None)
         return state
 
     @property
@@ -383,6 +384,11 @@ class Evidence:
 
     def by_votes(self) -> RowsAsked:
         """The number of votes of each row, or of scores for regression."""
+        return self._by_votes
+
+    @cached_property
+    def _by_votes(self) -> RowsAsked:
+        """Kept, since to name the kinds of rows may ask all trees again."""
         if self.voted is not None:
             return self._rows_asked(self.voted.asked, _ALL)
         assert self.scores is not None

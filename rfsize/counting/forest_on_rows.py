@@ -156,7 +156,7 @@ class ForestOnRows:
 
     def visit(self, visit: Visit, *, what: str, cells: int = 0) -> None:
         """Pass the members' answers to ``visit`` as in `visit_answers`; return only if the bags are proven."""
-        proof, ask, seen = self._proof(), self._ask, self._seen
+        proof, ask, seen = self._proof(), self.ask, self._seen
         visit_answers(self.adapter, self.n_rows, ask, visit, what=what, proof=proof, seen=seen, cells=cells)
         if proof is not None:
             proof.conclude()
@@ -289,7 +289,8 @@ class ForestOnRows:
         return None if self.bags is None else SeenByGroup.of(self.bags, self.groups)
 
     @cached_property
-    def _ask(self) -> Ask:
+    def ask(self) -> Ask:
+        """Returns the members' answers on some of the rows."""
         return asked_about(self.adapter, self.X)
 
 

@@ -276,7 +276,8 @@ class _Search:
 
     def report(self, y: Any) -> Report:
         """Report on the sizes that were tried; ``y`` are the labels of the rows that certify, or None."""
-        sizes, beside = self._sizes(self.tried), {} if y is None else dict(self._losses(y))
+        sizes = self._sizes(self.tried)
+        beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y))
         classes, labels_by = self.adapter.classes.tolist(), self.adapter.predict_obeys
         harms, refits_below = self._harms(y, sizes, classes), self.candidates.refits_below
         answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, labels_by, harms, refits_below)

@@ -132,14 +132,16 @@ def size(
         If no tree can vote on any row, or if a class has fewer than ten votes a row (as when bags are drawn by weight).
     ValueError
         If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"``, if the rows are
-        training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
+        recognised as training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
 
     Warns
     -----
     NotCertifiedWarning
         If the rows certify no smaller forest. The report says how many rows would.
     TrainingRowsWarning
-        If ``X`` are the training rows, and ``oob`` is not given.
+        If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
+        given. Not recognised are training rows in another order, from another place than the beginning, of a small part
+        (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
     CopiesWarning
         If rows have copies and T* depends on whether these are different cases or repetitions.
     SharedBagsWarning
@@ -290,8 +292,9 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many trees it takes.
-        Also if the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond
-        the trees at hand.
+    OpenSizeWarning
+        If the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond the
+        trees at hand.
     NotCertifiedWarning
         If the rows certify no smaller forest.
     LabelsOnlyWarning
