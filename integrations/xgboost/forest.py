@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
-    damage_refused,
     number,
     refuse,
 )
@@ -53,6 +52,7 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
+    categorical,
     check_names,
     conventions,
     document,
@@ -99,8 +99,7 @@ class XgboostForest(Adapter):
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
-        with damage_refused():
-            self._read(document(self.booster)["learner"], casts_votes)
+        self._read(document(self.booster)["learner"], casts_votes)
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
@@ -205,6 +204,10 @@ class XgboostForest(Adapter):
         with np.errstate(over="ignore"):
             missing = float(np.float32(self.missing))  # XGBoost compares it with rows in single precision
         return conventions(self._beside_trees, missing, self._margins)
+
+    @property
+    def categorical(self) -> Categorical:
+        return categorical(self._beside_trees)
 
     def check(self, X: Any) -> Any:
         X = super().check(X)
@@ -446,6 +449,11 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
+def _predicted(learner: dict[str, Any], margin: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return Link(LINKS[learner["objective"]["name"]]).predicted(margin)
+
+
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
@@ -463,7 +471,7 @@ def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins:
         refuse("a tree has a leaf whose score cannot be averaged")
     return Leaves(
         offset=offset[tree_of],
-        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
+        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else _predicted(learner, margin),
         raw=margin,
         mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),

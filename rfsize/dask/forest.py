@@ -12,7 +12,7 @@ from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
-from rfsize.dask.blocks import BlocksOnWorkers, as_said
+from rfsize.dask.blocks import BlocksOnWorkers
 from rfsize.dask.clients import here
 from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Floats
@@ -58,7 +58,7 @@ class ForestOnWorkers(ForestOnRows):
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: the trees' votes and scores on a block of rows."""
-    return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
+    return part.tallied(adapter, adapter.check(block))
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,7 @@ class RowsOnWorkers(RowsElsewhere):
                 "layout says which trees saw a training row, and oob=False asks all trees about all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
-        underscores = adapter.spaces_become_underscores
-        X = known_columns(self.X, adapter.feature_names, spaces_become_underscores=underscores)
-        blocks = BlocksOnWorkers(X, self.client)
+        blocks = BlocksOnWorkers(known_columns(self.X, adapter.columns), self.client, adapter.columns)
         blocks.tell_missing(adapter, missing)
         bags, alike = None, ALONE
         if oob:
