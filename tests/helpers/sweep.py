@@ -24,10 +24,10 @@ import pyarrow as pa
 import scipy.sparse as sp
 import xgboost as xgb
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils import check_X_y
 
 import rfsize
-from helpers.kinds import ROWS, Kinds
+from helpers.kinds import LIGHTGBM, ROWS, Kinds
 
 _SOURCES = [Path(rfsize.__file__).parent, Path(rfsize.__file__).parents[1] / "integrations"]
 
@@ -171,13 +171,13 @@ def _fault(function: str, model: Any, X: Any, y: Any) -> str | None:
         return None
     calls: list[Callable[[], Any]] = [lambda: _predict(model, X)]
     if function in TRAINING:
-        calls.append(lambda: clone(model).fit(X, y))
-        # Estimators of rfsize's check rows as scikit-learn's estimators do.
-        calls.append(lambda: RandomForestClassifier(1).fit(X, y))
+        calls += [lambda: clone(model).fit(X, y), lambda: lgb.train(LIGHTGBM, lgb.Dataset(X, y), 1)]
+        # rfsize's estimators check rows as scikit-learn's do.
+        calls.append(lambda: check_X_y(X, y, y_numeric="regressor" in function, multi_output=False))
     own = [_outcome(call) for call in calls]
     if raised is not None and not _is_ours(raised) and type(raised) not in {type(error) for error, _ in own}:
         return f"{type(raised).__name__} from {_place(raised)}: {str(raised)[:200]}"
-    return next(iter(warned - set().union(*(warnings_ for _, warnings_ in own))), None)
+    return next(iter(warned.difference(*(of_its_own for _, of_its_own in own))), None)
 
 
 def _outcome(call: Callable[[], Any]) -> tuple[BaseException | None, set[str]]:
