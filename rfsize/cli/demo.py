@@ -38,15 +38,15 @@ class _Row(NamedTuple):
 def _lightgbm(n_trees: int) -> Any:
     from lightgbm import LGBMClassifier
 
-    bags = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3}
+    bags: dict[str, Any] = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3}
     return LGBMClassifier(n_estimators=n_trees, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1, **bags)
 
 
 def _xgboost(n_trees: int) -> Any:
-    from xgboost import XGBRFClassifier
+    from xgboost import XGBClassifier
 
     bags = {"learning_rate": 1.0, "subsample": 0.632, "colsample_bynode": 0.2, "reg_lambda": 1e-5}
-    return XGBRFClassifier(n_estimators=n_trees, random_state=0, n_jobs=1, **bags)
+    return XGBClassifier(n_estimators=1, num_parallel_tree=n_trees, random_state=0, n_jobs=1, **bags)
 
 
 def _sklearn(n_trees: int) -> Any:

@@ -163,8 +163,8 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
         parts.append(file.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
-    with _readable(path, load_forests) as partial, partial.open("wb") as file:
-        _FILES.write_to(file, {}, {"sizes": sizes, "forests": content})
+    with _readable(path, load_forests) as partial, partial.open("wb") as output:
+        _FILES.write_to(output, {}, {"sizes": sizes, "forests": content})
 
 
 def holds_several(path: Path) -> bool:
