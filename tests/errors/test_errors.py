@@ -99,6 +99,11 @@ MODELS = {
     "growing rounds": Case(
         lambda at: rfsize.grow(xgb.XGBClassifier(), at.X, at.y), NotAForestError, "num_parallel_tree="
     ),
+    "fraction of boosted trees": Case(
+        lambda at: rfsize.select_bagging_fraction(at.gradient_boosting, at.X, at.y),
+        NotAForestError,
+        "GradientBoosting",
+    ),
     "right-sizing no forest": Case(
         lambda at: rfsize.RightSizedClassifier(LogisticRegression()).fit(at.X, at.y), NotAForestError, "estimator"
     ),
@@ -267,6 +272,11 @@ FILES = {
         lambda at: rfsize.StopTable.calibrate(at.lightgbm, at.X, alpha=0.9), ValueError, "X are"
     ),
     "shrunk by training rows": Case(lambda at: rfsize.shrink(at.lightgbm, at.X, at.y), ValueError, "X are"),
+    "table of averages, of no trees": Case(
+        lambda at: rfsize.StopTable.calibrate(at.bagging_neighbours, at.fresh, alpha=0.8),
+        NotAForestError,
+        "voting='hard'",
+    ),
     "table that is none": Case(lambda at: rfsize.compile(at.lightgbm, 0.95), ValueError, "table is"),
     "threshold of numbers": Case(
         lambda at: rfsize.compile(at.lightgbm_regression, threshold=0.3), ValueError, "threshold="

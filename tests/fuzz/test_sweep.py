@@ -12,7 +12,7 @@ import pytest
 from helpers.kinds import Kinds
 from helpers.sweep import FUNCTIONS, MODELS, faults, rows_of
 
-_OF_THE_SAMPLE = 61  # one call in so many; prime, so that functions, models and rows all take turns
+_OF_THE_SAMPLE = 127  # one call in so many; prime, so that functions, models and rows all take turns
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 import xgboost as xgb
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.utils import check_X_y
 
 import rfsize
@@ -112,6 +113,7 @@ def rows_of(at: Kinds, y: Any) -> dict[str, tuple[Any, Any]]:
         "three columns": (at.X[:, :3], y),
         "no columns": (at.X[:, :0], y),
         "one dimension": (X[:, 0], half),
+        "a Series": (pd.DataFrame(X, columns=names).iloc[0], half),
         "three dimensions": (X[None], half),
         "missing": (holes, half),
         "infinite": (infinite, half),
@@ -147,9 +149,9 @@ def faults(at: Kinds, calls: Iterator[tuple[str, str, str]]) -> Iterator[Fault]:
     for function, kind, rows in calls:
         model = getattr(at, kind)
         X, y = rows_of(at, _truth(at, kind))[rows]
-        before = _state(model)
+        before = _state(model, at.fresh)
         what = _fault(function, model, X, y)
-        if what is None and _state(model) != before:
+        if what is None and _state(model, at.fresh) != before:
             what = "the model is another one"
         if what is not None:
             yield Fault(function, kind, rows, what)
@@ -231,11 +233,14 @@ def _predict(model: Any, X: Any) -> None:
     model.predict(xgb.DMatrix(X) if isinstance(model, xgb.Booster) else X)
 
 
-def _state(model: Any) -> bytes:
+def _state(model: Any, X: Any) -> bytes:
+    """What a model predicts, and what it is pickled to; boosters in their own form."""
     if isinstance(model, lgb.Booster):
         return model.model_to_string().encode()
     if isinstance(model, xgb.Booster):
         return bytes(model.save_raw("json"))
     with contextlib.suppress(Exception):
-        return pickle.dumps(model)
+        predicted = np.asarray(model.predict(X)).tobytes()
+        # The neighbours' trees count how often they are asked.
+        return predicted if isinstance(model, BaggingClassifier) else predicted + pickle.dumps(model)
     return b""
