@@ -66,7 +66,7 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 from rfsize.voting.links import Link
 
 # If base_score is nearer to the largest label, single precision is too coarse to compare leaves with labels.
@@ -331,7 +331,7 @@ class XgboostForest(Adapter):
         if fraction == 1.0:
             return
         share("subsample", fraction)
-        chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
+        chosen = int(config["generic_param"]["seed"]) if seed is None else whole("seed", seed, at_least=-(2**63))
         for tree_seed in possible_seeds(chosen, self._children, training, forgotten=is_given):
             yield DrawnBags(fraction, tree_seed)
 
