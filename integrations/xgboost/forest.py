@@ -36,7 +36,7 @@ from rfsize.integrations.xgboost.bags import (
     remembered,
     round_shares,
 )
-from rfsize.integrations.xgboost.dmatrix import check_dmatrix
+from rfsize.integrations.xgboost.dmatrix import categorical, check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
     Nodes,
@@ -54,7 +54,6 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
-    categorical,
     check_names,
     conventions,
     document,
