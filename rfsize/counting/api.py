@@ -29,7 +29,6 @@ def tree_outputs(
     subsample: float | None = None,
     missing: float | None = None,
     threshold: float | None = None,
-    max_memory: float | None = None,
 ) -> TreeOutputs:
     """Ask all trees about your rows once, and use the outputs for several questions.
 
@@ -80,9 +79,6 @@ def tree_outputs(
     threshold : float, optional
         Probability above which a tree votes for class 1; two classes only. By default 0.5, or the threshold of a
         `RightSizedClassifier`.
-    max_memory : float, optional
-        Limit in bytes, such as ``2e9``, for the memory used besides the model and the rows. If the call may need more,
-        it raises an error before it begins. No limit by default.
 
     Returns
     -------
@@ -98,7 +94,7 @@ def tree_outputs(
     InbagError
         If ``oob`` is set and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit, folds share rows, or the call may take more memory than ``max_memory``.
+        If ``X`` or an option does not fit, or folds share rows.
 
     Warns
     -----
@@ -145,7 +141,6 @@ def tree_outputs(
             seed=seed,
             subsample=subsample,
             missing=missing,
-            max_memory=max_memory,
         )
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
@@ -156,7 +151,7 @@ def tree_outputs(
         return TreeOutputs(evidence)
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing, "max_memory": max_memory}
+    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
     give(dependence_of(adapter))
     evidence = asked(forest, y, sample_weight, keeps="all")

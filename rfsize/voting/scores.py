@@ -23,11 +23,6 @@ def scored_every(n_rows: int, n_scores: int) -> int:
     return 1 + n_rows * n_scores**2 // _HELD
 
 
-def most_scored(n_rows: int, n_scores: int) -> int:
-    """The most rows that are scored of ``n_rows`` rows or fewer."""
-    return min(n_rows, 1 + _HELD // n_scores**2)
-
-
 def in_proportion(n_kept: Sequence[int], n_rows: Sequence[int], most: int | None = None) -> NDArray[np.bool_]:
     """Thin out the rows kept from several parts, so that the same share of each part's rows stays.
 
@@ -85,11 +80,6 @@ class Scores:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays())
-
-    @staticmethod
-    def bytes_of(n_rows: int, n_scores: int) -> int:
-        """`nbytes` of the scores of ``n_rows`` rows."""
-        return n_rows * (4 + 8 * n_scores + 4 * n_scores * (n_scores + 1))
 
     @classmethod
     def nothing(cls, n_rows: int, n_scores: int) -> Scores:
