@@ -79,9 +79,6 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
         at.forest, at.X, at.y, cv=3, seed=1, subsample=0.5
     ),
     "tree_outputs by cv: missing": lambda at: rfsize.tree_outputs(at.forest, at.X, at.y, cv=3, missing=0.0),
-    "tree_outputs of parameters by cv: y and sample_weight": lambda at: rfsize.tree_outputs(
-        BAGGED, at.data, at.y, cv=3, sample_weight=at.weight
-    ),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
     "estimator without a table: calibration_fraction": lambda at: at.estimator(alpha=0.9, calibration_fraction=0.3),

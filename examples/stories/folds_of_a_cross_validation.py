@@ -32,12 +32,15 @@ folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
 boosters = lgb.cv(params, lgb.Dataset(X, y), 300, folds=folds, return_cvbooster=True)["cvbooster"]
 
 # %%
-# **All five in one report.** ``cv=`` says which rows each booster was trained on. rfsize proves on these rows which of
-# them each tree saw, and would refuse folds in another order. It uses no held-out rows: each row is predicted by the
-# trees that were not trained on it.
+# **Each on its own training rows.** rfsize proves on these rows which of them each tree saw, and would refuse folds in
+# another order. It uses no held-out rows: each row is predicted by the trees that were not trained on it.
 
-found = rfsize.oob_score(boosters, X, y, metric="auc", cv=folds)
-print(found)
+scores = [
+    rfsize.oob_score(booster, X[train], y[train], metric="auc")
+    for booster, (train, _) in zip(boosters.boosters, folds, strict=True)
+]
+for score in scores:
+    print(score)
 
 # %%
 # The held-out rows agree, but each fold has few of them. The intervals come from the out-of-bag rows.
@@ -48,8 +51,8 @@ held_out = [
 ]
 ax = plt.subplots(layout="constrained")[1]
 at = np.arange(len(folds))
-value = np.array([one.at_all_trees for one in found.scores])
-ends = np.transpose([one.interval for one in found.scores])
+value = np.array([score.at_all_trees for score in scores])
+ends = np.transpose([score.interval for score in scores])
 ax.errorbar(at, value, np.abs(ends - value), fmt="o", capsize=4, label="out of bag, 95 % interval")
 ax.plot(at + 0.1, held_out, "xC3", markersize=9, mew=2, label="held-out rows")
 ax.set_xticks(at)

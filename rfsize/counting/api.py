@@ -41,13 +41,12 @@ def tree_outputs(
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` and `BaggingRegressor` over any learner, or a
-        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits, or a
-        dict of parameters for `lightgbm.train` or `xgboost.train` that includes the number of trees
-        (``num_iterations``, ``num_parallel_tree``).
+        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
-        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. With
-        ``cv``: rows to train on; if ``model`` is a dict of parameters, a `lightgbm.Dataset` or `xgboost.DMatrix` with
-        labels and weights. Rows on Dask's workers stay there; see `rfsize.dask.rows`.
+        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training; or, with
+        ``cv``, rows to train on. Rows may also come in pieces: a list of such tables, the path of a Parquet file or
+        folder, a `lightgbm.Sequence`, an `xgboost.DataIter`. Each piece is checked as a table is. Rows on Dask's
+        workers stay there; see `rfsize.dask.rows`.
     y : array_like, shape (n_rows,), optional
         Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags;
         balanced bagging and ``scale_pos_weight`` need them, see `inbag`. With ``cv`` the estimator is fitted on them.
@@ -127,11 +126,6 @@ def tree_outputs(
 
     >>> rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), X, y, cv=3)
     TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
-    >>> from lightgbm import Dataset
-    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
-    >>> outputs = rfsize.tree_outputs(params | {"num_iterations": 20}, Dataset(X, y), cv=3)
-    >>> set(outputs.votes.asked.tolist())
-    {20}
     """
     if cv is not None:
         refuse_unused(
