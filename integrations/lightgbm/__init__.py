@@ -72,18 +72,6 @@ class LightGbm(Integration):
         named = [float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0]
         return named[0] if named else None
 
-    def demo_forest(self, n_trees: int) -> Any:
-        return lgb.LGBMClassifier(
-            boosting_type="rf",
-            n_estimators=n_trees,
-            subsample=0.632,
-            subsample_freq=1,
-            colsample_bytree=0.3,
-            min_child_samples=5,
-            random_state=0,
-            verbose=-1,
-        )
-
     def recognises(self, content: bytes) -> bool:
         return content.startswith((b"tree\n", b"tree\r\n"))
 

@@ -116,17 +116,6 @@ class Xgboost(Integration):
     def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         return held_on_workers(X)
 
-    def demo_forest(self, n_trees: int) -> Any:
-        return xgb.XGBClassifier(
-            n_estimators=1,
-            num_parallel_tree=n_trees,
-            learning_rate=1.0,
-            subsample=0.632,
-            colsample_bynode=0.2,
-            reg_lambda=1e-5,
-            random_state=0,
-        )
-
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{") and b"learner" in content
 

@@ -1,4 +1,4 @@
-"""How a forest reads rows: checks of a `DMatrix` or a `DaskDMatrix`, and the features that are categorical."""
+"""Checks that the rows of a `DMatrix` or a `DaskDMatrix` can be read in the way that a forest reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize.adapters.columns import Categorical
 from rfsize.adapters.integration import CollectionOnWorkers
 
 
@@ -68,13 +67,3 @@ def held_on_workers(X: Any) -> CollectionOnWorkers | None:
     rows = delayed(operator.itemgetter("data"))
     machines = [[number[part.key] for part in parts] for parts in X.worker_map.values()]
     return CollectionOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)
-
-
-def categorical(learner: dict[str, Any]) -> Categorical:
-    """The features that were categorical at training."""
-    stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
-    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
-    coded = tuple(feature for feature in declared if feature not in named)
-    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)

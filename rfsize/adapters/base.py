@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, Layout, WholeBags
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout, WholeBags
 from rfsize.adapters.columns import Categorical, Columns, rows_for
 from rfsize.adapters.leaves import Answers, Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
@@ -84,15 +84,12 @@ class Holder(NamedTuple):
         Type of the caller's model, for messages.
     around : callable
         Wraps a smaller forest of the framework in a new model of the caller's type.
-    table : StopTable or None
-        Stop table that tells the caller's model when to stop asking trees.
     threshold : float
         Probability of class 1 above which the caller's model predicts class 1.
     """
 
     kind: str
     around: Callable[[Any], Any]
-    table: Any = None
     threshold: float = 0.5
 
 
@@ -226,7 +223,7 @@ class Adapter(ABC):
         """
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            "bag: give validation rows and leave oob=False"
+            f"bag: take {FRESH_ROWS}"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:

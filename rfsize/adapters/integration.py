@@ -219,13 +219,6 @@ class Integration(ABC):
 
     # The command line
 
-    def demo_forest(self, n_trees: int) -> Any:
-        """A classifier of ``n_trees`` trees that ``rfsize demo`` fits to 64-pixel digits; None if there is no demo.
-
-        It has scikit-learn's interface, draws bags and takes ``n_jobs``.
-        """
-        return None
-
     def recognises(self, content: bytes) -> bool:
         """Whether a file that holds ``content`` is a model of the framework."""
         return False

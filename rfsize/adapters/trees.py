@@ -122,8 +122,8 @@ class Conventions:
     refuses_missing : bool
         Whether missing values of other rows are an error as well.
     labels_of_scores : bool
-        With several classes, True if the label is the class of the largest score. False if it is the class of the
-        largest probability, which is rounded.
+        With several classes, True if the label is the class of the largest score, and probabilities are made by
+        `scipy.special.softmax`. False if the label is the class of the largest probability, which is rounded.
     takes_codes : bool
         True if the model stores no categories and uses the category codes of the DataFrame that you give.
     categories : tuple of tuples

@@ -105,7 +105,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--min-trees": _number("trees to train before the first estimate (default 100)", int),
     "--rows": _file("rows to choose trees and refit leaves with, such as the training rows (default: half of DATA)"),
     "--n-trees": _number("trees to keep, in place of --alpha", int),
-    "--max-bytes": _number("largest size of the model's file in bytes, in place of --alpha", int),
     "--target": _word(
         "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
         TARGETS,
@@ -131,7 +130,7 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
 """What a forest must be large enough for, as arguments of `rfsize.size` and `rfsize.truncate`."""
 
-SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
+SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees")
 """What a shrunken forest must keep, or how large it may be, as arguments of `rfsize.shrink`."""
 
 TRAINED = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed", *KEPT, "--max-trees")

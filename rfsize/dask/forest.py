@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rfsize.adapters.bags import LaidOutBags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
@@ -97,7 +97,7 @@ class RowsOnWorkers(RowsElsewhere):
                 raise InbagError(
                     f"rfsize does not know which rows each worker of {adapter.framework} trains on, so it cannot tell "
                     "which rows are out of bag: give the training rows to rfsize itself, in memory or in pieces, or "
-                    "give validation rows with oob=False"
+                    f"take {FRESH_ROWS}"
                 )
             alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
         return ForestOnWorkers(adapter, blocks, bags, threshold, alike)

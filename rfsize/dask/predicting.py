@@ -161,7 +161,7 @@ def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
     if method == "predict_labels" or (method, forest.predict_gives) == ("predict", "labels"):
         return np.empty(0, dtype=fast.classes.dtype)
     if method == "predict_proba":
-        return np.empty(each_class)
+        return np.empty(each_class, dtype=forest.precision)
     return np.empty(each_class if forest.predicts_each_class else 0, dtype=forest.precision)
 
 

@@ -136,7 +136,7 @@ def test_categories_in_a_csv(tmp_path: Path, data: Data, capsys: pytest.CaptureF
         (["size", "lgb.txt", "train.csv", "--drop", "F_0"], "did you mean 'f0'?"),
         (["size", "lgb.txt", "rows.parquet", "--oob"], "order of training"),
         (["size", "lgb.txt", "rows.parquet", "--alpha", "2"], "strictly between"),
-        (["size", "xgb.json", "train.parquet", "--labels", "target", "--oob"], "give seed= and subsample="),
+        (["size", "xgb.json", "train.parquet", "--labels", "target", "--oob"], "subsample="),
         (["truncate", "lgb.txt", "rows.parquet", "-o", "lgb.txt"], "is one of the files read"),
         (["truncate", "lgb.txt", "train.csv", "-o", "train.csv"], "is one of the files read"),
         (["size", "lgb.txt", "cut.parquet"], "neither a Parquet file"),

@@ -146,8 +146,7 @@ def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
 
 
 @pytest.mark.parametrize("max_rows", [700, "auto"])
-def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 400)
+def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any) -> None:
     expected = rfsize.size(lgb_booster, data.X, alpha=0.9, max_rows=max_rows)
     for X in collections(data.X).values():
         found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), alpha=0.9, max_rows=max_rows)
