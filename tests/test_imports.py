@@ -32,7 +32,6 @@ MAY_IMPORT = {
     "exceptions": set(),
     "utils": set(),
     "reporting": {"utils"},
-    "datasets": {"utils"},
     "theory": {"utils"},
     "voting": {"utils"},
     "estimation": {"theory", "voting", "utils"},

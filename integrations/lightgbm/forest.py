@@ -194,8 +194,8 @@ def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
-            "a CVBooster holds several forests: size each of cvbooster.boosters alone, or give all of them to "
-            "rfsize.oob_score(cvbooster, X, y, cv=folds), which scores and sizes them, or to rfsize.compile"
+            "a CVBooster holds several forests: size or score each of cvbooster.boosters on the rows that it was "
+            "trained on, or give all of them to rfsize.compile"
         )
     if isinstance(model, lgb.Booster):
         return model

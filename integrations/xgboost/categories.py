@@ -1,4 +1,4 @@
-"""The names of categories that an XGBoost model stores, and whether XGBoost reads those of a DataFrame alike."""
+"""The categories that an XGBoost model stores, and whether XGBoost reads those of a DataFrame alike."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from typing import Any
 
 import xgboost as xgb
 
+from rfsize.adapters.columns import Categorical
 from rfsize.exceptions import NotAForestError
 
 # From this version on, XGBoost counts the bytes of names. Before, it counts letters, and cuts other names than ASCII.
 _COUNTS_BYTES = tuple(map(int, re.findall("[0-9]+", xgb.__version__)[:2])) >= (3, 4)
+
+
+def categorical(learner: dict[str, Any]) -> Categorical:
+    """The features that were categorical at training."""
+    stored = learner["gradient_booster"]["model"]
+    encoded = stored.get("cats", {}).get("enc", [])
+    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
+    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
+    coded = tuple(feature for feature in declared if feature not in named)
+    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)
 
 
 def names_of(column: dict[str, Any]) -> tuple[Any, ...]:

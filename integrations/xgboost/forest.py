@@ -34,7 +34,7 @@ from rfsize.integrations.xgboost.bags import (
     remembered,
     round_shares,
 )
-from rfsize.integrations.xgboost.categories import check_names
+from rfsize.integrations.xgboost.categories import categorical, check_names
 from rfsize.integrations.xgboost.dmatrix import check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
@@ -53,7 +53,6 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
-    categorical,
     conventions,
     document,
     leaf_values,

@@ -12,7 +12,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
     MOST_FEATURES,
     NUMBER,
@@ -27,7 +26,7 @@ from rfsize.adapters.damage import (
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.exceptions import NotAForestError
-from rfsize.integrations.xgboost.categories import names_of
+from rfsize.integrations.xgboost.categories import categorical, names_of
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
 
@@ -440,16 +439,6 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         category_features=kinds.named,
         coded_features=kinds.coded,
     )
-
-
-def categorical(learner: dict[str, Any]) -> Categorical:
-    """The features that were categorical at training."""
-    stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
-    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
-    coded = tuple(feature for feature in declared if feature not in named)
-    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)
 
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:

@@ -68,7 +68,7 @@ MODELS = {
     "path": Case(lambda at: sized(at, at.text), NotAForestError, "str"),
     "None": Case(lambda at: sized(at, at.nothing), NotAForestError, "model"),
     "class": Case(lambda at: sized(at, RandomForestClassifier), NotAForestError, "RandomForestClassifier"),
-    "list": Case(lambda at: sized(at, [at.lightgbm] * 2), NotAForestError, "cv=folds"),
+    "list": Case(lambda at: sized(at, [at.lightgbm] * 2), NotAForestError, "compile"),
     "labels of a regression": Case(
         lambda at: sized(at, at.lightgbm_regression, metric="labels"), NotAForestError, "metric="
     ),
@@ -189,6 +189,9 @@ ROWS_GIVEN = {
     "masked": Case(
         lambda at: sized(at, at.lightgbm, np.ma.masked_array(at.X, at.X > 1)), ValueError, "X.filled(np.nan)"
     ),
+    "a Series": Case(lambda at: sized(at, at.lightgbm_named, at.frame.iloc[0]), ValueError, "X.iloc[[0]]"),
+    "words": Case(lambda at: sized(at, at.lightgbm_named, at.frame.assign(a="?")), ValueError, "'a'"),
+    "a list of batches": Case(lambda at: sized(at, at.lightgbm, [at.X, at.X[:, :2]]), ValueError, "columns"),
     "binned": Case(lambda at: sized(at, at.xgboost, xgb.QuantileDMatrix(at.X, at.y)), ValueError, "X"),
     "Dataset": Case(lambda at: sized(at, at.lightgbm, lgb.Dataset(at.X)), ValueError, "X is a lightgbm"),
     "DMatrix for LightGBM": Case(lambda at: sized(at, at.lightgbm, xgb.DMatrix(at.X)), ValueError, "DMatrix"),
