@@ -20,8 +20,10 @@ from rfsize.integrations.lightgbm.merging import merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TREE_COUNT_NAMES, value_of, without
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer, one_tree
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer, counted, one_tree
+from rfsize.integrations.lightgbm.training_rows import Training, rows_of
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
+from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
 from rfsize.utils.typing import Floats, Int64s
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
@@ -82,12 +84,14 @@ class LightGbm(Integration):
         booster = lgb.Booster(params, data.subset(train.tolist()))
         booster.add_valid(data.subset(held_out.tolist()), "held out")
         booster.update()
-        reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
-        reader.read(params)
+        training = Training.of(booster, params, validation="held out", threshold=threshold)
+        rows = rows_of(training.dataset)
+        reader = TrainingVoteReader(training) if rows is None else WalkedVotes(training, rows)
         for _ in range(n_trees - 1):
             booster.update()
-            reader.read(params)
-        return reader.outputs("rows given").noting(*cautions(reader.forest))
+            reader.read()
+        counted(reader)
+        return reader.outputs("rows given").noting(*cautions(training.forest))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES
