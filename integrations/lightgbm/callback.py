@@ -33,9 +33,9 @@ from rfsize.integrations.lightgbm.training_votes import MOST_ROWS, TrainingVoteR
 from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.goals.metric import refuse_soft_labels
+from rfsize.sizing.goals.metric import MetricGoal, refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike
+from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
 from rfsize.sizing.report import Report, noting_copies, report_by, report_of
 from rfsize.sizing.sentences import headline
 from rfsize.training.until_enough import UntilEnough
@@ -178,6 +178,10 @@ class SizeCallback:
         of_labels = {"alpha": alpha, "average": average, "voting": voting}
         self.goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
+        if data is not None and not hasattr(data, "shape"):
+            raise ValueError(
+                f"data must be the training rows, as an array, sparse matrix or DataFrame, found a {type(data).__name__}"
+            )
         self.data, self.validation, self.groups = data, validation, groups
         if validation is not None:
             refuse_unused(
@@ -322,6 +326,8 @@ class _ForestsInTraining:
         self._checked(goal, trainings[0].forest.n_classes)
         most_rows = -(-MOST_ROWS // len(trainings))
         self._readers = [_reader(training, data, most_rows) for training in trainings]
+        if isinstance(goal, MetricGoal):
+            self._refuse_what_does_not_fit(goal.metric)
         self.dependence = cautions(trainings[0].forest)
         give(self.dependence, through="lightgbm")
 
@@ -379,18 +385,27 @@ class _ForestsInTraining:
 
         return noting_copies(report, self.groups, size_by)
 
+    def _labels(self, rows: list[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Labels and weights of some rows of each Dataset."""
+        assert self._truth is not None
+        weights = [reader.training.dataset.get_weight() for reader in self._readers]
+        labels = np.concatenate([of[some] for of, some in zip(self._truth, rows, strict=True)])
+        if any(weight is None for weight in weights):
+            return labels, None
+        return labels, np.concatenate([np.asarray(of)[some] for of, some in zip(weights, rows, strict=True)])
+
     @cached_property
     def _truth_read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Labels and weights of the rows that are read."""
-        assert self._truth is not None
-        datasets = [reader.training.dataset for reader in self._readers]
-        weights = [dataset.get_weight() for dataset in datasets]
-        labels = np.concatenate([of[reader.rows] for of, reader in zip(self._truth, self._readers, strict=True)])
-        if any(weight is None for weight in weights):
-            return labels, None
-        return labels, np.concatenate(
-            [np.asarray(of)[reader.rows] for of, reader in zip(weights, self._readers, strict=True)]
-        )
+        return self._labels([reader.rows for reader in self._readers])
+
+    def _refuse_what_does_not_fit(self, metric: MetricLike) -> None:
+        """Raise ``ValueError`` if a metric does not fit the forest and all its rows."""
+        if self._truth is None:
+            raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
+        labels, weights = self._labels([slice(None)] * len(self._readers))
+        predictor = self._readers[0].outputs(self._source).predictor
+        check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
 
     def _checked(self, goal: Goal, n_classes: int) -> Goal:
         """The goal for this forest; raises an error if the forest cannot reach it."""

@@ -83,13 +83,9 @@ class WalkedVotes:
             if whole is None or held_out is None:
                 raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
             dataset, number = whole, np.asarray(held_out)
-        n_rows, n_given = dataset.num_data(), getattr(data, "shape", (None,))[0]
+        n_rows, n_given = dataset.num_data(), data.shape[0]
         if n_given != n_rows:
-            found = f"{n_given:,} rows" if n_given is not None else f"a {type(data).__name__}"
-            raise ValueError(
-                f"data must be the {n_rows:,} training rows, in the order of the Dataset, as an array or DataFrame; "
-                f"found {found}"
-            )
+            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {n_given:,} rows")
         votes = cls(training, data, number=number)
         if training.validation is not None and not votes._predict_alike():
             raise ValueError("data are not the rows that lgb.cv trains on, in their order: LightGBM predicts otherwise")
