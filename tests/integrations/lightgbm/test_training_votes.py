@@ -202,7 +202,7 @@ def test_wrong_bags_of_many_classes_are_noticed(monkeypatch: pytest.MonkeyPatch)
     X, y = problem(3)
     for params in (SEVERAL, {**SEVERAL, "objective": "multiclassova"}):
         for dataset in (lgb.Dataset(X, y), lgb.Dataset(X, y, params=params).construct()):
-            with pytest.raises(rfsize.exceptions.InbagError, match="leaf counts|LightGBM counted"):
+            with pytest.raises(rfsize.exceptions.InbagError, match=r"leaf counts|LightGBM counted"):
                 LightGbmTrainer(params, dataset).start().add(3)
 
 
