@@ -26,7 +26,7 @@ ROWS, WAYS = (1000, 4000, 20_000), ("train", "fit", "cv")
 LABELS: list[dict[str, Any]] = [{"alpha": 0.99}, {"alpha": 0.999}, {"alpha": 0.99, "voting": "hard"}]
 GOALS = (*LABELS, {"metric": "probabilities", "tolerance": 0.02}, {"metric": "log_loss", "tolerance": 0.005})
 AUC = {"metric": "auc", "tolerance": 0.005}
-MOST_TREES = 400
+MOST_TREES = 300
 
 
 def problem(kind: Any, n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +67,7 @@ def main() -> None:
     rng, counts = np.random.default_rng(0), collections.defaultdict(lambda: np.zeros(6, dtype=int))
     for run in range(options.runs):
         kind, way = KINDS[run % len(KINDS)], str(rng.choice(WAYS))
-        n_rows, gives_data = int(rng.choice(ROWS, p=[0.4, 0.4, 0.2])), bool(rng.integers(2))
+        n_rows, gives_data = int(rng.choice(ROWS, p=[0.5, 0.4, 0.1])), bool(rng.integers(2))
         goals = [*GOALS, AUC] if isinstance(kind, float) else GOALS
         goal = goals[rng.integers(len(goals))]
         (X, y), params = problem(kind, n_rows, rng), settings(kind, rng)

@@ -29,7 +29,7 @@ from rfsize.integrations.lightgbm.bags import cautions
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.model_text import are_soft
 from rfsize.integrations.lightgbm.training_rows import Training, rows_of
-from rfsize.integrations.lightgbm.training_votes import MOST_ROWS, TrainingVoteReader
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
 from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.labels import LabelGoal
@@ -43,6 +43,10 @@ from rfsize.utils.validation import refuse_unused, share, whole
 from rfsize.utils.warn import Caution, give, warn
 from rfsize.utils.words import how_many, in_percent
 from rfsize.voting.groups import ALONE, Groups
+
+# Reading a tree's votes on many rows takes as long as a third of its training. So votes are read on some rows, but of
+# every tree. A metric takes more rows, because a ranking of a rare class depends on few of them.
+_MOST_ROWS, _MOST_ROWS_OF_METRIC = 10_000, 20_000
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.
@@ -180,7 +184,7 @@ class SizeCallback:
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         if data is not None and not hasattr(data, "shape"):
             raise ValueError(
-                f"data must be the training rows, as an array, sparse matrix or DataFrame, found a {type(data).__name__}"
+                f"data must be the training rows as an array, sparse matrix or DataFrame, found a {type(data).__name__}"
             )
         self.data, self.validation, self.groups = data, validation, groups
         if validation is not None:
@@ -324,7 +328,8 @@ class _ForestsInTraining:
             refuse_soft_labels(goal)
             self._truth = None
         self._checked(goal, trainings[0].forest.n_classes)
-        most_rows = -(-MOST_ROWS // len(trainings))
+        of_metric = isinstance(goal, MetricGoal)
+        most_rows = -(-(_MOST_ROWS_OF_METRIC if of_metric else _MOST_ROWS) // len(trainings))
         self._readers = [_reader(training, data, most_rows) for training in trainings]
         if isinstance(goal, MetricGoal):
             self._refuse_what_does_not_fit(goal.metric)

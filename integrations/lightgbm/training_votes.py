@@ -29,9 +29,7 @@ from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
-# Reading the votes of a tree on many rows takes as long as a third of its training, so votes are read on some rows, but
-# of every tree. The most rows, and the most cells of (rows × pairs of classes).
-MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
+_MOST_CELLS = 1 << 22  # of (rows × pairs of classes)
 
 _DEALT_AT_ONCE = 8  # trees that are added to the blocks together
 

@@ -124,12 +124,12 @@ def test_data_is_refused_where_it_says_nothing(data: Data) -> None:
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 def test_many_rows_are_drawn_once_and_all_trees_read() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(25_000, 5))
+    X = rng.normal(size=(12_000, 5))
     y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
     callback = rfsize.SizeCallback(0.97, min_trees=60)
     lgb.train(LIGHTGBM, lgb.Dataset(X, y), 60, callbacks=[callback])
     report = callback.report_
-    assert report.n_rows == 20_000
+    assert report.n_rows == 10_000
     assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.01)
     assert len(report.notes_on_rows) == 1
     whole = lgb.train(LIGHTGBM, lgb.Dataset(X, y), 60)
