@@ -44,10 +44,6 @@ from rfsize.utils.warn import Caution, give, warn
 from rfsize.utils.words import how_many, in_percent
 from rfsize.voting.groups import ALONE, Groups
 
-# Reading a tree's votes on many rows takes as long as a third of its training. So votes are read on some rows, but of
-# every tree. A metric takes more rows, because a ranking of a rare class depends on few of them.
-_MOST_ROWS, _MOST_ROWS_OF_METRIC = 10_000, 20_000
-
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.
 _FEW_UNSURE = 0.1
@@ -328,9 +324,9 @@ class _ForestsInTraining:
             refuse_soft_labels(goal)
             self._truth = None
         self._checked(goal, trainings[0].forest.n_classes)
-        of_metric = isinstance(goal, MetricGoal)
-        most_rows = -(-(_MOST_ROWS_OF_METRIC if of_metric else _MOST_ROWS) // len(trainings))
-        self._readers = [_reader(training, data, most_rows) for training in trainings]
+        # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
+        how: dict[str, Any] = {"share": 1.0 / len(trainings), "every_tree": isinstance(goal, MetricGoal)}
+        self._readers = [_reader(training, data, **how) for training in trainings]
         if isinstance(goal, MetricGoal):
             self._refuse_what_does_not_fit(goal.metric)
         self.dependence = cautions(trainings[0].forest)
@@ -445,7 +441,7 @@ class _ForestsInTraining:
             )
 
 
-def _reader(training: Training, data: Any, most_rows: int) -> TrainingVoteReader | WalkedVotes:
+def _reader(training: Training, data: Any, *, share: float, every_tree: bool) -> TrainingVoteReader | WalkedVotes:
     """Walks down the trees where the rows are at hand; if not, reads the votes from LightGBM's predictions."""
     if data is not None:
         return WalkedVotes.of_data(training, data)
@@ -457,7 +453,7 @@ def _reader(training: Training, data: Any, most_rows: int) -> TrainingVoteReader
             raise
         except ValueError:  # rows of a kind, or under names, that rfsize does not take
             pass
-    return TrainingVoteReader(training, most_rows)
+    return TrainingVoteReader(training, share=share, every_tree=every_tree)
 
 
 def _could_not_tell(trees: int, error: Exception) -> str:

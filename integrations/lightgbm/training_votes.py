@@ -29,9 +29,13 @@ from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
-_MOST_CELLS = 1 << 22  # of (rows × pairs of classes)
+# The most rows to read of many, and the most cells of (rows × pairs of classes).
+_MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
 
-_DEALT_AT_ONCE = 8  # trees that are added to the blocks together
+# Reading a tree takes a third of its training or more. Where rows are many and labels are sized, only the first trees
+# are read, and then a few of each run. These few are consecutive, because the score of a tree is the difference of the
+# predictions before and after it.
+_FEW_ROWS, _FIRST_TREES, _READ_AT_ONCE, _RUN = 10_000, 52, 8, 256
 
 # Bags are proven for the first trees, then for one tree in this many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
@@ -48,8 +52,10 @@ class TrainingVoteReader:
     Parameters
     ----------
     training : Training
-    most_rows : int, optional
-        The most rows to read; if there are more, these are drawn at random. All rows by default.
+    share : float, optional
+        Read a share of at most 20,000 rows, drawn at random. All rows by default.
+    every_tree : bool
+        Whether to read every tree, even of many rows.
 
     Attributes
     ----------
@@ -70,14 +76,15 @@ class TrainingVoteReader:
         Number of trees whose bags were proven.
     """
 
-    def __init__(self, training: Training, most_rows: int | None = None) -> None:
+    def __init__(self, training: Training, *, share: float | None = None, every_tree: bool = True) -> None:
         self.training, forest = training, training.forest
         self.link = LightGbmLink.of(forest, training.params)
         self._draws = None if training.bags is None else Draws(training.bags, 0, training.n_rows)
         self._cut = float(logit(training.threshold))
         self.trees = self.proven = self.n_unsure = 0
         n_outputs, n_classes = forest.n_outputs, forest.n_classes
-        self.rows = _drawn(training.n_rows, most_rows, n_outputs)
+        self.rows = slice(None) if share is None else _drawn(training.n_rows, share, n_outputs)
+        self._every_tree = every_tree or training.n_rows <= _FEW_ROWS
         n_rows = training.n_rows if isinstance(self.rows, slice) else len(self.rows)
         self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
         self.asked = np.zeros(n_rows, dtype=np.int32)
@@ -86,15 +93,15 @@ class TrainingVoteReader:
         self._in_blocks = rows_in_blocks(n_rows, n_classes, n_outputs)
         self._blocks = TreeBlocks.nothing(np.arange(n_rows)[self._in_blocks], n_classes, n_outputs)
         self._undealt: list[tuple[NDArray[Any], ...]] = []
-        # The predictions on all rows at the last tree, and the mean scores of the rows that are read.
-        self._last: tuple[Floats | None, Floats] = (None, np.zeros((n_outputs, n_rows)))
+        # Number of trees at the last look at the predictions, these on all rows, and the mean scores of the rows read.
+        self._last: tuple[int, Floats | None, Floats] = (0, None, np.zeros((n_outputs, n_rows)))
         self._unproven: tuple[int, Floats | None, Floats, Bools] | None = None
         self._full_bag = False
         self._text: tuple[int, ForestText] = (0, forest)
         self.read()
 
     def read(self) -> None:
-        """Add the votes and scores of the newest tree.
+        """Add the votes and scores of the newest tree, if it is one of the trees to read.
 
         Raises
         ------
@@ -103,9 +110,13 @@ class TrainingVoteReader:
         """
         tree = self.trees
         self.trees += 1
+        if not (self._is_read(tree) or self._is_read(tree + 1)):
+            return
         predicted = self.training.predictions()
         mean = self.link.score(predicted[:, self.rows])
-        (predicted_before, before), self._last = self._last, (predicted, mean)
+        (trees_before, predicted_before, before), self._last = self._last, (tree + 1, predicted, mean)
+        if not self._is_read(tree) or trees_before != tree:
+            return
         newest = self._newest(tree, before, mean)
         vote, certain = self._votes(newest)
         may_count = newest.known
@@ -121,6 +132,9 @@ class TrainingVoteReader:
         self.bounded |= newest.bounded & may_count
         self.n_unsure += int(np.count_nonzero(may_count & ~certain))
         self._add(newest, vote, may_count)
+
+    def _is_read(self, tree: int) -> bool:
+        return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
 
     @property
     def blocks(self) -> TreeBlocks:
@@ -253,7 +267,7 @@ class TrainingVoteReader:
         self.scores.add(score, may_count)
         some, rows = self._in_blocks, self._blocks.rows
         self._undealt.append((vote[rows], may_count[rows], score[some], may_count[some]))
-        if len(self._undealt) == _DEALT_AT_ONCE:
+        if len(self._undealt) == _READ_AT_ONCE:
             self._deal()
 
     def _deal(self) -> None:
@@ -299,11 +313,9 @@ class TrainingVoteReader:
         return bag_fits(newest.score[np.ix_(trees, np.flatnonzero(seen))], leaves, lost)
 
 
-def _drawn(n_rows: int, most_rows: int | None, n_outputs: int) -> slice | Int64s:
+def _drawn(n_rows: int, share: float, n_outputs: int) -> slice | Int64s:
     """Numbers of the rows to read."""
-    if most_rows is None:
-        return slice(None)
-    most = min(most_rows, max(1, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1))))
+    most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
     if n_rows <= most:
         return slice(None)
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)

@@ -122,18 +122,19 @@ def test_data_is_refused_where_it_says_nothing(data: Data) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
-def test_many_rows_are_drawn_once_and_all_trees_read() -> None:
+@pytest.mark.parametrize(("goal", "n_read"), [({"alpha": 0.97}, 52), ({"metric": "auc", "tolerance": 0.02}, 120)])
+def test_many_rows_are_drawn_once_and_metrics_take_every_tree(goal: dict[str, Any], n_read: int) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(12_000, 5))
+    X = rng.normal(size=(21_000, 5))
     y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
-    callback = rfsize.SizeCallback(0.97, min_trees=60)
-    lgb.train(LIGHTGBM, lgb.Dataset(X, y), 60, callbacks=[callback])
+    params = {**LIGHTGBM, "num_leaves": 7}
+    callback = rfsize.SizeCallback(**goal, min_trees=120)
+    lgb.train(params, lgb.Dataset(X, y), 120, callbacks=[callback])
     report = callback.report_
-    assert report.n_rows == 10_000
-    assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.01)
+    assert report.n_rows == 20_000
+    assert report.votes_per_row == pytest.approx(n_read * 0.368, rel=0.02)
     assert len(report.notes_on_rows) == 1
-    whole = lgb.train(LIGHTGBM, lgb.Dataset(X, y), 60)
-    low, high = rfsize.size(whole, X, oob=True, alpha=0.97).interval
+    low, high = rfsize.size(lgb.train(params, lgb.Dataset(X, y), 120), X, y, oob=True, **goal).interval
     assert low <= report.n_trees <= high
 
 
