@@ -86,10 +86,6 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     ),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
-    "estimator without a table: calibration_fraction": lambda at: at.estimator(alpha=0.9, calibration_fraction=0.3),
-    "estimator with a table of votes: calibration_fraction": lambda at: at.estimator(
-        alpha=0.9, calibration_fraction=0.3, stop_table="threshold"
-    ),
 }
 
 
@@ -123,14 +119,6 @@ def test_an_option_of_labels_is_refused_where_there_are_none(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         call(at)
-
-
-def test_beside_rows_to_certify_on_none_are_held_out(at: AtHand) -> None:
-    model = rfsize.RightSizedClassifier(
-        RandomForestClassifier(random_state=0), alpha=0.9, stop_table="certified", calibration_fraction=0.3
-    )
-    with pytest.raises(ValueError, match=r"^calibration_fraction would have no effect: X_calibration takes"):
-        model.fit(at.X, at.y, X_calibration=at.fresh)
 
 
 def share_of_right_labels(truth: np.ndarray, label: np.ndarray, sample_weight: np.ndarray | None = None) -> float:

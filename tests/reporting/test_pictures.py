@@ -96,8 +96,6 @@ def test_classes_have_their_names() -> None:
     assert ax.get_ylabel() == "votes for class the second of two long …"
     assert not ax.yaxis.label.get_parse_math()
     assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
-    ternary = rfsize.StopTable.build(12, prior=rfsize.Votes([[3, 8, 1], [9, 2, 1]] * 50, ["x", "y", "z"])).plot()
-    assert ternary.get_ylabel() == "lead of class x over the runner-up, votes"
     plt.close("all")
 
 
