@@ -39,8 +39,6 @@ def test_sizes_go_by_groups(grouped: Path, capsys: pytest.CaptureFixture[str]) -
         assert printed == rfsize.size(booster, table[NAMES], y, oob=True, alpha=0.8, groups=groups).to_dict()
     assert run(grouped, "size", "lgb.txt", "rows.csv", *told, "--drop", "patient") in (0, 1)
     assert json.loads(capsys.readouterr().out)["groups"] == "copies"
-    stop = ["--oob", "--labels", "sick", "--groups", "patient", "-o", str(grouped / "stop.json")]
-    assert run(grouped, "table", "lgb.txt", "rows.csv", *stop) == 0
 
 
 def test_a_column_goes_before_a_word(grouped: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,14 +25,13 @@ def test_a_page_of_training_rows(model: str, folder: Path, tmp_path: Path, capsy
     given = [model, "train.csv", *OUT_OF_BAG[model], "--alpha", "0.9"]
     assert run(folder, "size", *given) == 0
     said = capsys.readouterr().out.splitlines()
-    assert run(folder, "report", *given, "--score", "auc", "--unseen", "rows.npy", "-o", str(page)) == 0
+    assert run(folder, "report", *given, "--score", "auc", "-o", str(page)) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[:3] == said[:3]
     assert printed[-1] == f"wrote {page}: {page.stat().st_size:,} bytes"
     told = Page(page.read_text(encoding="utf-8")).text
     assert "Size of the forest, T*(0.9)" in told
     assert "On fresh rows the AUC of all 61 trees is" in told
-    assert "certified with 95 % confidence" in told
     assert "treeslabelsprobabilitieslog lossAUC" in told
 
 
@@ -40,13 +39,10 @@ def test_a_page_of_other_rows(folder: Path, tmp_path: Path, capsys: pytest.Captu
     page = tmp_path / "page.html"
     assert run(folder, "report", "lgb.txt", "rows.npy", "--alpha", "0.95", "-o", str(page)) == 0
     told = Page(page.read_text(encoding="utf-8")).text
-    assert "certified with 95 % confidence" in told
     assert "On fresh rows" not in told
     assert run(folder, "report", "lgb.txt", "rows.npy", "--alpha", "0.999", "-o", str(page)) == 1
-    assert "no stop table: 400 rows cannot certify alpha=0.999" in capsys.readouterr().out
     told = Page(page.read_text(encoding="utf-8")).text
     assert "Your 61 trees are not enough" in told
-    assert "Stop table" not in told
 
 
 def test_a_page_by_a_criterion(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,10 +68,10 @@ def test_names_of_classes(tmp_path: Path, data: Data, capsys: pytest.CaptureFixt
     page = tmp_path / "page.html"
     assert run(tmp_path, "size", *given, "--json") in (0, 1)
     size = json.loads(capsys.readouterr().out.partition("bytes\n")[2])["n_trees"]
-    assert run(tmp_path, "report", *given, "--unseen", "unseen.csv", "-o", str(page)) in (0, 1)
+    assert run(tmp_path, "report", *given, "-o", str(page)) in (0, 1)
     assert capsys.readouterr().out.startswith(f"{size} of your 149 trees are enough (")
     told = Page(page.read_text(encoding="utf-8"))
-    assert told.text.count("<i>no</i>") == 2
+    assert "<i>no</i>" in told.text
     assert "log loss" in told.text
     assert "i" not in told.tags
 
@@ -84,5 +80,3 @@ def test_nothing_that_was_read_is_written_over(folder: Path, capsys: pytest.Capt
     model = str(folder / "lgb.txt")
     assert main(["report", model, str(folder / "rows.npy"), "-o", model]) == 2
     assert "is one of the files read" in capsys.readouterr().err
-    unseen = str(folder / "train.npz")
-    assert main(["report", model, str(folder / "rows.npy"), "--unseen", unseen, "-o", unseen]) == 2

@@ -96,12 +96,11 @@ def test_every_command_reads_rows_from_standard_input(
         assert run(folder, "size", "lgb.txt", given, "--labels", target, *(options if given == "-" else [])) in {0, 1}
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
-    small, table, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "table.json", "grown.txt"))
+    small, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "grown.txt"))
     lightgbm = [*options, "--framework", "lightgbm", "--alpha", "0.8"]
     for command in (
         ["truncate", "lgb.txt", "-", *options, "--alpha", "0.9", *small],
         ["shrink", "lgb.txt", "rows.npy", "--rows", "-", *options[:2], "--n-trees", "9", *small],
-        ["table", "lgb.txt", "-", *options, *table],
         ["grow", "-", *lightgbm, *grown],
         ["grow", name or "train.csv", *lightgbm, "--validation", "-", *grown],
         ["fraction", "-", *lightgbm[:-2], "--fractions", "0.5", "--n-trees", "20"],
@@ -123,7 +122,6 @@ def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, mo
         (["truncate", "lgb.txt", "train.csv", "-o", "-"], "- cannot stand for the output"),
         (["compile", "lgb.txt", "-o", "-"], "- cannot stand for the output"),
         (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "- cannot stand for the table"),
-        (["table", "lgb.txt", "-", "-o", "-"], "- cannot stand for the output"),
         (["predict", "-", "train.csv", "-o", "new.csv"], "- cannot stand for the forest"),
         (
             ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "-o", "-"],

@@ -12,7 +12,6 @@ import lightgbm as lgb
 import pandas as pd
 import pytest
 
-import rfsize
 from helpers.command_line import NAMES, run
 from helpers.forests import Data
 
@@ -71,9 +70,6 @@ def test_what_no_report_says_is_warned_of(rows: Path, capsys: pytest.CaptureFixt
     with pytest.warns(UserWarning, match=r"the columns \['more'\] of X are left out") as caught:
         assert run(rows, "size", *OF_MODEL) == 0
     assert len(caught) == 1
-    # A table says nothing of it, nor of the training.
-    with pytest.warns(rfsize.exceptions.SharedBagsWarning), pytest.warns(UserWarning, match=SEEN):
-        run(rows, "table", *OF_MODEL, "--drop", "more", "-o", str(rows / "table.json"))
 
 
 def test_a_warning_is_a_line_and_comes_before_a_refusal_too(rows: Path) -> None:
