@@ -66,9 +66,9 @@ class ForestFileError(RfsizeError):
 
 
 class NotConvergedWarning(RfsizeWarning):
-    """The forest has fewer trees than T*(α).
+    """The forest has fewer trees than T*(α), or the rows and trees leave open how large T*(α) is.
 
-    Train more trees, or ask for a lower α.
+    Train more trees, or ask for a lower α. If the interval is wide, give more rows.
 
     Examples
     --------

@@ -99,18 +99,6 @@ class LightGbm(Integration):
         named = [float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0]
         return named[0] if named else None
 
-    def demo_forest(self, n_trees: int) -> Any:
-        return lgb.LGBMClassifier(
-            boosting_type="rf",
-            n_estimators=n_trees,
-            subsample=0.632,
-            subsample_freq=1,
-            colsample_bytree=0.3,
-            min_child_samples=5,
-            random_state=0,
-            verbose=-1,
-        )
-
     def recognises(self, content: bytes) -> bool:
         return content.startswith((b"tree\n", b"tree\r\n"))
 
@@ -147,12 +135,12 @@ class LightGbm(Integration):
         return next((str(params[name]) for name in names if name in params), None)
 
     def forest_data(
-        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:
         filled: dict[str, Any] = {"boosting": "rf", "bagging_freq": 1, "verbosity": -1}
         if n_classes is not None:
             filled |= {"objective": "binary"} if is_binary else {"objective": "multiclass", "num_class": n_classes}
-        if bagged and all(value_of(params, f"{kind}bagging_fraction", None) is None for kind in ("", "pos_", "neg_")):
+        if all(value_of(params, f"{kind}bagging_fraction", None) is None for kind in ("", "pos_", "neg_")):
             filled["bagging_fraction"] = 0.632
         return filled | params, lgb.Dataset(X, y, free_raw_data=False)
 

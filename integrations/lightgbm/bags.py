@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rfsize import _core
-from rfsize.adapters.bags import LaidOutBags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
 from rfsize.adapters.base import dependence
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
@@ -146,9 +146,9 @@ class LightGbmBags(LaidOutBags):
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training, and y if the bagging is "
-            "balanced. If several workers trained the forest, say which rows each of them had, by layout= of "
-            "rfsize.dask.rows. Bags drawn on a GPU, or with parameters that were changed during training, cannot "
-            "be rebuilt."
+            "balanced. If several workers trained the forest, say which rows each of them had: "
+            "rfsize.dask.rows(X, layout=...). Bags drawn on a GPU, or with parameters that were "
+            "changed during training, cannot be rebuilt."
         )
 
 
@@ -207,9 +207,7 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
     # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
     sizes = {tree: count.sum() for tree, count in enumerate(forest.leaf_count[:: forest.n_outputs]) if count.size > 1}
     if sizes and min(sizes.values()) == n_rows:
-        raise InbagError(
-            f"every bag holds all {n_rows} rows, so no row is out of bag; give validation rows and leave oob=False"
-        )
+        raise InbagError(f"every bag holds all {n_rows} rows, so no row is out of bag; take {FRESH_ROWS}")
     checked = list(sizes)[: 3 if len(candidates) == 1 else None]
     for levels in candidates:
         bags = LightGbmBags(forest, layout, levels)
@@ -218,7 +216,7 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
             return bags
     raise InbagError(
         f"X has {n_rows} rows, and the bags rebuilt for them do not have the sizes that LightGBM stored (the first "
-        f"holds {sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise give validation rows and leave oob=False"
+        f"holds {sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise take {FRESH_ROWS}"
     )
 
 
@@ -230,10 +228,7 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
     }
     for name, (expected, what) in other.items():
         if parameters.get(name, expected) != expected:
-            raise InbagError(
-                f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; give validation rows and leave "
-                "oob=False"
-            )
+            raise InbagError(f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; take {FRESH_ROWS}")
     _refuse_other_machines(parameters, n_machines)
 
 
@@ -250,7 +245,7 @@ def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
     raise InbagError(
         f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with "
         f"bags of its own rows, and X is laid out for {n_machines}: name the partitions of each machine, "
-        "rfsize.dask.rows(X, layout=...); or give validation rows and leave oob=False"
+        f"rfsize.dask.rows(X, layout=...); or take {FRESH_ROWS}"
     )
 
 
@@ -259,7 +254,7 @@ def _refuse_no_bagging(forest: ForestText) -> None:
     if forest.number("bagging_freq") < 1 or min(fractions) >= 1.0:
         raise InbagError(
             "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag; "
-            "give validation rows and leave oob=False"
+            f"train with bagging_fraction=0.632 and bagging_freq=1, or take {FRESH_ROWS}"
         )
 
 

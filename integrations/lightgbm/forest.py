@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.leaves import Leaves
@@ -20,7 +21,7 @@ from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
-from rfsize.integrations.lightgbm.merging import trees_of, with_trees
+from rfsize.integrations.lightgbm.merging import loaded, trees_of, with_trees
 from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -52,13 +53,20 @@ class LightGbmForest(Adapter):
         n_classes = self._forest.n_classes
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if len(self.classes) != n_classes:
-            raise NotAForestError(
-                f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
-            )
+            raise NotAForestError(self._other_classes(n_classes))
         self.is_shrunk = SHRUNK_NOTE in self._forest.parameters
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
+
+    def _other_classes(self, n_classes: int) -> str:
+        if n_classes:
+            return f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
+        return (
+            f"the {type(self._model).__name__} was trained with objective='{self._forest.header['objective']}', which "
+            "predicts numbers and no probabilities of classes: train it with objective='binary' or 'multiclass', or "
+            "give model.booster_, which predicts the numbers"
+        )
 
     @property
     def predict_gives(self) -> str:
@@ -101,6 +109,10 @@ class LightGbmForest(Adapter):
     def conventions(self) -> Conventions:
         return conventions(self._forest)
 
+    @property
+    def categorical(self) -> Categorical:
+        return self.conventions.categorical
+
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> LightGbmBags:
@@ -127,7 +139,7 @@ class LightGbmForest(Adapter):
         return label > 0
 
     def truncated(self, n_trees: int) -> Any:
-        return self.with_booster(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=n_trees)))
+        return self.with_booster(loaded(self.booster.model_to_string(num_iteration=n_trees)))
 
     def of_members(self, members: Int64s, raw: Floats | None) -> Any:
         text = self.booster.model_to_string()
@@ -140,7 +152,7 @@ class LightGbmForest(Adapter):
         kept = [
             stored[tree] if raw is None else self._rescored(stored[tree], tree, raw) for tree in trees.ravel().tolist()
         ]
-        return self.with_booster(lgb.Booster(model_str=with_trees(text, kept, SHRUNK_NOTE)))
+        return self.with_booster(loaded(with_trees(text, kept, SHRUNK_NOTE)))
 
     def _rescored(self, text: str, tree: int, raw: Floats) -> str:
         """The text of a tree with other leaf values."""

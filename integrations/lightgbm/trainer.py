@@ -17,7 +17,7 @@ from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
-from rfsize.integrations.lightgbm.merging import check_alike, merged
+from rfsize.integrations.lightgbm.merging import check_alike, loaded, merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
@@ -232,7 +232,7 @@ class LightGbmInTraining(ForestInTraining):
             if self._first is None:
                 raise ValueError("the forest has no trees yet: call add first")
             return copy.deepcopy(self._first)
-        grown = lgb.Booster(model_str=self._booster.model_to_string())
+        grown = loaded(self._booster.model_to_string())
         return grown if self._first is None else merged([self._first, grown])
 
 

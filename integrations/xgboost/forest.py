@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from rfsize.adapters.bags import Bags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
-    damage_refused,
     number,
     refuse,
 )
@@ -53,6 +52,7 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
+    categorical,
     check_names,
     conventions,
     document,
@@ -99,8 +99,7 @@ class XgboostForest(Adapter):
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
-        with damage_refused():
-            self._read(document(self.booster)["learner"], casts_votes)
+        self._read(document(self.booster)["learner"], casts_votes)
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
@@ -206,6 +205,10 @@ class XgboostForest(Adapter):
             missing = float(np.float32(self.missing))  # XGBoost compares it with rows in single precision
         return conventions(self._beside_trees, missing, self._margins)
 
+    @property
+    def categorical(self) -> Categorical:
+        return categorical(self._beside_trees)
+
     def check(self, X: Any) -> Any:
         X = super().check(X)
         if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
@@ -235,22 +238,22 @@ class XgboostForest(Adapter):
                     break
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: "
-                "train with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or "
-                "it was loaded from a file, which does not store its settings: give seed= and subsample= as at "
-                "training"
+                "the model says subsample=1. Either it was loaded from a file, which does not store its settings: go "
+                "on with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...), with the values of the "
+                "training. Or it was trained without bagging, and no row is out of bag: train with a "
+                f"subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if len(found) > 1:
             raise InbagError(
                 f"the bags of this model can be rebuilt in {len(found)} ways: its file does not store how its "
                 "columns were sampled, and it has too few trees or rows to tell these apart; keep boosters as "
-                "pickles, or give validation rows and leave oob=False"
+                f"pickles, or take {FRESH_ROWS}"
             )
         if not found and y is None and self._objective in ADAPTIVE:
             raise InbagError(
                 f"without y the bags could not be proven: from XGBoost 3.4 on, what a row adds to the sums that a "
                 f"forest of '{self._objective}' stores in its leaves depends on its label. Give the training rows "
-                "with their y; or rows that the forest was not trained on, and leave oob=False"
+                f"with their y, or take {FRESH_ROWS}"
             )
         # If none fits, the proof of the likeliest bags says what is wrong.
         bags = next(iter(found.values()), likeliest)
@@ -331,18 +334,18 @@ class XgboostForest(Adapter):
             raise InbagError(
                 f"XGBoost stores in each leaf a sum over its rows, in which with '{self._objective}' rows may count "
                 f"differently, so the sums cannot prove the bags; train with one of "
-                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or give validation rows and leave oob=False"
+                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
             )
         if self.shared_bags is not None:
-            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
+            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or take {FRESH_ROWS}")
         training = self._config()["gradient_booster"]["tree_train_param"]
         if training.get("sampling_method", "uniform") != "uniform":
-            raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; give validation rows")
+            raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; take " + FRESH_ROWS)
         if not self.leaves.mass.any():
             raise InbagError(
                 "trees that score all classes (multi_strategy='multi_output_tree') do not keep how many rows reached "
                 "their leaves before XGBoost 3.2, so no bag can be proven: train with XGBoost 3.2 or newer, or with "
-                "multi_strategy='one_output_per_tree', or give validation rows and leave oob=False"
+                f"multi_strategy='one_output_per_tree', or take {FRESH_ROWS}"
             )
 
     def _possible_masses(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
@@ -361,7 +364,7 @@ class XgboostForest(Adapter):
         if not self.classes.size:
             raise InbagError(
                 f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, which is for classes: train "
-                "without it, or give validation rows and leave oob=False"
+                f"without it, or take {FRESH_ROWS}"
             )
         if y is None:
             raise InbagError(
@@ -446,6 +449,11 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
+def _predicted(learner: dict[str, Any], margin: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return Link(LINKS[learner["objective"]["name"]]).predicted(margin)
+
+
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
@@ -463,7 +471,7 @@ def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins:
         refuse("a tree has a leaf whose score cannot be averaged")
     return Leaves(
         offset=offset[tree_of],
-        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
+        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else _predicted(learner, margin),
         raw=margin,
         mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),

@@ -12,6 +12,7 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
     MOST_FEATURES,
     NUMBER,
@@ -20,7 +21,6 @@ from rfsize.adapters.damage import (
     check_children,
     check_depth,
     check_form,
-    damage_refused,
     refuse,
     whole_number,
     whole_numbers,
@@ -319,13 +319,29 @@ def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
     forest["iteration_indptr"] = [0, len(forest["trees"])]
     sizes = {"num_trees": str(len(forest["trees"])), "num_parallel_tree": str(n_trees)}
     forest["gbtree_model_param"].update(sizes)
-    booster = xgb.Booster()
-    booster.load_model(bytearray(json.dumps(result).encode()))
     # The JSON of a model has no training settings, but out-of-bag votes need them.
     config = json.loads(parts[0][0].save_config())
     config["learner"]["gradient_booster"]["gbtree_model_param"].update(sizes)
-    booster.load_config(json.dumps(config))
-    return booster
+    return _like(parts[0][0], result, json.dumps(config))
+
+
+def _like(booster: xgb.Booster, model: dict[str, Any], config: str) -> xgb.Booster:
+    """A new booster of the document ``model``, with the names, types of features and attributes of ``booster``."""
+    new = xgb.Booster()
+    new.load_model(written(model["learner"]))
+    new.load_config(config)
+    new.feature_names, new.feature_types = booster.feature_names, booster.feature_types
+    new.set_attr(**booster.attributes())
+    return new
+
+
+def written(learner: dict[str, Any]) -> bytearray:
+    """A model for `Booster.load_model`, without names and attributes.
+
+    XGBoost does not decode the escapes by which JSON holds control characters and letters beyond ASCII.
+    """
+    texts: dict[str, Any] = {"attributes": {}, "feature_names": [], "feature_types": []}
+    return bytearray(json.dumps({"learner": learner | texts, "version": VERSION}).encode())
 
 
 def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]) -> xgb.Booster:
@@ -339,10 +355,7 @@ def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]
     result = document(booster)
     forest = result["learner"]["gradient_booster"]["model"]
     forest["trees"] = [_with_values(tree, of) for tree, of in zip(forest["trees"], values, strict=True)]
-    new = xgb.Booster()
-    new.load_model(bytearray(json.dumps(result).encode()))
-    new.load_config(booster.save_config())
-    return new
+    return _like(booster, result, booster.save_config())
 
 
 def _with_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[str, Any]:
@@ -374,7 +387,6 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
     return scaled
 
 
-@damage_refused()
 def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
     """The trees of a forest in the given order. ``value`` and ``vote`` have the nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
@@ -408,12 +420,11 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
     )
 
 
-@damage_refused()
 def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.float32]) -> Conventions:
     """How XGBoost reads rows and adds up scores. The sums start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
+    encoded, kinds = stored.get("cats", {}).get("enc", []), categorical(learner)
+    categories = tuple(_categories(encoded[feature]) for feature in kinds.named or ())
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -423,10 +434,21 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         absent_is_missing=True,
         reads_by_column=True,
         labels_of_scores=learner["objective"]["name"] == "multi:softmax",
-        takes_codes="cats" not in stored,
-        categories=tuple(categories.values()),
-        category_features=tuple(categories),
+        takes_codes=kinds.takes_codes,
+        categories=categories,
+        category_features=kinds.named,
+        coded_features=kinds.coded,
     )
+
+
+def categorical(learner: dict[str, Any]) -> Categorical:
+    """The features that were categorical at training."""
+    stored = learner["gradient_booster"]["model"]
+    encoded = stored.get("cats", {}).get("enc", [])
+    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
+    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
+    coded = tuple(feature for feature in declared if feature not in named)
+    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)
 
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:

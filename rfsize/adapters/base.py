@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, Layout, WholeBags
-from rfsize.adapters.columns import rows_for
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout, WholeBags
+from rfsize.adapters.columns import Categorical, Columns, rows_for
 from rfsize.adapters.leaves import Answers, Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import (
@@ -223,7 +223,7 @@ class Adapter(ABC):
         """
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            "bag: give validation rows and leave oob=False"
+            f"bag: take {FRESH_ROWS}"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
@@ -297,13 +297,23 @@ class Adapter(ABC):
 
     def check(self, X: Any) -> Any:
         """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the forest."""
-        return rows_for(
-            X,
+        return rows_for(X, self.columns, check=self.check)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of training."""
+        return Columns(
             self.feature_names,
             self.n_features,
+            self.categorical,
             spaces_become_underscores=self.spaces_become_underscores,
             numbers_only=self.reads_numbers_only,
         )
+
+    @property
+    def categorical(self) -> Categorical | None:
+        """The features that were categorical at training; None leaves it to the members what columns may hold."""
+        return None
 
     def checked_threshold(self, threshold: float | None) -> float:
         """``threshold`` as a float, by default the model's own; ``ValueError`` if the forest cannot use a threshold."""

@@ -244,13 +244,6 @@ class Integration(ABC):
 
     # The command line
 
-    def demo_forest(self, n_trees: int) -> Any:
-        """A classifier of ``n_trees`` trees that ``rfsize demo`` fits to 64-pixel digits; None if there is no demo.
-
-        It has scikit-learn's interface, draws bags and takes ``n_jobs``.
-        """
-        return None
-
     def recognises(self, content: bytes) -> bool:
         """Whether a file that holds ``content`` is a model of the framework."""
         return False
@@ -275,28 +268,20 @@ class Integration(ABC):
         """Store ``names``, one line of JSON, with a model that `save` wrote, in a place that the framework ignores."""
         raise self._no_files()
 
-    def features_of(self, model: Any, X: Any) -> Any:
-        """The columns of a table that ``model`` was trained on, matched by name if both have names.
-
-        Raises
-        ------
-        ValueError
-            If a text column would get other codes than at training.
-        """
-        return X
-
     def objective_of(self, params: dict[str, Any]) -> str | None:
         """The objective that the parameters name; None if they name none."""
         return params.get("objective")
 
     def forest_data(
-        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:
         """Parameters and training data of a forest; fills in parameters that the table determines.
 
+        If ``params`` names no bagging fraction, it is 0.632.
+
         Parameters
         ----------
-        X : DataFrame or ndarray
+        X : DataFrame
             The table.
         y : ndarray, shape (n_rows,)
             Labels, as class indices where there are classes.
@@ -306,8 +291,6 @@ class Integration(ABC):
             Number of classes; None if the objective reads labels as numbers.
         is_binary : bool
             Whether there are two classes, and ``params`` names no multiclass objective.
-        bagged : bool
-            Whether to fill in a bagging fraction of 0.632 if ``params`` names none.
         """
         raise ValueError(
             f"the command line cannot train {self.framework} forests: train one in Python and give it to "

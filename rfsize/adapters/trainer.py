@@ -106,6 +106,10 @@ class Trainer(ABC):
         saw any row of the same group.
         """
 
+    def left_out(self, fraction: float) -> float:
+        """Expected share of the trees that do not see a row, at a bagging fraction."""
+        return 1.0 - fraction
+
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         """The parameters with another bagging fraction, for forests that are trained from parameters."""
         raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")

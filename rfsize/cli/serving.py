@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from rfsize.cli.models import load_model, load_model_if_any
 from rfsize.cli.options import given, refuse_to_overwrite, wrote
-from rfsize.cli.predictions import features_of_forest, pieces, prediction_format, prediction_writer
+from rfsize.cli.predictions import pieces, prediction_format, prediction_writer
 from rfsize.cli.tables import STANDARD, Table
 from rfsize.inference.api import compile as compiled
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
+from rfsize.inference.rows import columns_of
 from rfsize.stopping.table import StopTable
 from rfsize.utils.words import how_many
 
@@ -37,11 +38,10 @@ def predict(options: argparse.Namespace) -> None:
     refuse_to_overwrite(options.output, options.forest, options.data)
     table, kind = Table.of(options.data, options.input_format), prediction_format(options.output, options.output_format)
     fast = _forest(options)
-    of_columns = fast.forests[0].forest if isinstance(fast, CompiledMean) else fast.forest
+    first = fast.forests[0] if isinstance(fast, CompiledMean) else fast
     rows, trees = 0, 0
     with prediction_writer(options.output, kind) as write:
-        for piece in pieces(table):
-            X = features_of_forest(of_columns, piece)
+        for X in pieces(table, columns_of(first.forest)):
             name, predicted, asked_trees = _predicted(fast, X)
             shares = zip(fast.classes, fast.predict_proba(X).T, strict=True) if options.proba else ()
             write({name: predicted, "trees": asked_trees, **{f"p_{label}": share for label, share in shares}})

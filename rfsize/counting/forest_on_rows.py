@@ -355,8 +355,7 @@ def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob
     if oob:
         raise ValueError(f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once")
     raise ValueError(
-        f"{found}: ask about {fit} rows at a time, or allow more. In rfsize.size, max_rows={fit} draws that many "
-        'rows, and max_rows="auto" as many as make its interval narrower'
+        f"{found}: ask about {fit} rows at a time, or allow more. In rfsize.size, max_rows={fit} draws that many rows"
     )
 
 

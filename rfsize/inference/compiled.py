@@ -288,10 +288,10 @@ class CompiledForest:
 
         Returns
         -------
-        probabilities : ndarray of float64, shape (n_rows, n_classes)
-            Equal to the framework's probabilities to the last bit of its precision (single in XGBoost), if both use the
-            same C library for exponentials; the sums of scores are always equal. With a stop table that was calibrated
-            for probabilities, they are as close as the table promises.
+        probabilities : ndarray, shape (n_rows, n_classes)
+            In the framework's precision, which is single in XGBoost. Equal to the framework's probabilities to the last
+            bit, if both use the same C library for exponentials; the sums of scores are always equal. With a stop table
+            that was calibrated for probabilities, they are as close as the table promises.
         asked : ndarray of int64, shape (n_rows,)
             Only with ``return_trees``. Without a stop table for probabilities, every row asks all trees.
 
@@ -314,8 +314,9 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        found, asked = self._answers.numbers(X)
-        return (found, asked) if return_trees else found
+        probabilities, asked = self._answers.numbers(X)
+        probabilities = probabilities.astype(self.forest.precision, copy=False)
+        return (probabilities, asked) if return_trees else probabilities
 
     def save(self, path: str | Path) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.

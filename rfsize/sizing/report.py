@@ -120,8 +120,7 @@ class Report(SizedForest, Result):
         -------
         matplotlib Axes
             The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name
-            the share that stays the same. A report of `rfsize.shrink` shows the loss over the bytes of the model's
-            file; a new figure also shows it over the prediction time of a row.
+            the share that stays the same.
         """
         return plot_report(self, ax)
 
@@ -129,9 +128,11 @@ class Report(SizedForest, Result):
         return report_account(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        self.warnings, self._beside  # noqa: B018
         # Neither model nor rows go into a pickle.
-        return {**self.__dict__, "_outputs": None}
+        return {**self.computed().__dict__, "_outputs": None}
+
+    def __copy__(self) -> Report:
+        return replace(self)
 
     def __str__(self) -> str:
         return lines(self)
@@ -154,7 +155,7 @@ def sized(outputs: Evidence, goal: Goal) -> Report:
     def size_by(groups: Groups) -> Report:
         return report_of(outputs.by_groups(groups), goal)
 
-    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by)
+    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by).computed()
 
 
 def report_by(

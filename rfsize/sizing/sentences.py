@@ -59,7 +59,7 @@ def how_many_are_enough(report: SizedForest) -> str:
 
 def _how_sure(report: SizedForest) -> str:
     if report._answer.is_bound:
-        return "(95 % sure; fewer may do)"
+        return "(95 % sure; fewer may do)" if report.n_kept > 1 else "(95 % sure)"
     interval = f"95 % interval {from_to(report.interval)}"
     if report.goal.confidence is None:
         return f"({interval})"

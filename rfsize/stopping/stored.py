@@ -95,7 +95,7 @@ def _certificate(fields: Fields, n_trees: int, n_classes: int) -> Certificate | 
         refuse(f"confidence must be a fraction above 0 and below 1, found {short(confidence)}")
     if forest is not None and not is_digest(forest):
         refuse(f"forest must be the SHA-256 of a forest's leaves or null, found {short(forest)}")
-    return Certificate(counts, confidence, own.choice("average", AVERAGES), forest)
+    return Certificate(counts, fields["alpha"], confidence, own.choice("average", AVERAGES), forest)
 
 
 def check_certificate(terms: Terms, stops: Stops, certificate: Certificate | None) -> None:
@@ -110,8 +110,8 @@ def check_certificate(terms: Terms, stops: Stops, certificate: Certificate | Non
         return
     if terms.alpha == 1.0:
         refuse("no number of rows certifies an alpha of 1")
-    if not certificate.bound <= (1.0 - terms.alpha) * (1.0 + _ROUNDING):
+    if not certificate.exact_bound <= (1.0 - terms.alpha) * (1.0 + _ROUNDING):
         refuse(
-            f"the certificate's bound is {100.0 * certificate.bound:.4f} %, but alpha={terms.alpha!r} promises "
+            f"the certificate's bound is {100.0 * certificate.exact_bound:.4f} %, but alpha={terms.alpha!r} promises "
             f"{100.0 * (1.0 - terms.alpha):.4f} %"
         )

@@ -49,6 +49,12 @@ def refuse_unused(reason: str, **options: Any) -> None:
         raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
 
 
+def refuse_number_as_labels(y: Any) -> None:
+    """Raise ``ValueError`` if the third argument is a single number, which is meant as ``alpha`` or another option."""
+    if isinstance(y, Real):
+        raise ValueError(f"the third argument is y, the labels of the rows, found {y!r}: name it, as in alpha={y!r}")
+
+
 def as_numbers(name: str, value: Any) -> Floats:
     """``value`` as an array of floats, or a ``ValueError`` with its name."""
     given = np.asarray(value)

@@ -35,14 +35,14 @@ def test_criteria(
     data: Data,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status = run(folder, "size", model, "rows.npy", *options, "--json")
+    status = run(folder, "size", model, "rows.parquet", *options, "--json")
     printed = json.loads(capsys.readouterr().out)
     booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
     report = rfsize.size(booster, data.fresh, **expected)
     assert printed == report.to_dict()
     assert status == (0 if report.enough else 1)
     small = tmp_path / model
-    assert run(folder, "truncate", model, "rows.npy", *options, "-o", str(small)) == status
+    assert run(folder, "truncate", model, "rows.parquet", *options, "-o", str(small)) == status
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
     assert rfsize.tree_outputs(load(model_file=small), data.fresh).votes.n_trees == report.n_kept
 

@@ -45,7 +45,6 @@ COMMANDS = {
     "size": [*OF_MODEL, "--drop", "more"],
     "size --json": [*OF_MODEL, "--drop", "more", "--json"],
     "truncate": [*OF_MODEL, "--drop", "more", "--oob", "-o", "small.txt"],
-    "report": [*OF_MODEL, "--drop", "more", "--oob", "-o", "page.html"],
     "grow": [*TRAINING, "--alpha", "0.8", "--max-trees", "100", "-o", "grown.txt"],
 }
 
@@ -54,9 +53,7 @@ COMMANDS = {
 def test_a_report_and_no_warning_says_it(
     command: str, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [
-        str(tmp_path / one) if one in ("small.txt", "page.html", "grown.txt") else one for one in COMMANDS[command]
-    ]
+    options = [str(tmp_path / one) if one in ("small.txt", "grown.txt") else one for one in COMMANDS[command]]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert run(rows, command.partition(" ")[0], *options) == 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 from sklearn.base import is_classifier
@@ -226,8 +227,8 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     model, X, _ = known("LightGBM")
     model.save_model(tmp_path / "model.txt")
-    np.save(tmp_path / "rows.npy", X)
-    main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.npy"), "--alpha", "0.9"])
+    pd.DataFrame(X).add_prefix("f").to_parquet(tmp_path / "rows.parquet")
+    main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.parquet"), "--alpha", "0.9"])
     assert "! X are the 600 rows that the forest was trained on" in capsys.readouterr().out
 
 

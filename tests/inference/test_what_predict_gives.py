@@ -82,6 +82,14 @@ def test_labels_of_any_classifier(name: str, data: Data) -> None:
     assert np.array_equal(fast.predict_labels(data.fresh[:3]), labels[:3])
 
 
+@pytest.mark.parametrize("name", ["lgb classifier", "xgb classifier", "xgb softmax classifier", "random forest"])
+def test_probabilities_have_the_precision_of_the_model_s_own(name: str, data: Data) -> None:
+    model = MODELS[name](data)
+    own = model.predict_proba(data.fresh)
+    assert own.dtype == rfsize.compile(model).predict_proba(data.fresh).dtype
+    assert own.dtype == rfsize.compile([model, model]).predict_proba(data.fresh).dtype
+
+
 def asks_fewer(fast: rfsize.CompiledForest, X: np.ndarray) -> dict[str, bool]:
     """Whether methods ask fewer trees than without a table."""
     plain = rfsize.CompiledForest(fast.forest)

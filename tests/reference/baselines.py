@@ -19,7 +19,7 @@ def prefix_majority(votes: list[int], voters: list[bool]) -> list[int | None]:
 
 
 def mcnemar(b: int, c: int, exact: bool = False) -> float:
-    """Two-sided p: b and c are the rows that only one of the two gets right. Fewer than 20 are equality."""
+    """Two-sided p of rows that only one of the two gets right. In the paper, fewer than 20 are equality."""
     if b == c or (b + c < 20 and not exact):
         return 1.0
     if b + c < 20:

@@ -21,7 +21,7 @@ COUNTS = ClassCounts(rows=(400, 100), disagreements=(0, 0), trees=(800, 200))
 
 
 def average_table(needed: Any, *, cut: float = 0.5, n_classes: int = 2, **more: Any) -> StopTable:
-    known = more or {"certificate": Certificate(COUNTS, 0.95)}
+    known = more or {"certificate": Certificate(COUNTS, 0.99, 0.95)}
     stops = AverageStops(np.array([math.inf, *needed]), cut)
     known["threshold"] = 0.5 if n_classes == 2 else None
     return StopTable(len(needed), n_classes, 0.99, stops=stops, **known)
@@ -76,8 +76,8 @@ def test_other_scores_are_refused(scores: np.ndarray) -> None:
 def test_tables_survive_their_dictionary() -> None:
     for table in (
         average_table([1.0, 0.5, 0.0]),
-        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.95), classes=("no", "yes")),
-        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.9), classes=(1, 2.5)),
+        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.99, 0.95), classes=("no", "yes")),
+        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.99, 0.9), classes=(1, 2.5)),
     ):
         restored = StopTable.from_dict(json.loads(json.dumps(table.to_dict())))
         assert restored == table

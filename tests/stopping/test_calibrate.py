@@ -172,7 +172,7 @@ def test_testing_stops_at_the_first_rule_that_fails() -> None:
     assert micro.boldest(differing, rows) == 1
     assert macro.boldest(differing, rows) == 0
     assert micro.boldest(differing, np.array([100, 100])) == -1
-    assert macro.boldest(differing[:, :2], np.array([1000, 0])) == 1
+    assert macro.boldest(differing[:, :2], np.array([1000, 0])) == -1  # no row certifies the second class
 
 
 def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:
@@ -181,13 +181,28 @@ def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:
         rfsize.StopTable.calibrate(forest, X2[1500:1700])
     said = forest.predict(X2[REST])
     rare = np.concatenate([X2[REST][said < 0.5][:500], X2[REST][said > 0.5][:20]])
-    message = r"'macro' takes 299 rows of each class .* class 1 to 20 of 520 rows.* about 7,774 rows"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"average='macro'.* 7,774 rows"):
         rfsize.StopTable.calibrate(forest, rare, average="macro")
     advised = finest_alpha(len(rare), 0.95)
     with pytest.raises(ValueError, match=rf"these rows can certify average='micro' with alpha={advised}$"):
         rfsize.StopTable.calibrate(forest, rare, average="macro")
     assert rfsize.StopTable.calibrate(forest, rare, alpha=advised).certificate is not None
+
+
+def test_a_class_without_rows_certifies_nothing(model: tuple[Any, np.ndarray]) -> None:
+    forest, X = model
+    labels = rfsize.compile(forest).predict_labels(X[REST])
+    rows = X[REST][labels != labels[0]]
+    calls = (
+        lambda: rfsize.StopTable.calibrate(forest, rows, alpha=0.9, average="macro"),
+        lambda: rfsize.size(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda: rfsize.shrink(forest, rows, alpha=0.9, average="macro"),
+        lambda: rfsize.shrink(forest, rows, n_trees=5, average="macro"),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="average='macro'"):
+            call()
 
 
 @given(rows=st.integers(10, 10**7), confidence=st.sampled_from([0.5, 0.8, 0.95, 0.999]))
@@ -337,14 +352,18 @@ def test_tables_of_other_forests_are_not_certified() -> None:
             table.certified(forest, X2[REST])
 
 
-def test_certificates_say_what_they_are_of() -> None:
+def test_a_certificate_claims_what_was_asked_for_and_not_the_bound_of_the_rule_it_chose() -> None:
     counts = ClassCounts((990, 10), (2, 3), (2000, 40))
-    assert str(Certificate(counts, 0.95)) == "certified at 95 %: at most 1.05 % of the rows differ (5 of 1,000 did)"
-    assert "of each class's rows" in str(Certificate(counts, 0.95, "macro"))
+    certificate = Certificate(counts, 0.98, 0.95)
+    assert certificate.bound == 0.02
+    assert certificate.exact_bound == pytest.approx(bounds(np.array([5]), np.array([1000]), 0.95)[0])
+    assert "2 %" in str(certificate)
+    assert f"{100 * certificate.exact_bound:.2f}" not in str(certificate)
     # Neither rounds to what nobody can certify.
-    surest = Certificate(ClassCounts((10**6,), (0,), (10**6,)), 0.999)
-    assert str(surest) == "certified at 99.9 %: at most 0.0007 % of the rows differ (0 of 1,000,000 did)"
-    assert Certificate(counts, 0.95, "macro").bound > 0.5
+    surest = Certificate(ClassCounts((10**6,), (0,), (10**6,)), 0.999993, 0.999)
+    assert "0.0007 %" in str(surest)
+    assert "99.9 %" in str(surest)
+    assert Certificate(counts, 0.98, 0.95, "macro").exact_bound > 0.5
 
 
 def test_a_confidence_below_a_half_certifies_nothing() -> None:
