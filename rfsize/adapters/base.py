@@ -248,6 +248,10 @@ class Adapter(ABC):
         bags.labels = None  # they would contradict leaves that were changed after training
         return bags if bags.fit and bags.need_proof else None
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None."""
+        return None
+
     @property
     def mass_of_a_row(self) -> Floats:
         """What a training row adds to `Leaves.mass`, for the trees of each output; NaN where that is not known."""
