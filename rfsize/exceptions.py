@@ -66,9 +66,9 @@ class ForestFileError(RfsizeError):
 
 
 class NotConvergedWarning(RfsizeWarning):
-    """The forest has fewer trees than T*(α), or the rows and trees leave open how large T*(α) is.
+    """The forest has fewer trees than T*(α).
 
-    Train more trees, or ask for a lower α. If the interval is wide, give more rows.
+    Train more trees, or ask for a lower α.
 
     Examples
     --------
@@ -88,6 +88,14 @@ class NotConvergedWarning(RfsizeWarning):
     """
 
 
+class OpenSizeWarning(RfsizeWarning):
+    """The forest is probably large enough, but the rows and trees leave open how many of its trees are.
+
+    The interval of T*(α) ends beyond the trees at hand, or its upper end is more than four times its lower end. Give
+    more rows, or train more trees.
+    """
+
+
 class NotCertifiedWarning(RfsizeWarning):
     """The rows do not certify that fewer trees than the forest has are enough.
 
@@ -100,8 +108,9 @@ class TrainingRowsWarning(RfsizeWarning):
 
     Trees agree more often on rows that they were trained on, so too few trees would seem enough. Give ``oob=True``, or
     rows that the forest was not trained on. rfsize recognises training rows by the bags (the rows that each tree was
-    trained on), which it draws again and proves. Members that are not trees prove nothing: you are warned if they
-    agree clearly more on rows of their bags than on others.
+    trained on), which it draws again and proves. It also recognises rows that begin with the first training rows, in
+    the order of training, if trees that saw them answer them unlike the others. It cannot recognise training rows in
+    another order, or members that are not trees.
 
     Examples
     --------
@@ -130,13 +139,13 @@ class CopiesWarning(RfsizeWarning):
 class UndefinedMetricError(RfsizeError):
     """A metric has no value on these rows and predictions, although both are valid.
 
-    Log loss is infinite if the class of a row gets a probability of 0. Rankings such as AUC need rows of both classes.
-    Use another metric, more rows, or trees with more rows in each leaf.
+    Rankings such as AUC need rows of both classes, and every metric needs rows with a weight above 0. Use another
+    metric, or more rows.
     """
 
 
-class InfiniteLossWarning(RfsizeWarning):
-    """Log loss is finite on these rows, but may be infinite on others.
+class ClippedLossWarning(RfsizeWarning):
+    """Some rows get a probability of 0 for their class, and scikit-learn's clipping decides what they add to log loss.
 
     Some leaves hold rows of one class only, and give the other classes a probability of 0. Use the Brier score, or
     train trees with more rows in each leaf.

@@ -22,6 +22,9 @@ from rfsize.voting.links import Link
 BAGGING = (BaggingClassifier, BaggingRegressor)
 
 
+# Most draws (rows × members) that are worth making to see whether fresh rows are training rows.
+_MOST_DRAWN = 50_000_000
+
 # Attributes with an entry for each member (the last two are imbalanced-learn's), and attributes of the whole ensemble.
 _OF_EACH = {"estimators_", "estimators_features_", "_seeds", "samplers_", "pipelines_"}
 _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
@@ -124,6 +127,11 @@ class SklearnEnsemble(Adapter):
                 "training rows, in the order of training"
             )
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        if self.no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+            return None
+        return SklearnBags(self, np.ones(self.booster._n_samples))
 
     @property
     def no_bags(self) -> str | None:

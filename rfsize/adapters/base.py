@@ -248,6 +248,10 @@ class Adapter(ABC):
         bags.labels = None  # they would contradict leaves that were changed after training
         return bags if bags.fit and bags.need_proof else None
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None."""
+        return None
+
     @property
     def mass_of_a_row(self) -> Floats:
         """What a training row adds to `Leaves.mass`, for the trees of each output; NaN where that is not known."""
@@ -294,6 +298,10 @@ class Adapter(ABC):
         raise NotAForestError(
             f"rfsize cannot train more trees of {self.framework}; train a forest of another size, or truncate this one"
         )
+
+    def truth(self, y: Any) -> Any:
+        """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
+        return y
 
     def check(self, X: Any) -> Any:
         """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the forest."""

@@ -13,7 +13,7 @@ from rfsize.certifying.certificate import Certificate
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, UndefinedMetricError
+from rfsize.exceptions import FewVotesError, NotAForestError, OpenSizeWarning, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
@@ -43,6 +43,7 @@ class SizedForest:
     _outputs: Evidence | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
     _fewest_alike: int = 0
+    notes_on_rows: tuple[str, ...] = ()
 
     @property
     def n_trees(self) -> int | float:
@@ -198,7 +199,7 @@ class SizedForest:
             return ()
         more = "give more rows" if self.source == "rows given" else "more rows or more trees narrow it"
         rows = rows_from(self.n_rows, self.source)
-        return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
+        return (Caution(OpenSizeWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:
@@ -207,7 +208,7 @@ class SizedForest:
 
     def computed(self) -> Self:
         """The same report, with all that it prints and pickles; printing and pickling then compute nothing."""
-        self.warnings, self._beside, self.interval  # noqa: B018
+        self._cautions, self._beside, self.interval  # noqa: B018
         return self
 
     def _noting(self, *cautions: Caution) -> Self:

@@ -179,17 +179,17 @@ def test_few_rows_that_leave_the_size_open_say_so(framework: str) -> None:
     assert report.enough
     low, high = report.interval
     assert high > 4 * low
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="10 rows"):
+    with pytest.warns(rfsize.exceptions.OpenSizeWarning, match="10 rows"):
         rfsize.truncate(model, X[500:510], alpha=0.9)
     assert "10 rows" in str(report).split("!")[1]
-    assert report.warnings[0].category is rfsize.exceptions.NotConvergedWarning
+    assert report.warnings[0].category is rfsize.exceptions.OpenSizeWarning
     many = rfsize.size(model, X[500:], alpha=0.9)
     assert many.interval[1] < min(300, 4 * many.interval[0])
     assert given(lambda: rfsize.truncate(model, X[500:], alpha=0.9)) == []
     beyond = rfsize.size(model, X[500:], alpha=1.0 - many.loss_at(290).value)
     assert beyond.enough
     assert beyond.available < beyond.interval[1] < 4 * beyond.interval[0]
-    assert beyond.warnings[0].category is rfsize.exceptions.NotConvergedWarning
+    assert beyond.warnings[0].category is rfsize.exceptions.OpenSizeWarning
 
 
 def test_a_number_as_third_argument_is_refused_by_name() -> None:

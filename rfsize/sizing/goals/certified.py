@@ -227,7 +227,7 @@ def _rows_to_certify_on(outputs: Evidence) -> Any:
     """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
     refuse_to_certify(outputs.source)
     if any(one.category is TrainingRowsWarning for one in outputs.noted):
-        raise trained_on(outputs.n_rows)
+        raise trained_on()
     if outputs.forest is None:
         raise ValueError(
             "target='forest' needs the model, and these outputs refer to no model (counted Votes, pickled or "
