@@ -71,7 +71,7 @@ def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
 
 
 def rows_in_memory(X: Any, otherwise: str) -> Any:
-    """Rows that an estimator can be fitted on; else ``ValueError``, with ``otherwise`` as the advice."""
+    """Rows that folds can be taken from; else ``ValueError``, with ``otherwise`` as the advice."""
     rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
     if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
         raise ValueError(f"X is a {type(X).__name__}, and {otherwise}")

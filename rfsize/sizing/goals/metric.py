@@ -114,6 +114,15 @@ class MetricGoal(GoalWithin):
         return MetricAnswer(self, judge, found, cautions, lacks_votes)
 
 
+def refuse_soft_labels(goal: Goal) -> None:
+    """Raise ``ValueError`` if a goal compares predictions with labels that are probabilities of class 1."""
+    if isinstance(goal, MetricGoal):
+        raise ValueError(
+            f"metric={goal.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
+        )
+
+
 def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
     """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
     if not len(outputs.classes) or not len(rows):
