@@ -17,7 +17,7 @@ from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TREE_COUNT_NAMES, value_of, without
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
-from rfsize.integrations.lightgbm.training_votes import rows_of
+from rfsize.integrations.lightgbm.training_rows import rows_of
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
 

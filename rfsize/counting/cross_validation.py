@@ -63,15 +63,19 @@ def of_estimator(
 
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
     """The checked data to fit the estimator on."""
-    rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
-    if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
-        raise ValueError(
-            f"X is a {type(X).__name__}, and cv fits an estimator on rows in memory: give an array or a table"
-        )
+    rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
     n_rows = matrix.n_rows(rows)
     classes, label = checked_target(y, n_rows, of_labels=not is_regression(estimator))
     weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
     return TrainingData(rows, classes, label, weight, groups)
+
+
+def rows_in_memory(X: Any, otherwise: str) -> Any:
+    """Rows that folds can be taken from; else ``ValueError``, with ``otherwise`` as the advice."""
+    rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
+    if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
+        raise ValueError(f"X is a {type(X).__name__}, and {otherwise}")
+    return rows
 
 
 def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:

@@ -277,6 +277,8 @@ class Evidence:
                 sample_weight=sample_weight,
             )
             return self
+        if self.forest is not None:
+            y = self.forest.adapter.truth(y)
         training_labels(self.classes, y, self.n_rows)
         weight = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
         return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)

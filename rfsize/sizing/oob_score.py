@@ -31,19 +31,19 @@ from rfsize.adapters.base import shrinking_of
 from rfsize.counting.evidence import Evidence, asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
-from rfsize.sizing.chances import cautions_of, chances_in_parts
-from rfsize.sizing.metrics import GivenMetric, Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score
+from rfsize.sizing.clipping import cautions_of_rows
+from rfsize.sizing.metrics import Metric, value_of, value_or_nan
+from rfsize.sizing.named_metrics import MetricLike, judge_of, usual_metric
 from rfsize.sizing.noise import drawn_trees, noise_of_rows
 from rfsize.sizing.report import copies_caution
 from rfsize.sizing.scores import Curve, OobScore
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
 _ROWS_DRAWN = 20_000  # for the gain by all trees
 _POINTS = 40  # of the curve
+_LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
 # Drawn forests miss a share of the gain by all trees: this number over the votes a row (2d/n, for shares of rows and
 # rankings), and how uncertain it is. Both are measured on the problems of `benchmarks/oob_score.py`.
 _BENT, _UNTOLD = 3.0, 4.0
@@ -72,7 +72,8 @@ def oob_score(
         For a classifier "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
         "average_precision"; for a regressor "r2" (the default), "rmse" or "mae". Or a function of the truth and the
         predictions that returns a number. The predictions are the probabilities of the second class; with more
-        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers.
+        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers. If `tree_outputs` has
+        weights, the function must take ``sample_weight``. "log_loss" is scikit-learn's, clipped at 2.2e-16.
     groups
         As in `tree_outputs`. For the interval, the rows of a group count as one draw.
 
@@ -93,6 +94,8 @@ def oob_score(
     -----
     CopiesWarning
         If rows have copies and the score depends on whether these are different cases or repetitions.
+    ClippedLossWarning
+        If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
     See Also
     --------
@@ -142,7 +145,7 @@ def oob_score(
 def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
     predictor = outputs.asked_again.predictor
-    metric, outputs = of_score(metric, outputs)
+    metric = usual_metric(outputs) if metric is None else metric
     labels_at = predictor.threshold if metric == "accuracy" else None
     give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))
     judge = judge_of(metric, outputs)
@@ -190,7 +193,7 @@ def _scored(outputs: Evidence, judge: Metric) -> OobScore:
     rows = np.flatnonzero(averages.is_asked)
     predicted = outputs.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
-    give(cautions_of(judge, chances_in_parts(judge, averages)))
+    give(cautions_of_rows(judge, rows, predicted, outputs.n_trees))
     units = outputs.groups.units
     units = rows if units is None else units[rows]
     noise, freedom = noise_of_rows(judge, rows, predicted, units, outputs.sample_weight)
@@ -229,11 +232,11 @@ def _interval(span: tuple[float, float], centre: float, noise: float, freedom: f
     if math.isfinite(lowest) and math.isfinite(highest):
         return _wilson(centre, noise, wide, freedom)
     if math.isfinite(lowest):
-        factor = math.exp(wide * noise / centre) if centre > lowest else 1.0
+        factor = math.exp(min(wide * noise / centre, _LARGEST_POWER)) if centre > lowest else 1.0
         return centre / factor, centre * factor
     if math.isfinite(highest):
         missing = highest - centre
-        factor = math.exp(wide * noise / missing) if missing > 0.0 else 1.0
+        factor = math.exp(min(wide * noise / missing, _LARGEST_POWER)) if missing > 0.0 else 1.0
         return highest - missing * factor, highest - missing / factor
     return centre - wide * noise, centre + wide * noise
 
@@ -259,16 +262,6 @@ def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
         asked += averages.asked_of[:, done : point + 1].sum(axis=1)
         done = point + 1
         known = (asked > 0).all(axis=1)
-        values.append(_value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
+        values.append(value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
     values[-1] = value  # the curve may know only some rows, rounded; this value is exact
     return Curve(ends[points], np.array(values))
-
-
-def _value_or_nan(judge: Metric, rows: Int64s, predicted: Floats) -> float:
-    try:
-        found = judge.value(rows, predicted) if judge.weight[rows].any() else math.nan
-    except ValueError:
-        if not isinstance(judge, GivenMetric):
-            raise
-        found = math.nan
-    return found if math.isfinite(found) else math.nan

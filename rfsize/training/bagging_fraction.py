@@ -144,6 +144,11 @@ def select_bagging_fraction(
     choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     trainer, X, own, with_fraction = _what_trains(params, data, y, sample_weight)
+    if trainer.has_soft_labels:
+        raise ValueError(
+            "select_bagging_fraction compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "labels 0 and 1 with weights, a row of each for every soft label"
+        )
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
     grid, own = _with_own(_checked_grid(fractions), own if rule == "keep" else None)
