@@ -59,8 +59,12 @@ def main(n_rows: int) -> None:
     """Print the table."""
     X, y = make_classification(n_rows + HELD_OUT, 20, n_informative=10, flip_y=0.1, random_state=0)
     X_train, X_new = X[:n_rows], X[n_rows:]
-    print(f"{n_rows:,} rows to train, 20 columns, {N_TREES} trees; cut: 99 % of labels, certified on {HELD_OUT:,} rows\n")
-    print("| forest | file | compiled | trees kept | their file | compiled | other labels |\n|---|---|---|---|---|---|---|")
+    print(
+        f"{n_rows:,} rows to train, 20 columns, {N_TREES} trees; cut: 99 % of labels, certified on {HELD_OUT:,} rows\n"
+    )
+    print(
+        "| forest | file | compiled | trees kept | their file | compiled | other labels |\n|---|---|---|---|---|---|---|"
+    )
     for title, (untrained, name) in forests().items():
         model = untrained.fit(X_train, y[:n_rows])
         small = rfsize.truncate(model, X_new, alpha=0.99, target="forest")
