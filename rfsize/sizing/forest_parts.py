@@ -123,9 +123,10 @@ class ForestParts:
         for group in range(_ROW_GROUPS):
             kept = left_out != group
             now, *values = (
-                [value_or_nan(judge, self.rows[kept], one[kept]) for one in of] for of in ([self.whole], *tried)
+                float(np.mean([value_or_nan(judge, self.rows[kept], one[kept]) for one in forests]))
+                for forests in (self.whole[None], *tried)
             )
-            found.append([np.mean(of) - now[0] for of in values])
+            found.append([value - now for value in values])
         lost = np.array(found)
         lost = lost[np.isfinite(lost).all(axis=1)]  # without a group, a rare class may be missing
         if len(lost) < 2:
