@@ -1,8 +1,7 @@
-"""Table 4 of the 2010 paper on the sample size in bagging, and how much the search by elimination saves.
+"""Table 4 of the 2010 paper on the sample size in bagging, and test errors where your own fraction is kept.
 
     python benchmarks/bagging_fraction.py Ionosphere.csv.gz Vowel.csv.gz
     python benchmarks/bagging_fraction.py --keep --learners LightGBM XGBoost -- Ionosphere.csv.gz Vehicle.csv.gz
-    python benchmarks/bagging_fraction.py --elimination spam.csv.gz Satellite.csv.gz
 
 Without an option: the test error of standard bagging is compared with the test error at the fraction of least
 out-of-bag error. Standard bagging draws half of the rows without replacement, which is worth as many draws with
@@ -14,9 +13,6 @@ one tree for each class, so a vote goes to the highest of several scores.
 With --keep, for LightGBM and XGBoost: 1/2 is the user's own fraction. `rule="keep"` changes it only if another fraction
 is better by more than noise; `rule="best"` takes the fraction of least error. Both rules read one search. Printed: how
 much worse than at 1/2 the test error is at either rule's fraction, and how often "keep" changes 1/2.
-
-With --elimination: the held-out error at the fraction of `search="elimination"` is compared with that of the full grid,
-and so are their costs, for forests that draw features at each split.
 
 Values are means over the repetitions, ± their standard error.
 """
@@ -138,34 +134,6 @@ def print_kept(name: str, rows: Callable[[int], tuple[Rows, Rows]], repetitions:
         )
 
 
-def print_elimination(name: str, rows: Callable[[int], tuple[Rows, Rows]], repetitions: int) -> None:
-    """One line per framework."""
-    for framework, settings in USUAL.items():
-        found = np.array([both_searches(framework, *rows(seed), seed, settings) for seed in range(repetitions)])
-        (full, eliminated), (trees, seconds) = found[:, :, 0].T, np.median(found[:, :, 1:], axis=0).T
-        print(
-            f"{name:12} {framework:10} {mean(full)} {mean(eliminated)} {mean(eliminated - full)}"
-            f"{trees[1] / trees[0]:>8.1%}{seconds[0]:>9.1f}{seconds[1]:>9.1f}",
-            flush=True,
-        )
-
-
-def both_searches(
-    framework: str, training: Rows, test: Rows, seed: int, settings: dict[str, Any]
-) -> list[tuple[float, float, float]]:
-    """Held-out error at the fraction found, and trees and seconds to find it: by the full grid, and by elimination."""
-    params, dtrain = prepared(framework, *training, seed, **settings)
-    found = []
-    for kind in ("full", "elimination"):
-        start = time.perf_counter()
-        one = select_bagging_fraction(
-            params, dtrain, n_trees=TREES, search=kind, rule="best", voting="hard", progress=False
-        )
-        seconds = time.perf_counter() - start
-        found.append((held_out_error(params, dtrain, one.best, test), one.trees_grown, seconds))
-    return found
-
-
 def mean(errors: np.ndarray) -> str:
     """Mean of some errors, in percent, ± its standard error."""
     return f"{100.0 * errors.mean():>8.2f} ± {100.0 * errors.std(ddof=1) / np.sqrt(len(errors)):.2f}"
@@ -176,7 +144,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--elimination", action="store_true", help="compare the two ways to search, on the tables")
     parser.add_argument("--keep", action="store_true", help="leave the standard fraction unless another is better")
     parser.add_argument("--synthetic", nargs="*", choices=SYNTHETIC, default=list(SYNTHETIC))
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
@@ -184,10 +151,7 @@ def main() -> None:
     if options.keep and "scikit-learn" in options.learners:
         parser.error("--keep searches for LightGBM and XGBoost: name them with --learners")
     warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
-    if options.elimination:
-        headings = f"{'full, %':>15}{'elimination, %':>16}{'difference':>16}{'trees':>8}{'s, full':>9}{'s, elim':>9}"
-        print(f"{'problem':12} {'framework':10} {headings}")
-    elif options.keep:
+    if options.keep:
         print(
             f"{'problem':12} {'learner':12} {'at 1/2, %':>15}{'best less it':>16}{'keep less it':>16}{'leaves it':>13}"
         )
@@ -195,14 +159,13 @@ def main() -> None:
         headings = f"{'standard, %':>15}{'chosen, %':>16}{'difference':>16}{'fraction':>9}{'1/2':>8}{'seconds':>9}"
         print(f"{'problem':12} {'learner':12} {'paper':>12} {headings}")
     print_errors = partial(print_kept if options.keep else print_table_4, learners=options.learners)
-    for problem in [] if options.elimination else options.synthetic:
+    for problem in options.synthetic:
         print_errors(problem, partial(synthetic, SYNTHETIC[problem]), options.repetitions)
     for path in options.tables:
         table = pd.read_csv(path)
         X = table.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
         y = table["target"].astype("category").cat.codes.to_numpy()
-        print_one = print_elimination if options.elimination else print_errors
-        print_one(path.name.split(".")[0], partial(split, X, y), options.repetitions)
+        print_errors(path.name.split(".")[0], partial(split, X, y), options.repetitions)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,13 +21,11 @@ from rfsize.adapters.damage import damage_refused
 from rfsize.cli.models import load_model
 from rfsize.integrations.lightgbm import model_text
 from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.forest import _leaf_table
 from rfsize.integrations.xgboost.independent import check_forest
 from rfsize.stopping.document import checksum
-from rfsize.training.checkpoint import SearchFile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from helpers.damaged import (
@@ -342,39 +338,9 @@ def certified_tables() -> Loader:
     return Loader(whole, damaged_table, read)
 
 
-def search_files(by_accident: bool) -> Loader:
-    """Files of ``select_bagging_fraction(resume=…)``; a file that an accident changed must never be resumed."""
-    X, y = problem()
-    path = Path(tempfile.mkdtemp()) / "search.zip"
-    dataset = lgb.Dataset(X, y > 0, free_raw_data=False)
-    rfsize.select_bagging_fraction(PARAMS, dataset, fractions=[0.4, 0.6], n_trees=30, resume=path)
-    content = path.read_bytes()
-    search = SearchFile(path, LightGbmTrainer(PARAMS, dataset), PARAMS, None)
-    whole = pickle.dumps(search._states)
-
-    def read(content: bytes) -> None:
-        path.write_bytes(content)
-        try:
-            search._read(path)
-        except ValueError as error:
-            if "cannot continue from" in str(error) or "was written by a search" in str(error):
-                raise rfsize.exceptions.TableError(str(error)) from error.__cause__
-            raise
-        if by_accident and pickle.dumps(search._states) != whole:
-            raise AssertionError("an altered number was taken up")
-
-    def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-        by_intent = damaged_archive if rng.random() < 0.3 else damaged_numbers
-        return (damaged_bytes if by_accident else by_intent)(content, rng)
-
-    return Loader([content], damaged, read)
-
-
 LOADERS: dict[str, Callable[[], Loader]] = {
     "compiled forest": compiled_forests,
     "stop table": stop_tables,
-    "search file": partial(search_files, by_accident=True),
-    "hostile search file": partial(search_files, by_accident=False),
     "certified table": certified_tables,
     "LightGBM file": lightgbm_files,
     "XGBoost file": xgboost_files,

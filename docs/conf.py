@@ -22,17 +22,17 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "numpydoc",
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_help",
     "interface",
     "mathml",
-    "refusals",
 ]
-# The gallery's pages are written from examples/*.py; these are its own lists and timings.
+# The gallery's pages are written from examples/*.py; these are its own lists, timings and notebooks.
 exclude_patterns = ["_build", "sg_execution_times.rst", "auto_examples/sg_execution_times.rst"]
+exclude_patterns += ["auto_examples/**.ipynb"]
 templates_path = ["_templates"]
 
 # In docstrings, `size` is the function of that name.
@@ -44,6 +44,13 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 toc_object_entries_show_parents = "hide"
 add_function_parentheses = False
+
+# Notebooks are shown with the outputs that they are kept with.
+nb_execution_mode = "off"
+nb_merge_streams = True
+shutil.copytree(
+    Path(__file__).parents[1] / "examples" / "notebooks", Path(__file__).parent / "notebooks", dirs_exist_ok=True
+)
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
@@ -117,7 +124,8 @@ def _leave_out_fields(app, what, name, obj, options, signature, return_annotatio
 
 
 def _open_gallery(app, docname, source):
-    """Examples are scripts where nothing is built, and pages of the gallery here."""
+    """Examples are scripts and notebooks where nothing is built, and pages here."""
+    source[0] = re.sub(r"\]\((?:\.\./)+examples/(notebooks/\w+\.ipynb)\)", r"](/\1)", source[0])
     source[0] = re.sub(r"\]\((?:\.\./)+examples/([\w/]+)\.py\)", r"](/auto_examples/\1.rst)", source[0])
 
 

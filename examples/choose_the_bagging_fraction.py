@@ -19,16 +19,10 @@ train = xgb.DMatrix(X_train, y_train)
 params = {"objective": "binary:logistic", "colsample_bynode": 0.2, "subsample": 0.632, "seed": 0}
 
 # %%
-# rfsize trains a forest at each of twelve fractions, and at 0.632, the fraction in the parameters. The search by
-# elimination drops hopeless fractions early and trains at most a third of the trees. The fraction in the parameters
-# stays unless another one is better by more than noise.
+# rfsize trains a forest at each of twelve fractions, and at 0.632, the fraction in the parameters. That fraction stays
+# unless another one is better by more than noise.
 
-search = rfsize.select_bagging_fraction(
-    params,
-    train,
-    search="elimination",
-    progress=False,
-)
+search = rfsize.select_bagging_fraction(params, train, n_trees=100, progress=False)
 print(search)
 
 # %%

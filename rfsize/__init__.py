@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+if find_spec("rfsize._core") is None:
+    _clone = __path__[0].removesuffix("rfsize")
+    raise ImportError(
+        f"Python found the sources of rfsize in {_clone}, which are not compiled. "
+        f'Run: pip install -e "{_clone}" — or start Python in another folder to use an rfsize that you installed'
+    )
 
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
@@ -69,7 +77,7 @@ _IMPORTED_WHEN_USED = {
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
 # Modules that take time to import, or that need an extra: loaded at the first use, after `import rfsize` alone.
-_PACKAGES = {"baselines", "dask", "datasets", "spark", "testing"}
+_PACKAGES = {"baselines", "dask", "spark", "testing"}
 
 
 def __getattr__(name: str) -> Any:

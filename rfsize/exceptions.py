@@ -88,6 +88,14 @@ class NotConvergedWarning(RfsizeWarning):
     """
 
 
+class OpenSizeWarning(RfsizeWarning):
+    """The forest is probably large enough, but the rows and trees leave open how many of its trees are.
+
+    The interval of T*(α) ends beyond the trees at hand, or its upper end is more than four times its lower end. Give
+    more rows, or train more trees.
+    """
+
+
 class NotCertifiedWarning(RfsizeWarning):
     """The rows do not certify that fewer trees than the forest has are enough.
 
@@ -100,8 +108,9 @@ class TrainingRowsWarning(RfsizeWarning):
 
     Trees agree more often on rows that they were trained on, so too few trees would seem enough. Give ``oob=True``, or
     rows that the forest was not trained on. rfsize recognises training rows by the bags (the rows that each tree was
-    trained on), which it draws again and proves. Members that are not trees prove nothing: you are warned if they
-    agree clearly more on rows of their bags than on others.
+    trained on), which it draws again and proves. It also recognises rows that begin with the first training rows, in
+    the order of training, if trees that saw them answer them unlike the others. It cannot recognise training rows in
+    another order, or members that are not trees.
 
     Examples
     --------

@@ -78,18 +78,9 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     "tree_outputs by cv: seed and subsample": lambda at: rfsize.tree_outputs(
         at.forest, at.X, at.y, cv=3, seed=1, subsample=0.5
     ),
-    "tree_outputs by cv: missing and max_memory": lambda at: rfsize.tree_outputs(
-        at.forest, at.X, at.y, cv=3, missing=0.0, max_memory=1e9
-    ),
-    "tree_outputs of parameters by cv: y and sample_weight": lambda at: rfsize.tree_outputs(
-        BAGGED, at.data, at.y, cv=3, sample_weight=at.weight
-    ),
+    "tree_outputs by cv: missing": lambda at: rfsize.tree_outputs(at.forest, at.X, at.y, cv=3, missing=0.0),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
-    "estimator without a table: calibration_fraction": lambda at: at.estimator(alpha=0.9, calibration_fraction=0.3),
-    "estimator with a table of votes: calibration_fraction": lambda at: at.estimator(
-        alpha=0.9, calibration_fraction=0.3, stop_table="threshold"
-    ),
 }
 
 
@@ -123,14 +114,6 @@ def test_an_option_of_labels_is_refused_where_there_are_none(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         call(at)
-
-
-def test_beside_rows_to_certify_on_none_are_held_out(at: AtHand) -> None:
-    model = rfsize.RightSizedClassifier(
-        RandomForestClassifier(random_state=0), alpha=0.9, stop_table="certified", calibration_fraction=0.3
-    )
-    with pytest.raises(ValueError, match=r"^calibration_fraction would have no effect: X_calibration takes"):
-        model.fit(at.X, at.y, X_calibration=at.fresh)
 
 
 def share_of_right_labels(truth: np.ndarray, label: np.ndarray, sample_weight: np.ndarray | None = None) -> float:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import badges
 import rfsize
 
 ROOT = Path(__file__).parents[1]
-PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
 
 
@@ -68,21 +66,14 @@ def test_public_names_are_documented() -> None:
         assert getattr(rfsize, name).__doc__
 
 
-def test_there_is_one_version() -> None:
-    # By patterns, as Python 3.10 reads no TOML.
-    version = re.search(r'^version = "(.*)"$', PYPROJECT, re.M)
-    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
-    latest = re.search(r"^## ([^,\n]*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
-    packed = re.search(r'^  version: "(.*)"$', (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"), re.M)
-    assert version is not None
-    assert packed is not None
-    assert cited is not None
-    assert latest is not None
-    assert version[1] == cited[1] == latest[1] == packed[1]
-
-
-def test_badges_say_what_the_project_says() -> None:
-    assert {path.name: path.read_text("utf-8") for path in badges.FOLDER.glob("*.svg")} == badges.drawn(PYPROJECT)
+def test_uncompiled_sources_say_what_to_do(tmp_path: Path) -> None:
+    compiled = shutil.ignore_patterns("*.so", "*.pyd", "integrations")
+    shutil.copytree(ROOT / "rfsize", tmp_path / "rfsize", ignore=compiled)
+    # Without site, no editable install answers for these sources.
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import rfsize"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith("ImportError")
+    assert f'pip install -e "{tmp_path}' in done.stderr
 
 
 def test_every_package_has_an_init() -> None:

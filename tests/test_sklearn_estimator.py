@@ -70,10 +70,6 @@ def test_scikit_learns_checks(kind: Any) -> None:
     assert not passed_checks(model.estimator, failed)
 
 
-def test_scikit_learns_checks_without_trees_that_change_no_label() -> None:
-    assert failed_checks(for_checks(xgboost(), stop_table="lossless")) <= WEIGHTS_AS_COPIES
-
-
 def test_tags_are_those_of_the_estimator() -> None:
     for estimator in (*KINDS.values(), BaggingClassifier(GradientBoostingClassifier())):
         tags, expected = get_tags(RightSizedClassifier(estimator)), get_tags(estimator)
@@ -99,7 +95,6 @@ def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert np.array_equal(model.predict(data.fresh), grown.predict(data.fresh))
     assert np.array_equal(model.predict_proba(data.fresh), grown.predict_proba(data.fresh))
-    assert (model.compiled_, model.table_) == (None, None)
 
 
 def test_every_kind_is_sized(kind: Any, data: Data) -> None:
@@ -120,7 +115,7 @@ def test_a_higher_confidence_takes_more_trees(booster_kind: Any, data: Data) -> 
 def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=4, random_state=1)
     weight = 1.0 + data.y
-    model = RightSizedClassifier(forest, alpha=0.9, cv=3, min_trees=25, stop_table="threshold")
+    model = RightSizedClassifier(forest, alpha=0.9, cv=3, min_trees=25, voting="hard")
     model.fit(data.X, data.three, weight)
     expected = rfsize.Votes(
         reference.counting.cross_validated_votes(forest, data.X, data.three, weight, 3, model.report_.available)
@@ -136,20 +131,17 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
     assert expected_report["n_kept"] <= found["n_kept"] == model.n_trees_ <= high
     assert model.report_._answer.goal.voting == "hard"
     assert model.report_.source == "cross-validation"
-    table = rfsize.StopTable.build(model.n_trees_, alpha=0.9, prior=expected)
-    assert model.table_.to_dict() == table.to_dict()
 
 
 def test_a_fold_may_lack_a_class(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=2, random_state=1)
     y = np.where(np.arange(300) == 7, -1, data.y[:300])
-    model = RightSizedClassifier(forest, alpha=0.8, cv=2, min_trees=15, stop_table="threshold")
+    model = RightSizedClassifier(forest, alpha=0.8, cv=2, min_trees=15, voting="hard")
     with pytest.warns(UserWarning, match="only 1 member"):
         model.fit(data.X[:300], y, np.ones(300))
     counts = reference.counting.cross_validated_votes(forest, data.X[:300], y, np.ones(300), 2, model.report_.available)
-    # Which class a vote is for shows in the prior of the table only.
-    table = rfsize.StopTable.build(model.n_trees_, alpha=0.8, prior=rfsize.Votes(counts, model.classes_))
-    assert model.table_.to_dict() == table.to_dict()
+    of_votes = rfsize.size(rfsize.Votes(counts, model.classes_), alpha=0.8)
+    assert model.report_.n_trees == of_votes.n_trees
     assert model.predict_proba(data.fresh).shape == (len(data.fresh), 3)
     # XGBoost knows no class whose index it did not see.
     with pytest.warns(UserWarning, match="only 1 member"):
@@ -206,16 +198,15 @@ LABELS = {
 
 
 @pytest.mark.parametrize(
-    ("labels", "name", "table"),
+    ("labels", "name"),
     [
-        *((labels, "lightgbm", None) for labels in LABELS),
-        *(("objects", name, None) for name in KINDS if name != "lightgbm"),
-        *(("text", name, "threshold") for name in ("lightgbm", "xgboost")),
+        *((labels, "lightgbm") for labels in LABELS),
+        *(("objects", name) for name in KINDS if name != "lightgbm"),
     ],
 )
-def test_labels_come_back_as_they_were_given(labels: str, name: str, table: str | None, data: Data) -> None:
+def test_labels_come_back_as_they_were_given(labels: str, name: str, data: Data) -> None:
     kind, classes, limits = KINDS[name], LABELS[labels], {"alpha": 0.8, "min_trees": 20, "cv": 2}
-    model = RightSizedClassifier(kind, stop_table=table, **limits).fit(data.X, classes[data.y])
+    model = RightSizedClassifier(kind, **limits).fit(data.X, classes[data.y])
     numbered = clone(model).fit(data.X, data.y)
     found = model.predict(data.fresh)
     assert (model.classes_.dtype, found.dtype) == (classes.dtype, classes.dtype)
@@ -227,19 +218,17 @@ def test_categories_of_a_table_reach_the_framework(data: Data) -> None:
     colour = np.array(["blue", "red"])[(data.X[:, 0] > 0).astype(int)]
     X = pd.DataFrame(data.X[:, 1:], columns=list("abcdefg")).assign(colour=pd.Categorical(colour))
     for estimator in (lightgbm(), xgboost(enable_categorical=True)):
-        for table in (None, "lossless"):
-            model = RightSizedClassifier(estimator, alpha=0.95, stop_table=table).fit(X, data.y)
-            assert model.feature_names_in_.tolist() == [*"abcdefg", "colour"]
-            assert model.score(X, data.y) > 0.75  # without the colour it is 0.6
-            assert model.predict(X.iloc[:1]).shape == (1,)
-            with pytest.raises(ValueError, match="feature names should match"):
-                model.predict(X[X.columns[::-1]])
+        model = RightSizedClassifier(estimator, alpha=0.95).fit(X, data.y)
+        assert model.feature_names_in_.tolist() == [*"abcdefg", "colour"]
+        assert model.score(X, data.y) > 0.75  # without the colour it is 0.6
+        assert model.predict(X.iloc[:1]).shape == (1,)
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(X[X.columns[::-1]])
     assert RightSizedClassifier(lightgbm(), alpha=0.9, cv=2).fit(X, data.y).n_features_in_ == 8
 
 
-@pytest.mark.parametrize("table", [None, "threshold"])
-def test_rows_may_be_sparse_or_missing_values(table: str | None, booster_kind: Any, data: Data) -> None:
-    model = RightSizedClassifier(booster_kind, alpha=0.9, stop_table=table)
+def test_rows_may_be_sparse_or_missing_values(booster_kind: Any, data: Data) -> None:
+    model = RightSizedClassifier(booster_kind, alpha=0.9)
     X = sp.csr_matrix(np.where(data.X > 0, data.X, 0.0))
     expected = model.fit(X, data.y).predict(X)
     assert np.array_equal(model.predict(X.tocoo()), expected)
@@ -252,9 +241,8 @@ def test_rows_may_be_sparse_or_missing_values(table: str | None, booster_kind: A
 
 def test_weights_reach_the_forest(booster_kind: Any, data: Data) -> None:
     weight = np.where(data.y == 1, 5.0, 1.0)
-    for table in (None, "threshold"):
-        model = RightSizedClassifier(booster_kind, alpha=0.95, stop_table=table).fit(data.X, data.y, weight)
-        voting = "soft" if table is None else "hard"
+    for voting in ("soft", "hard"):
+        model = RightSizedClassifier(booster_kind, alpha=0.95, voting=voting).fit(data.X, data.y, weight)
         grown = rfsize.grow(booster_kind, data.X, data.y, alpha=0.95, voting=voting, sample_weight=weight)[0]
         assert np.array_equal(model.predict_proba(data.fresh), grown.predict_proba(data.fresh))
         assert model.predict(data.fresh).mean() > 0.05 + clone(model).fit(data.X, data.y).predict(data.fresh).mean()
@@ -289,7 +277,6 @@ def test_refused_data(what: str, booster_kind: Any, data: Data) -> None:
         ({"alpha": 1.0}, "alpha"),
         ({"max_trees": 0}, "max_trees"),
         ({"min_trees": 0.5}, "min_trees"),
-        ({"stop_table": "none"}, "None predicts as the estimator itself does"),
         ({"cv": 1}, "cv must be a whole number"),
         ({"cv": [([0, 1, 2], [2, 3])]}, "hold out"),
         ({"cv": [(np.arange(0, 100, 2), np.arange(1, 100, 2))]}, r"of the class \[0\]"),
@@ -358,9 +345,8 @@ def test_pipelines_searches_and_cross_validation(booster_kind: Any, data: Data) 
     assert best.report_.goal.alpha == search.best_params_["rightsizedclassifier__alpha"]
 
 
-@pytest.mark.parametrize("table", [None, "optimal"])
-def test_it_can_be_stored(table: str | None, booster_kind: Any, data: Data, tmp_path: Path) -> None:
-    model = RightSizedClassifier(booster_kind, alpha=0.9, stop_table=table)
+def test_it_can_be_stored(booster_kind: Any, data: Data, tmp_path: Path) -> None:
+    model = RightSizedClassifier(booster_kind, alpha=0.9)
     model.fit(data.X, np.array(["no", "yes"])[data.y])
     joblib.dump(model, tmp_path / "model.joblib")
     for other in (joblib.load(tmp_path / "model.joblib"), pickle.loads(pickle.dumps(model))):
@@ -371,8 +357,7 @@ def test_it_can_be_stored(table: str | None, booster_kind: Any, data: Data, tmp_
     assert b"Report" not in pickle.dumps(model)
     report = pickle.loads(pickle.dumps(model.report_))
     assert report.to_dict() == model.report_.to_dict()
-    if table is None:
-        assert rfsize.truncate(model, n_trees=1).report_ is model.report_
+    assert rfsize.truncate(model, n_trees=1).report_ is model.report_
 
 
 def test_weights_are_routed_to_an_estimator_that_requests_them(booster_kind: Any, data: Data) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
 import rfsize
@@ -78,27 +77,6 @@ def test_cut_to_fewer_trees_it_is_another_estimator(model: RightSizedClassifier,
     assert 0.0 < model.oob_score_ <= 1.0
     by_size = rfsize.truncate(model, data.X, oob=True, alpha=0.9)
     assert by_size.n_trees_ == rfsize.size(model, data.X, oob=True, alpha=0.9).n_trees < model.n_trees_
-
-
-def test_without_loss_it_stops_in_the_smaller_forest_too(data: Data) -> None:
-    model = fitted(data, voting="hard", stop_table="lossless", alpha=0.95)
-    assert rfsize.compile(model).voting == "hard"
-    assert rfsize.compile(model).predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
-    small = rfsize.truncate(model, n_trees=3)
-    majority = rfsize.tree_outputs(small, data.fresh).votes.counts.argmax(axis=1)
-    assert small.predict(data.fresh).tolist() == model.classes_[majority].tolist()
-
-
-def test_its_own_stop_table_is_compiled_with_it(data: Data) -> None:
-    model = fitted(data, RandomForestClassifier(max_depth=4, random_state=0), stop_table="threshold", alpha=0.8)
-    fast = rfsize.compile(model)
-    assert fast.table == model.table_
-    assert fast.predict(data.fresh).tolist() == model.predict(data.fresh).tolist()
-    assert rfsize.compile(model, voting="soft").predict(data.fresh).tolist() == (
-        model.estimator_.predict(data.fresh).tolist()
-    )
-    with pytest.raises(ValueError, match=r"holds for all of its .* trees.*model\.estimator_"):
-        rfsize.truncate(model, n_trees=3)
 
 
 def test_regressors_are_taken_too(numbers: RightSizedRegressor, data: Data) -> None:

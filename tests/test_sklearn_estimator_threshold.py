@@ -39,19 +39,6 @@ def test_it_is_sized_and_predicts_above_it(kind: str, data: Data) -> None:
     assert np.array_equal(rfsize.compile(model).predict(data.fresh), model.predict(data.fresh))
 
 
-@pytest.mark.parametrize("table", ["lossless", "certified", "threshold"])
-def test_with_a_table(table: str, data: Data) -> None:
-    options: dict[str, Any] = {"alpha": 0.9, "threshold": 0.3, "stop_table": table}
-    options |= {"random_state": 0} if table == "certified" else {}
-    model = RightSizedClassifier(KINDS["random forest"], **options).fit(data.X, NAMES[data.y])
-    assert model.compiled_.forest.threshold == 0.3
-    assert table == "lossless" or model.table_.threshold == 0.3
-    probability = model.predict_proba(data.fresh)[:, 1]
-    if table != "threshold":  # which stops by the majority of votes above the threshold
-        agree = model.predict(data.fresh) == NAMES[(probability > 0.3).astype(int)]
-        assert agree.mean() > (0.999 if table == "lossless" else 0.9)
-
-
 def test_by_cross_validation(data: Data) -> None:
     forest = KINDS["extra-trees"]
     sizes = [RightSizedClassifier(forest, alpha=0.9, threshold=at).fit(data.X, data.y) for at in (0.2, 0.5)]

@@ -30,15 +30,11 @@ from rfsize.voting.scores import Scores
 def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
     forest = RandomForestClassifier(max_depth=4, random_state=1)
     sizes = {}
-    for table, voting in ((None, "soft"), ("lossless", "soft"), ("threshold", "hard")):
-        report = RightSizedClassifier(forest, alpha=0.95, stop_table=table).fit(data.X, data.y).report_
+    for given, voting in (("auto", "soft"), ("soft", "soft"), ("hard", "hard")):
+        report = RightSizedClassifier(forest, alpha=0.95, voting=given).fit(data.X, data.y).report_
         assert (report._answer.goal.voting, report._answer.predict_obeys) == (voting, "soft")
         sizes[voting] = report.n_trees
     assert sizes["hard"] != sizes["soft"]
-    named = RightSizedClassifier(forest, alpha=0.95, voting="hard").fit(data.X, data.y)
-    assert named.report_._answer.goal.voting == "hard"
-    with pytest.raises(ValueError, match="predicts by the majority vote, and voting='soft' sizes the averaged scores"):
-        RightSizedClassifier(forest, voting="soft", stop_table="threshold").fit(data.X, data.y)
     with pytest.raises(ValueError, match="voting must be"):
         RightSizedClassifier(forest, voting="averaged").fit(data.X, data.y)
     others = BaggingClassifier(LogisticRegression(), max_samples=0.5, random_state=1)

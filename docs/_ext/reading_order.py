@@ -3,12 +3,10 @@
 from pathlib import Path
 
 _USES = [
-    "stop_training_in_time.py",
     "grow_to_size.py",
     "right_size_in_a_pipeline.py",
     "choose_the_bagging_fraction.py",
     "truncate_a_finished_forest.py",
-    "shrink_before_submitting.py",
     "predict_faster.py",
     "forest_in_c.py",
     "size_what_predict_returns.py",
@@ -19,9 +17,6 @@ _USES = [
     "grow_on_dask.py",
     "predict_on_spark.py",
     "scikit_learn_ensembles.py",
-    "submission_within_limits.py",
-    "rare_class_by_auc.py",
-    "folds_of_a_cross_validation.py",
     "sets_that_hold_the_truth.py",
     "serve_a_certified_forest.py",
     "search_in_a_pipeline.py",

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from rfsize import _core
-from rfsize.adapters.bags import LaidOutBags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
 from rfsize.adapters.base import dependence
 from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
@@ -26,6 +26,8 @@ _WRAPPERS_NAME = {"feature_fraction": "colsample_bytree", "feature_fraction_byno
 _RNG_BLOCK = 1024  # rows that share one generator
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
 _RNG_LEVELS = 32768  # number of distinct draws
+
+_MOST_FULL = -40.0  # logarithm of the chance that a bag holds all rows, below which no bag does
 
 
 @cache
@@ -102,7 +104,17 @@ class LightGbmBags(LaidOutBags):
         self.levels = np.broadcast_to(levels, layout.n_rows)
         self.blocks = forest.blocks()
         self.n_members = sum(trees for _, trees in self.blocks)
+        self.first_member = 0
         self.is_full = self._full_bags()
+
+    def of_members(self, start: int, stop: int) -> LightGbmBags:
+        """The bags of members ``start`` to ``stop`` of a forest in training, which may not have them yet."""
+        bags = copy.copy(self)
+        (seed, _), bags.n_members = self.blocks[0], stop
+        bags.blocks = [(seed, stop)]
+        bags.is_full = bags._full_bags()[:, start:]
+        bags.first_member, bags.n_members = start, stop - start
+        return bags
 
     def _full_bags(self) -> Bools:
         """Trees after the first bag in their block that holds all rows of a machine; shape (n_machines, n_members).
@@ -112,7 +124,7 @@ class LightGbmBags(LaidOutBags):
         full = np.zeros((len(self.layout.sizes), self.n_members), dtype=np.bool_)
         machine_of_row = self.layout.machine_of_row
         chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300))
-        for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= -40.0):
+        for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= _MOST_FULL):
             alone = copy.copy(self)
             alone.layout, alone.levels = self.layout.only(int(machine)), self.levels[machine_of_row == machine]
             draws = Draws(alone, 0, alone.n_rows)
@@ -131,7 +143,7 @@ class LightGbmBags(LaidOutBags):
 
     def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
-        inbag = draws.of_trees(range(self.n_members))
+        inbag = draws.of_trees(range(self.first_member, self.first_member + self.n_members))
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
@@ -146,9 +158,9 @@ class LightGbmBags(LaidOutBags):
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in the order of training, and y if the bagging is "
-            "balanced. If several workers trained the forest, say which rows each of them had, by layout= of "
-            "rfsize.dask.rows. Bags drawn on a GPU, or with parameters that were changed during training, cannot "
-            "be rebuilt."
+            "balanced. If several workers trained the forest, say which rows each of them had: "
+            "rfsize.dask.rows(X, layout=...). Bags drawn on a GPU, or with parameters that were "
+            "changed during training, cannot be rebuilt."
         )
 
 
@@ -205,21 +217,64 @@ def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> 
     candidates = _candidate_levels(forest, positive)
     # Trees of one leaf store no bag size. A single candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
-    sizes = {tree: count.sum() for tree, count in enumerate(forest.leaf_count[:: forest.n_outputs]) if count.size > 1}
+    sizes = _stored_sizes(forest)
     if sizes and min(sizes.values()) == n_rows:
-        raise InbagError(
-            f"every bag holds all {n_rows} rows, so no row is out of bag; give validation rows and leave oob=False"
-        )
-    checked = list(sizes)[: 3 if len(candidates) == 1 else None]
+        raise InbagError(f"every bag holds all {n_rows} rows, so no row is out of bag; take {FRESH_ROWS}")
+    checked = dict(list(sizes.items())[: 3 if len(candidates) == 1 else None])
     for levels in candidates:
         bags = LightGbmBags(forest, layout, levels)
-        draws = Draws(bags, 0, n_rows)
-        if all(draws.drawn(tree).sum() == sizes[tree] for tree in checked if not bags.is_full[:, tree].any()):
+        if _have_sizes(bags, checked):
             return bags
     raise InbagError(
         f"X has {n_rows} rows, and the bags rebuilt for them do not have the sizes that LightGBM stored (the first "
-        f"holds {sizes[checked[0]]:.0f} rows). {bags.advice} Otherwise give validation rows and leave oob=False"
+        f"holds {next(iter(checked.values())):.0f} rows). {bags.advice} Otherwise take {FRESH_ROWS}"
     )
+
+
+def leading_bags(forest: ForestText, n_rows: int) -> LightGbmBags | None:
+    """The bags of the first training rows, up to ``n_rows``, if these can be drawn without all rows; None if not.
+
+    A bag draws once for each row of a block of 1024, so that only the last block depends on the number of training
+    rows. The sizes of the bags tell this number; where it is large, whole blocks are enough.
+    """
+    try:
+        refuse_other_samplers(forest.parameters)
+        _refuse_no_bagging(forest)
+        level = _levels(forest, "bagging_fraction")[0]
+    except InbagError:
+        return None
+    sizes = _stored_sizes(forest)
+    balanced = min(float(forest.parameters.get(f"{kind}_bagging_fraction", 1.0)) for kind in ("pos", "neg")) < 1.0
+    if balanced or not sizes:
+        return None
+    fraction, largest = level / _RNG_LEVELS, int(max(sizes.values()))
+    if largest > 4 * _RNG_BLOCK:
+        n_whole = min(n_rows, largest // _RNG_BLOCK * _RNG_BLOCK)
+        if largest * math.log(fraction) > _MOST_FULL:
+            return None
+        nothing = np.zeros(1, dtype=np.int64)
+        return LightGbmBags(forest, Layout(np.array([n_whole]), nothing, nothing, np.array([2 * largest])), level)
+    likely = float(np.mean(list(sizes.values()))) / fraction
+    off = 6.0 * math.sqrt(likely * (1.0 - fraction) / (fraction * len(sizes))) + 1.0
+    for n_trained in sorted(
+        range(max(largest, int(likely - off)), int(likely + off) + 1), key=lambda n: abs(n - likely)
+    ):
+        bags = LightGbmBags(forest, Layout.alone(n_trained), level)
+        if _have_sizes(bags, sizes):
+            return bags
+    return None
+
+
+def _stored_sizes(forest: ForestText) -> dict[int, float]:
+    """The number of rows in the bag of each member, as far as it is stored: trees of one leaf store none."""
+    counts = enumerate(forest.leaf_count[:: forest.n_outputs])
+    return {tree: float(count.sum()) for tree, count in counts if count.size > 1}
+
+
+def _have_sizes(bags: LightGbmBags, sizes: dict[int, float]) -> bool:
+    """Whether the bags of some members have the stored sizes."""
+    draws = Draws(bags, 0, bags.n_rows)
+    return all(draws.drawn(tree).sum() == size for tree, size in sizes.items() if not bags.is_full[:, tree].any())
 
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
@@ -230,10 +285,7 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
     }
     for name, (expected, what) in other.items():
         if parameters.get(name, expected) != expected:
-            raise InbagError(
-                f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; give validation rows and leave "
-                "oob=False"
-            )
+            raise InbagError(f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; take {FRESH_ROWS}")
     _refuse_other_machines(parameters, n_machines)
 
 
@@ -250,7 +302,7 @@ def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
     raise InbagError(
         f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with "
         f"bags of its own rows, and X is laid out for {n_machines}: name the partitions of each machine, "
-        "rfsize.dask.rows(X, layout=...); or give validation rows and leave oob=False"
+        f"rfsize.dask.rows(X, layout=...); or take {FRESH_ROWS}"
     )
 
 
@@ -259,7 +311,7 @@ def _refuse_no_bagging(forest: ForestText) -> None:
     if forest.number("bagging_freq") < 1 or min(fractions) >= 1.0:
         raise InbagError(
             "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag; "
-            "give validation rows and leave oob=False"
+            f"train with bagging_fraction=0.632 and bagging_freq=1, or take {FRESH_ROWS}"
         )
 
 

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize.adapters.bags import Layout
+from rfsize.adapters.bags import Bags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import refuse
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags, seed_dependence, shared_bags
+from rfsize.integrations.lightgbm.bags import LightGbmBags, leading_bags, rebuilt_bags, seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
-from rfsize.integrations.lightgbm.merging import trees_of, with_trees
-from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, conventions, tree_table
+from rfsize.integrations.lightgbm.merging import loaded, trees_of, with_trees
+from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, are_soft, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
@@ -52,13 +53,20 @@ class LightGbmForest(Adapter):
         n_classes = self._forest.n_classes
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if len(self.classes) != n_classes:
-            raise NotAForestError(
-                f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
-            )
+            raise NotAForestError(self._other_classes(n_classes))
         self.is_shrunk = SHRUNK_NOTE in self._forest.parameters
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
+
+    def _other_classes(self, n_classes: int) -> str:
+        if n_classes:
+            return f"the model knows only the class {self.classes.tolist()}; there is nothing to vote on"
+        return (
+            f"the {type(self._model).__name__} was trained with objective='{self._forest.header['objective']}', which "
+            "predicts numbers and no probabilities of classes: train it with objective='binary' or 'multiclass', or "
+            "give model.booster_, which predicts the numbers"
+        )
 
     @property
     def predict_gives(self) -> str:
@@ -101,6 +109,10 @@ class LightGbmForest(Adapter):
     def conventions(self) -> Conventions:
         return conventions(self._forest)
 
+    @property
+    def categorical(self) -> Categorical:
+        return self.conventions.categorical
+
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> LightGbmBags:
@@ -115,6 +127,9 @@ class LightGbmForest(Adapter):
             bags.labels = leaf_labels(self._forest, self.classes, y, sample_weight, n_rows)
         return bags
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        return leading_bags(self._forest, n_rows)
+
     def _positive(self, y: Any, n_rows: int) -> Bools:
         """Which training labels LightGBM took as positive."""
         if hasattr(self._model, "classes_") or not np.array_equal(self.classes, (0, 1)):
@@ -126,8 +141,23 @@ class LightGbmForest(Adapter):
             raise ValueError("y must hold the numbers that the Booster was trained on, found text") from None
         return label > 0
 
+    def truth(self, y: Any) -> Any:
+        """The labels of a Booster: the class indices, or the sign for a binary objective, as in training."""
+        if hasattr(self._model, "classes_") or not self.classes.size:
+            return y
+        labels = np.asarray(y).ravel()
+        if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+            return y
+        truth = self._forest.truth(labels)
+        if are_soft(self._forest, truth):
+            raise ValueError(
+                "y holds soft labels, between 0 and 1, and metrics compare predictions with classes: leave y out, and "
+                "size labels by alpha, or metric='probabilities' with a tolerance"
+            )
+        return truth
+
     def truncated(self, n_trees: int) -> Any:
-        return self.with_booster(lgb.Booster(model_str=self.booster.model_to_string(num_iteration=n_trees)))
+        return self.with_booster(loaded(self.booster.model_to_string(num_iteration=n_trees)))
 
     def of_members(self, members: Int64s, raw: Floats | None) -> Any:
         text = self.booster.model_to_string()
@@ -140,7 +170,7 @@ class LightGbmForest(Adapter):
         kept = [
             stored[tree] if raw is None else self._rescored(stored[tree], tree, raw) for tree in trees.ravel().tolist()
         ]
-        return self.with_booster(lgb.Booster(model_str=with_trees(text, kept, SHRUNK_NOTE)))
+        return self.with_booster(loaded(with_trees(text, kept, SHRUNK_NOTE)))
 
     def _rescored(self, text: str, tree: int, raw: Floats) -> str:
         """The text of a tree with other leaf values."""
@@ -179,8 +209,8 @@ def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
-            "a CVBooster holds several forests: size each of cvbooster.boosters alone, or give all of them to "
-            "rfsize.oob_score(cvbooster, X, y, cv=folds), which scores and sizes them, or to rfsize.compile"
+            "a CVBooster holds several forests: size or score each of cvbooster.boosters on the rows that it was "
+            "trained on, or give all of them to rfsize.compile"
         )
     if isinstance(model, lgb.Booster):
         return model

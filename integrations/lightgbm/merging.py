@@ -37,7 +37,18 @@ def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
     forests = [ForestText.read(text, casts_votes=False) for text in texts]
     for forest in forests[1:]:
         check_alike(forest, forests[0])
-    return lgb.Booster(model_str=_joined(texts, forests))
+    return loaded(_joined(texts, forests))
+
+
+def loaded(text: str) -> lgb.Booster:
+    """The booster of a model text, with its own number of iterations among its parameters."""
+    head, end, tail = text.partition("\nend of trees\n")
+    per_iteration = re.search(r"^num_tree_per_iteration=([0-9]+)$", head, re.MULTILINE)
+    if per_iteration is not None:
+        n_trees = head.count("\nTree=") // int(per_iteration[1])
+        told = f"[num_iterations: {n_trees}]"
+        tail = re.sub(r"^\[num_iterations: .*\]$", told, tail, count=1, flags=re.MULTILINE)
+    return lgb.Booster(model_str=head + end + tail)
 
 
 def check_alike(forest: ForestText, other: ForestText) -> None:

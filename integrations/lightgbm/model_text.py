@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.bags import FRESH_ROWS
 from rfsize.adapters.damage import (
     LARGEST_SCORE,
     MOST_FEATURES,
     check_children,
-    damage_refused,
     number,
     refuse,
     whole_number,
@@ -42,11 +42,12 @@ class ForestText:
     n_outputs: int
 
     @classmethod
-    @damage_refused()
     def read(cls, text: str, *, casts_votes: bool = True) -> ForestText:
         """Parse ``Booster.model_to_string()``; refuse anything but a forest, and with ``casts_votes`` a regression."""
         head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-        categories = _categories(text.rpartition("\npandas_categorical:")[2].partition("\n")[0] or "null")
+        # Only LightGBM's Python package writes this line.
+        _, kept, listed = text.rpartition("\npandas_categorical:")
+        categories = _categories(listed.partition("\n")[0] if kept else "null")
         header = dict(line.partition("=")[::2] for line in head.split("\n"))
         _, found, tail = text.rpartition("\nparameters:")
         tail = tail.partition("end of parameters")[0] if found else ""
@@ -128,6 +129,17 @@ class ForestText:
             )
         return Link("square" if name == "regression" and options == "sqrt" else LINKS[name], self.sigmoid)
 
+    def truth(self, label: NDArray[Any]) -> NDArray[Any]:
+        """Training labels as LightGBM reads them: class indices, or numbers.
+
+        A binary objective reads only the sign of a label. The labels of a cross-entropy may be probabilities between 0
+        and 1: such soft labels stay as they are, see `are_soft`.
+        """
+        if self.header.get("objective", "").startswith("binary"):
+            return (label > 0).astype(np.int64)
+        is_whole = self.casts_votes and not (label % 1).any()
+        return label.astype(np.int64 if is_whole else np.float64)
+
     def blocks(self) -> list[tuple[int, int]]:
         """Bagging seed and number of trees of each forest that was merged into this one. Truncation keeps the first.
 
@@ -145,7 +157,7 @@ class ForestText:
         if not intact or sum(trees for _, trees in blocks) < n_trees:
             raise InbagError(
                 f"the model text's note of how its bags were drawn is damaged: '{notes[0][:80]}' for {n_trees} trees; "
-                "give validation rows and leave oob=False"
+                f"take {FRESH_ROWS}"
             )
         ends = itertools.accumulate(trees for _, trees in blocks)
         return [
@@ -160,9 +172,13 @@ class ForestText:
             return float(self.parameters[name])
         except (KeyError, ValueError):
             raise InbagError(
-                f"the model text does not say {name}, so the bags cannot be rebuilt; give validation rows and leave "
-                "oob=False"
+                f"the model text does not say {name}, so the bags cannot be rebuilt; take {FRESH_ROWS}"
             ) from None
+
+
+def are_soft(forest: ForestText, truth: NDArray[Any] | None) -> bool:
+    """Whether labels that `ForestText.truth` returned are probabilities of class 1, with no class for a row."""
+    return truth is not None and forest.casts_votes and truth.dtype.kind == "f"
 
 
 # LightGBM keeps the parameter lines of a loaded model, and ignores lines without a value. So the name of such a line
@@ -310,7 +326,6 @@ class Nodes(NamedTuple):
     members: list[Int64s]
 
 
-@damage_refused()
 def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
     """All trees of a forest, inner nodes before leaves, with the score of each leaf and its vote, if any."""
     trees = [nodes_of(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
@@ -335,7 +350,6 @@ def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArr
     )
 
 
-@damage_refused()
 def conventions(forest: ForestText) -> Conventions:
     """How LightGBM reads rows and turns scores into probabilities."""
     kinds = forest.header["feature_infos"].split(" ")
@@ -352,6 +366,7 @@ def conventions(forest: ForestText) -> Conventions:
         categories=categories,
         # LightGBM reads ordered categories as numbers, and ignores a column with one category.
         category_features=tuple(categorical) if len(categorical) == len(categories) else None if categories else (),
+        coded_features=() if categories else tuple(categorical),
     )
 
 

@@ -6,13 +6,15 @@ import copy
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.bags import Bags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import Leaves
-from rfsize.exceptions import InbagError
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.utils.rows import frame_of
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 from rfsize.voting.links import Link
@@ -20,10 +22,11 @@ from rfsize.voting.links import Link
 BAGGING = (BaggingClassifier, BaggingRegressor)
 
 
-# Attributes with an entry for each member, and attributes that fit computed for the whole ensemble.
-_OF_EACH = {"estimators_", "estimators_features_", "_seeds"}
+# Most draws (rows × members) that are worth making to see whether fresh rows are training rows.
+_MOST_DRAWN = 50_000_000
 
-
+# Attributes with an entry for each member (the last two are imbalanced-learn's), and attributes of the whole ensemble.
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "samplers_", "pipelines_"}
 _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 
@@ -47,8 +50,7 @@ class SklearnBags(Bags):
         self.need_proof = ensemble.are_trees
         drawn = np.zeros((self.n_rows, ensemble.n_trees, 1), dtype=np.uint8)
         for member in range(ensemble.n_trees):
-            # One member at a time: scikit-learn's samples take eight bytes a row.
-            (samples,) = part_of(ensemble.booster, slice(member, member + 1)).estimators_samples_
+            samples = _samples(ensemble.booster, member)
             drawn[:, member, 0] = np.minimum(np.bincount(samples, minlength=self.n_rows), 255)
         if ensemble.are_trees:
             drawn[weight == 0.0] = 0
@@ -75,8 +77,9 @@ class SklearnBags(Bags):
     @property
     def advice(self) -> str:
         return (
-            "Give the training rows themselves, all of them and in the order of training, and sample_weight where the "
-            "forest was trained with weights of zero. Before scikit-learn 1.8, trees count rows with missing values "
+            "Give the training rows themselves, all of them and in the order of training; where the forest was trained "
+            "with weights of zero, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...). "
+            "Before scikit-learn 1.8, trees count rows with missing values "
             "in other leaves than they send them to."
         )
 
@@ -105,9 +108,9 @@ class SklearnEnsemble(Adapter):
         self._features: list[Any] = list(getattr(model, "estimators_features_", [None] * self.n_trees))
 
     def check(self, X: Any) -> Any:
-        if hasattr(X, "column_names"):
-            raise ValueError("X is an Arrow table, which scikit-learn does not take: give X.to_pandas()")
         X = super().check(X)
+        if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
+            X = frame_of(X)
         # Drop names that the ensemble was trained without: scikit-learn would warn about them.
         return as_array(X) if hasattr(X, "iloc") and self.feature_names is None else X
 
@@ -116,30 +119,37 @@ class SklearnEnsemble(Adapter):
     ) -> SklearnBags:
         if seed is not None or subsample is not None:
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
+        if self.no_bags is not None:
+            raise InbagError(self.no_bags)
         if layout.n_rows != self.booster._n_samples:
             raise InbagError(
                 f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
                 "training rows, in the order of training"
             )
-        if self.no_bags is not None:
-            raise InbagError(self.no_bags)
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        if self.no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+            return None
+        return SklearnBags(self, np.ones(self.booster._n_samples))
 
     @property
     def no_bags(self) -> str | None:
         """Why no row is out of bag; None if some rows are."""
         model = self.booster
+        if not (hasattr(model, "_n_samples") and holds_members(model)):
+            return _forgotten_bags(model)
         if isinstance(model, BAGGING) and len(model._seeds) != self.n_trees:
             return (
                 f"scikit-learn stored the samples of only {len(model._seeds)} of the {self.n_trees} members, as it "
-                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or give "
-                "validation rows and leave oob=False"
+                "does when warm_start adds some: fit all of them at once, let rfsize.grow add them, or take "
+                f"{FRESH_ROWS}"
             )
         if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
             return None
         return (
-            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or give "
-            "validation rows"
+            "every member was trained on all rows, so no row is out of bag: train with bootstrap=True, or take "
+            f"{FRESH_ROWS}"
         )
 
     def part(self, members: slice) -> SklearnEnsemble:
@@ -150,7 +160,50 @@ class SklearnEnsemble(Adapter):
         return part_of(self.booster, slice(n_trees))
 
 
+def holds_members(model: Any) -> bool:
+    """Whether the model predicts by a list of members; Intel's makes the list from another model when it is read."""
+    return "estimators_" in vars(model)
+
+
+def no_members(model: Any) -> str:
+    """Why a model without `holds_members` gets no other number of members."""
+    return (
+        f"{_named(model)} does not predict by the list of its members, so it can be neither cut nor grown: train with "
+        "scikit-learn's own class, which sklearnex.unpatch_sklearn() brings back after Intel's patch"
+    )
+
+
+def _named(model: Any) -> str:
+    return f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]},"
+
+
+def _forgotten_bags(model: Any) -> str:
+    return (
+        f"{_named(model)} does not keep which rows each member was trained "
+        f"on as scikit-learn {sklearn.__version__} does: train with scikit-learn's own class of this version, or give "
+        "validation rows and leave oob=False"
+    )
+
+
+def _samples(model: Any, member: int) -> Int64s:
+    """The rows of one member's bag. All at once would take eight bytes for each row and member."""
+    try:
+        (samples,) = part_of(model, slice(member, member + 1)).estimators_samples_
+    except AttributeError as error:
+        raise InbagError(_forgotten_bags(model)) from error
+    return np.asarray(samples)
+
+
 def part_of(model: Any, members: slice | Int64s) -> Any:
+    """A copy of the model with some of its members.
+
+    Raises
+    ------
+    NotAForestError
+        If the model does not predict by the members that it names.
+    """
+    if not holds_members(model):
+        raise NotAForestError(no_members(model))
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)

@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from rfsize.adapters.bags import Layout
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.identical import refuse_identical
 from rfsize.adapters.leaves import Leaves
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
@@ -139,6 +140,10 @@ class SklearnForest(SklearnEnsemble):
         first, is_leaf = int(self.leaves.offset[member, 0]), tree.tree_.children_left == -1
         tree.tree_.value[is_leaf, 0, 0] = raw[first : first + tree.tree_.node_count][is_leaf]
         return tree
+
+    @property
+    def categorical(self) -> Categorical:
+        return Categorical()
 
     def _joined(self, name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in self._trees])

@@ -15,6 +15,9 @@ from rfsize.adapters.base import Adapter, Holder
 from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotAForestError
 
+# How far two probabilities that add up to 1 may be from that sum, once they are rounded.
+_ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
+
 DECIDERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
@@ -24,7 +27,7 @@ def deciding(model: Any, *, casts_votes: bool) -> Adapter:
     Raises
     ------
     NotAForestError
-        If the threshold is not a probability of the second class.
+        If the threshold is not a probability of one of two classes.
     """
     check_is_fitted(model)
     adapter = adapter_for(_inside(model.estimator_), casts_votes=casts_votes)
@@ -49,20 +52,16 @@ def _threshold(model: Any, adapter: Adapter) -> float:
         raise NotAForestError(f"the {name} decides by a decision_function, and forests predict probabilities")
     is_tuned = isinstance(model, TunedThresholdClassifierCV)
     positive = model._curve_scorer._get_pos_label() if is_tuned else model.pos_label
-    if positive is not None and positive != adapter.classes[1]:
-        raise NotAForestError(
-            f"the {name} has a threshold for class {positive!r}, and rfsize needs one for the second class, "
-            f"{adapter.classes[1]!r}: train it with that pos_label, and 1 minus the threshold"
-        )
     given = model.best_threshold_ if is_tuned else model.threshold
     threshold = 0.5 if isinstance(given, str) else float(given)
     if not 0.0 < threshold < 1.0:
         raise NotAForestError(
-            f"at the threshold {threshold:g} of the {name}, every row, or none, is of class {adapter.classes[1]!r}: "
-            "there is nothing to vote on"
+            f"at the threshold {threshold:g} of the {name}, all rows are of one class: there is nothing to vote on"
         )
-    # scikit-learn predicts the second class also if the probability equals the threshold.
-    return float(np.nextafter(threshold, 0.0))
+    # scikit-learn predicts the positive class also if its probability equals the threshold.
+    if positive is None or positive == adapter.classes[1]:
+        return float(np.nextafter(threshold, 0.0))
+    return 1.0 - threshold + _ROUNDED
 
 
 def _inside(estimator: Any) -> Any:

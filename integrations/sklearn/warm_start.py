@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -16,11 +17,15 @@ from rfsize.adapters.trainer import ForestInTraining, Trainer
 from rfsize.counting.leaves import asked_about
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError
-from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble
+from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, holds_members, no_members
+from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import sample_weights, training_labels
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.tallied import Tallied
+
+# Bags with replacement of more draws than there are rows.
+_DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 
 
 class SklearnTrainer(Trainer):
@@ -35,6 +40,8 @@ class SklearnTrainer(Trainer):
 
     Raises
     ------
+    InbagError
+        If the ensemble is of a class that does not predict by its list of members.
     ValueError
         If the labels are not the training labels.
     """
@@ -42,9 +49,11 @@ class SklearnTrainer(Trainer):
     framework = "scikit-learn"
 
     def __init__(self, ensemble: SklearnEnsemble, X: Any, y: Any, sample_weight: Any) -> None:
+        if not holds_members(ensemble.booster):
+            raise InbagError(no_members(ensemble.booster))
         self.ensemble, self.rows = ensemble, (X, y, sample_weight)
         self.classes, self.link = ensemble.classes, ensemble.link
-        self.largest_fraction = 0.5 if ensemble.booster.bootstrap else 1.0
+        self.largest_fraction = 0.5 if ensemble.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         named = ensemble.booster.random_state
         self.seed = int(named) if isinstance(named, Integral) else 0
         self.label = training_labels(ensemble.classes, y, n_rows(X))
@@ -66,6 +75,11 @@ class SklearnTrainer(Trainer):
         model.set_params(random_state=self.seed if seed is None else seed)
         return SklearnInTraining(self, model, None, threshold, groups)
 
+    def left_out(self, fraction: float) -> float:
+        if not self.ensemble.booster.bootstrap:
+            return super().left_out(fraction)
+        return float(np.exp(-ratio_with_replacement(fraction)))
+
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> SklearnInTraining:
         """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
         copied = self.ensemble.part(slice(None)).booster
@@ -77,12 +91,12 @@ class SklearnTrainer(Trainer):
 def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
     """See `Integration.with_fraction`; sets ``max_samples`` to a number of rows."""
     if estimator.bootstrap:
-        if fraction > 0.5:
+        if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
             raise ValueError(
-                f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, and "
-                f"{type(estimator).__name__} draws no more: give fractions up to 0.5, which is standard bagging"
+                f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, which "
+                f"scikit-learn {sklearn.__version__} does not draw: give fractions up to 0.5, or install 1.9 or newer"
             )
-        fraction /= 1.0 - fraction  # the equivalent with replacement
+        fraction = ratio_with_replacement(fraction)
     elif not isinstance(estimator, BAGGING):
         raise InbagError(
             f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
@@ -95,7 +109,7 @@ def fraction_of(estimator: Any, n_rows: int) -> float | None:
     drawn = estimator.max_samples
     ratio = 1.0 if drawn is None else float(drawn) / (n_rows if isinstance(drawn, Integral) else 1.0)
     if estimator.bootstrap:
-        return ratio / (1.0 + ratio)
+        return float(fraction_without_replacement(ratio))
     return ratio if ratio < 1.0 else None
 
 

@@ -11,11 +11,7 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.columns import known_columns
 from rfsize.adapters.integration import CollectionOnWorkers, Integration
-from rfsize.adapters.trainer import trees_to_train
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, booster_of, tree_count_parameter
@@ -25,16 +21,11 @@ from rfsize.integrations.xgboost.model_files import read_model
 from rfsize.integrations.xgboost.model_json import VERSION, VOTING
 from rfsize.integrations.xgboost.trainer import (
     XgboostTrainer,
-    n_classes_of,
-    refuse_other_data,
     setting,
-    truth_of,
-    understood,
 )
-from rfsize.utils.typing import Floats, Int64s
 
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
-_FIRST_THAT_KEEPS_CATEGORIES = (3, 1)
+_FIRST_WITH_ROWS_IN_LEAVES = (3, 2)  # of trees that score all classes
 
 # Settings of a booster that also stand there under another name, or that must not be given to train more trees.
 _OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
@@ -100,30 +91,12 @@ class Xgboost(Integration):
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 
-    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        refuse_other_data(data)
-        return truth_of(data, n_classes_of(understood(params, data)))
-
     def rows_of(self, data: Any) -> Any:
         return data if isinstance(data, xgb.DMatrix) and holds_rows(data) else None
 
     def missing_in(self, data: Any) -> float | None:
         told = getattr(data, "missing", None)
         return None if told is None or np.isnan(told) else float(told)
-
-    def held_out_outputs(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> Evidence:
-        n_trees = trees_to_train(params.get("num_parallel_tree"), "num_parallel_tree")
-        if not holds_rows(data):
-            raise ValueError(
-                f"X holds binned rows, or rows in external memory ({type(data).__name__}), of which none can be taken: "
-                "give a DMatrix of all rows"
-            )
-        settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
-        booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, data.slice(train), 1)
-        forest = XgboostForest(booster, casts_votes=False)
-        return Evidence.of(ForestOnRows.of(forest, data.slice(held_out), threshold=threshold))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return {tree_count_parameter(estimator)}
@@ -142,17 +115,6 @@ class Xgboost(Integration):
 
     def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         return held_on_workers(X)
-
-    def demo_forest(self, n_trees: int) -> Any:
-        return xgb.XGBClassifier(
-            n_estimators=1,
-            num_parallel_tree=n_trees,
-            learning_rate=1.0,
-            subsample=0.632,
-            colsample_bynode=0.2,
-            reg_lambda=1e-5,
-            random_state=0,
-        )
 
     def recognises(self, content: bytes) -> bool:
         return content.startswith(b"{") and b"learner" in content
@@ -174,30 +136,18 @@ class Xgboost(Integration):
         model.set_attr(**{_CLASS_NAMES: names})
         self.save(model, path)
 
-    def features_of(self, model: Any, X: Any) -> Any:
-        if not hasattr(X, "columns"):
-            return X
-        names = model.feature_names
-        if names is not None:
-            X = known_columns(X, names)
-        texts = list(X.select_dtypes(include="category").columns)
-        if texts and VERSION < _FIRST_THAT_KEEPS_CATEGORIES:
-            raise ValueError(
-                f"the columns {texts} hold categories, which models of XGBoost {xgb.__version__} do not keep; give "
-                "their integer codes, or use XGBoost 3.1 or later"
-            )
-        return X.to_numpy() if names is None and not texts else X
-
     def forest_data(
-        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:
         filled: dict[str, Any] = {}
         if is_binary:
             filled = {"objective": "binary:logistic"}
         elif n_classes is not None:
-            # One tree for all classes has one bag. With one tree and bag per class, a row loses a few more votes.
-            filled = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
-        if bagged and "subsample" not in params:
+            filled = {"objective": "multi:softprob", "num_class": n_classes}
+            if VERSION >= _FIRST_WITH_ROWS_IN_LEAVES:
+                # One tree for all classes has one bag. With one tree and bag per class, a row loses a few more votes.
+                filled["multi_strategy"] = "multi_output_tree"
+        if "subsample" not in params:
             filled["subsample"] = 0.632
         return filled | params, xgb.DMatrix(X, y, enable_categorical=True)
 

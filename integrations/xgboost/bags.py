@@ -92,7 +92,8 @@ def remembered(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     except (ValueError, TypeError, KeyError, RecursionError, AssertionError) as error:
         raise InbagError(
             f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}); "
-            f"remove it by set_attr({_ATTRIBUTE}=None), or give seed= and subsample="
+            f"remove it by set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, "
+            "seed=..., subsample=...)"
         ) from error
     return DrawnBags(subsample, np.array(seeds, dtype=np.uint64))
 
@@ -190,20 +191,20 @@ class XgboostBags(LaidOutBags):
         if off.size:
             raise InbagError(
                 f"the bags of the forest are as rebuilt, but each row in them has {off[0]:.4g} times the hessian "
-                "that the booster's base_score gives it. Either the rows had weights at training: give them as "
-                "sample_weight=. Or they had a base_margin, which predict does not know: train without it, and "
-                "give a constant one as base_score"
+                "that the booster's base_score gives it. Either the rows had weights at training: go on with "
+                "rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...). Or they had a base_margin, which "
+                "predict does not know: train without it, and give a constant one as base_score"
             )
 
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in the order of training, with sample_weight= if the "
-            "forest was trained with weights. A model loaded from a file does not store its seed and subsample: "
-            "give seed= and subsample=. A booster does not store which value meant missing: give missing=. If "
-            "several workers trained it, give the DaskDMatrix of the training as X, or layout= of "
-            "rfsize.dask.rows. Bags cannot be rebuilt with base_margin, feature_weights or seed_per_iteration, or "
-            "drawn on a GPU, or by tree_method='exact'."
+            "Give exactly the training rows, all of them, in the order of training. A booster keeps neither weights "
+            "nor what meant missing, and one from a file neither seed nor subsample: go on with "
+            "rfsize.tree_outputs(model, X, y, oob=True, sample_weight=..., missing=..., seed=..., subsample=...), "
+            "with what the training had. If several workers trained it, give the DaskDMatrix of the training as X, "
+            "or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, feature_weights or "
+            "seed_per_iteration, or drawn on a GPU, or by tree_method='exact'."
         )
 
 

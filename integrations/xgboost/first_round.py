@@ -25,10 +25,10 @@ from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
     LINKS,
-    VERSION,
     leaf_values,
     reason,
     scores_per_leaf,
+    written,
 )
 from rfsize.utils.typing import Bools, Floats, Int64s
 
@@ -135,12 +135,11 @@ def _of_no_trees(learner: dict[str, Any]) -> NDArray[np.float32]:
     booster = learner["gradient_booster"]
     sizes = booster["model"]["gbtree_model_param"] | {"num_trees": "0"}
     none = {"trees": [], "tree_info": [], "iteration_indptr": [0], "gbtree_model_param": sizes}
-    kept = learner | {"attributes": {}, "gradient_booster": booster | {"model": booster["model"] | none}}
+    kept = learner | {"gradient_booster": booster | {"model": booster["model"] | none}}
     # Otherwise XGBoost would still estimate base_score from labels.
     kept["learner_model_param"] = learner["learner_model_param"] | {"boost_from_average": "0"}
-    content = json.dumps({"learner": kept, "version": VERSION}).encode()
     try:
-        empty = xgb.Booster(model_file=bytearray(content))
+        empty = xgb.Booster(model_file=written(kept))
         return empty.predict(xgb.DMatrix(_ANY_ROW), output_margin=True, validate_features=False).ravel()
     except xgb.core.XGBoostError as error:
         refuse(f"XGBoost predicts nothing from its base_score ({reason(error)})", error)

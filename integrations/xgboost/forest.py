@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from rfsize.adapters.bags import Bags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
-    damage_refused,
     number,
     refuse,
 )
@@ -35,6 +34,7 @@ from rfsize.integrations.xgboost.bags import (
     remembered,
     round_shares,
 )
+from rfsize.integrations.xgboost.categories import categorical, check_names
 from rfsize.integrations.xgboost.dmatrix import check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
@@ -53,7 +53,6 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
-    check_names,
     conventions,
     document,
     leaf_values,
@@ -66,7 +65,7 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 from rfsize.voting.links import Link
 
 # If base_score is nearer to the largest label, single precision is too coarse to compare leaves with labels.
@@ -99,8 +98,7 @@ class XgboostForest(Adapter):
         kept = getattr(model, "missing", None)
         self.missing = math.nan if kept is None else float(kept)
         self._was_told_missing = False
-        with damage_refused():
-            self._read(document(self.booster)["learner"], casts_votes)
+        self._read(document(self.booster)["learner"], casts_votes)
 
     def _read(self, learner: dict[str, Any], casts_votes: bool) -> None:
         model = self._model
@@ -206,6 +204,10 @@ class XgboostForest(Adapter):
             missing = float(np.float32(self.missing))  # XGBoost compares it with rows in single precision
         return conventions(self._beside_trees, missing, self._margins)
 
+    @property
+    def categorical(self) -> Categorical:
+        return categorical(self._beside_trees)
+
     def check(self, X: Any) -> Any:
         X = super().check(X)
         if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
@@ -235,22 +237,22 @@ class XgboostForest(Adapter):
                     break
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1. Either it was trained without bagging, and no row is out of bag: "
-                "train with a subsample below 1, such as 0.632, or give validation rows and leave oob=False. Or "
-                "it was loaded from a file, which does not store its settings: give seed= and subsample= as at "
-                "training"
+                "the model says subsample=1. Either it was loaded from a file, which does not store its settings: go "
+                "on with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...), with the values of the "
+                "training. Or it was trained without bagging, and no row is out of bag: train with a "
+                f"subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if len(found) > 1:
             raise InbagError(
                 f"the bags of this model can be rebuilt in {len(found)} ways: its file does not store how its "
                 "columns were sampled, and it has too few trees or rows to tell these apart; keep boosters as "
-                "pickles, or give validation rows and leave oob=False"
+                f"pickles, or take {FRESH_ROWS}"
             )
         if not found and y is None and self._objective in ADAPTIVE:
             raise InbagError(
                 f"without y the bags could not be proven: from XGBoost 3.4 on, what a row adds to the sums that a "
                 f"forest of '{self._objective}' stores in its leaves depends on its label. Give the training rows "
-                "with their y; or rows that the forest was not trained on, and leave oob=False"
+                f"with their y, or take {FRESH_ROWS}"
             )
         # If none fits, the proof of the likeliest bags says what is wrong.
         bags = next(iter(found.values()), likeliest)
@@ -304,6 +306,12 @@ class XgboostForest(Adapter):
                 return bags
         return found
 
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        drawn = self.drawn_bags()
+        if drawn is None or self.shared_bags is not None:
+            return None
+        return XgboostBags(Layout.alone(n_rows), self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
+
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
         if self._config()["gradient_booster"]["gbtree_train_param"]["updater"] != HISTOGRAM_UPDATER:
@@ -322,7 +330,7 @@ class XgboostForest(Adapter):
         if fraction == 1.0:
             return
         share("subsample", fraction)
-        chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
+        chosen = int(config["generic_param"]["seed"]) if seed is None else whole("seed", seed, at_least=-(2**63))
         for tree_seed in possible_seeds(chosen, self._children, training, forgotten=is_given):
             yield DrawnBags(fraction, tree_seed)
 
@@ -331,18 +339,18 @@ class XgboostForest(Adapter):
             raise InbagError(
                 f"XGBoost stores in each leaf a sum over its rows, in which with '{self._objective}' rows may count "
                 f"differently, so the sums cannot prove the bags; train with one of "
-                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or give validation rows and leave oob=False"
+                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
             )
         if self.shared_bags is not None:
-            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or give validation rows")
+            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or take {FRESH_ROWS}")
         training = self._config()["gradient_booster"]["tree_train_param"]
         if training.get("sampling_method", "uniform") != "uniform":
-            raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; give validation rows")
+            raise InbagError("rows were sampled by gradient, and such bags cannot be rebuilt; take " + FRESH_ROWS)
         if not self.leaves.mass.any():
             raise InbagError(
                 "trees that score all classes (multi_strategy='multi_output_tree') do not keep how many rows reached "
                 "their leaves before XGBoost 3.2, so no bag can be proven: train with XGBoost 3.2 or newer, or with "
-                "multi_strategy='one_output_per_tree', or give validation rows and leave oob=False"
+                f"multi_strategy='one_output_per_tree', or take {FRESH_ROWS}"
             )
 
     def _possible_masses(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
@@ -361,7 +369,7 @@ class XgboostForest(Adapter):
         if not self.classes.size:
             raise InbagError(
                 f"the forest was trained with scale_pos_weight={self._scale_pos_weight:g}, which is for classes: train "
-                "without it, or give validation rows and leave oob=False"
+                f"without it, or take {FRESH_ROWS}"
             )
         if y is None:
             raise InbagError(
@@ -446,6 +454,11 @@ def tree_count_parameter(estimator: Any) -> str:
     return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
 
 
+def _predicted(learner: dict[str, Any], margin: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return Link(LINKS[learner["objective"]["name"]]).predicted(margin)
+
+
 def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins: NDArray[np.float32]) -> Leaves:
     """The leaves, indexed by XGBoost's node numbers. Inner nodes have no score."""
     trees = learner["gradient_booster"]["model"]["trees"]
@@ -463,7 +476,7 @@ def _leaf_table(learner: dict[str, Any], nodes: Nodes, tree_of: Int64s, margins:
         refuse("a tree has a leaf whose score cannot be averaged")
     return Leaves(
         offset=offset[tree_of],
-        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else expit(margin),
+        score=margin if value.ndim > 1 or tree_of.shape[1] > 1 else _predicted(learner, margin),
         raw=margin,
         mass=nodes.hessian,
         provable=is_leaf & np.repeat(sizes > 1, sizes),

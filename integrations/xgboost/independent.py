@@ -39,7 +39,14 @@ def check_forest(learner: dict[str, Any], model: Any, *, casts_votes: bool) -> N
         If the document is damaged, or not such a forest.
     """
     _refuse_other_models(learner, model)
-    _refuse_other_objectives(learner["objective"]["name"], casts_votes)
+    objective = learner["objective"]["name"]
+    _refuse_other_objectives(objective, casts_votes)
+    if hasattr(model, "classes_") and LINKS[objective] not in ("logistic", "softmax"):
+        raise NotAForestError(
+            f"the {type(model).__name__} was trained with objective='{objective}', which predicts numbers and no "
+            "probabilities of classes: train it with objective='binary:logistic' or 'multi:softprob', or give "
+            "model.get_booster(), which predicts the numbers"
+        )
     check(learner)
 
 

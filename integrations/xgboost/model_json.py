@@ -20,13 +20,13 @@ from rfsize.adapters.damage import (
     check_children,
     check_depth,
     check_form,
-    damage_refused,
     refuse,
     whole_number,
     whole_numbers,
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.exceptions import NotAForestError
+from rfsize.integrations.xgboost.categories import categorical, names_of
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
 
@@ -319,13 +319,29 @@ def assembled(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
     forest["iteration_indptr"] = [0, len(forest["trees"])]
     sizes = {"num_trees": str(len(forest["trees"])), "num_parallel_tree": str(n_trees)}
     forest["gbtree_model_param"].update(sizes)
-    booster = xgb.Booster()
-    booster.load_model(bytearray(json.dumps(result).encode()))
     # The JSON of a model has no training settings, but out-of-bag votes need them.
     config = json.loads(parts[0][0].save_config())
     config["learner"]["gradient_booster"]["gbtree_model_param"].update(sizes)
-    booster.load_config(json.dumps(config))
-    return booster
+    return _like(parts[0][0], result, json.dumps(config))
+
+
+def _like(booster: xgb.Booster, model: dict[str, Any], config: str) -> xgb.Booster:
+    """A new booster of the document ``model``, with the names, types of features and attributes of ``booster``."""
+    new = xgb.Booster()
+    new.load_model(written(model["learner"]))
+    new.load_config(config)
+    new.feature_names, new.feature_types = booster.feature_names, booster.feature_types
+    new.set_attr(**booster.attributes())
+    return new
+
+
+def written(learner: dict[str, Any]) -> bytearray:
+    """A model for `Booster.load_model`, without names and attributes.
+
+    XGBoost does not decode the escapes by which JSON holds control characters and letters beyond ASCII.
+    """
+    texts: dict[str, Any] = {"attributes": {}, "feature_names": [], "feature_types": []}
+    return bytearray(json.dumps({"learner": learner | texts, "version": VERSION}).encode())
 
 
 def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]) -> xgb.Booster:
@@ -339,10 +355,7 @@ def with_leaf_values(booster: xgb.Booster, values: Sequence[NDArray[np.float32]]
     result = document(booster)
     forest = result["learner"]["gradient_booster"]["model"]
     forest["trees"] = [_with_values(tree, of) for tree, of in zip(forest["trees"], values, strict=True)]
-    new = xgb.Booster()
-    new.load_model(bytearray(json.dumps(result).encode()))
-    new.load_config(booster.save_config())
-    return new
+    return _like(booster, result, booster.save_config())
 
 
 def _with_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[str, Any]:
@@ -374,7 +387,6 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
     return scaled
 
 
-@damage_refused()
 def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
     """The trees of a forest in the given order. ``value`` and ``vote`` have the nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
@@ -408,12 +420,11 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
     )
 
 
-@damage_refused()
 def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.float32]) -> Conventions:
     """How XGBoost reads rows and adds up scores. The sums start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    categories = {feature: _categories(column) for feature, column in enumerate(encoded) if column["values"]}
+    encoded, kinds = stored.get("cats", {}).get("enc", []), categorical(learner)
+    categories = tuple(names_of(encoded[feature]) for feature in kinds.named or ())
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -423,9 +434,10 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         absent_is_missing=True,
         reads_by_column=True,
         labels_of_scores=learner["objective"]["name"] == "multi:softmax",
-        takes_codes="cats" not in stored,
-        categories=tuple(categories.values()),
-        category_features=tuple(categories),
+        takes_codes=kinds.takes_codes,
+        categories=categories,
+        category_features=kinds.named,
+        coded_features=kinds.coded,
     )
 
 
@@ -446,45 +458,3 @@ def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
         refuse(f"the sets of categories of {name} take more than {_MOST_BITS:,} bits")
     is_split = np.asarray(tree["left_children"]) != -1
     return [found for node, found in zip(tree["categories_nodes"], sets, strict=True) if is_split[node]]
-
-
-def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
-    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends."""
-    if "offsets" not in column:
-        return tuple(column["values"])
-    text, ends = _text(column), column["offsets"]
-    if not text.isascii():
-        # From pandas, XGBoost stores ends in characters, and as many bytes as characters. From Arrow it stores bytes.
-        raise NotAForestError(
-            "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
-            "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
-        )
-    return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
-
-
-def check_names(learner: dict[str, Any], X: Any) -> None:
-    """Raise ``ValueError`` if XGBoost would confuse categories of a DataFrame.
-
-    XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names stand for
-    the same categories only if all categories are as at training.
-    """
-    encoded = learner["gradient_booster"]["model"].get("cats", {}).get("enc", [])
-    wrong = []
-    for position, column in enumerate(encoded):
-        if "offsets" not in column or str(X.dtypes.iloc[position]) != "category":
-            continue
-        names = [str(name) for name in X.iloc[:, position].cat.categories]
-        text, ends = "".join(names), list(itertools.accumulate(map(len, names), initial=0))
-        is_as_stored = ends == column["offsets"] and text.encode()[: len(text)] == _text(column)
-        if not is_as_stored and not (text.isascii() and _text(column).isascii()):
-            wrong.append(str(X.columns[position]))
-    if wrong:
-        raise ValueError(
-            f"the columns {wrong} of X hold other categories than at training, or in another order, and of names that "
-            "are not ASCII XGBoost takes one for another: give them the categories of training, with "
-            ".cat.set_categories"
-        )
-
-
-def _text(column: dict[str, Any]) -> bytes:
-    return bytes(value % 256 for value in column["values"])

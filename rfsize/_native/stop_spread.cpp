@@ -30,6 +30,7 @@ public:
           asked_(asked),
           sums_(total.columns, most),
           values_(total.columns, most),
+          first_(total.columns, most),
           squares_(total.columns, most),
           mean_(total.columns),
           predicted_(total.columns) {}
@@ -49,11 +50,12 @@ public:
         Going::keep(kept);
         sums_.keep(kept);
         values_.keep(kept);
+        first_.keep(kept);
         squares_.keep(kept);
     }
 
     template <class Leaves>
-    void add(std::size_t, std::size_t output, const Leaves& leaves, std::size_t n) {
+    void add(std::size_t member, std::size_t output, const Leaves& leaves, std::size_t n) {
         const Real* value = forest_.values<Real>(leaves);
         const std::size_t width = forest_.nodes().width;
         for (std::size_t part = 0; part < width; ++part) {
@@ -63,7 +65,9 @@ public:
                 const Real added = value[leaves.at[j] * width + part];
                 sums_[k][j] += added;
                 values_[k][j] += static_cast<double>(added);
-                squares_[k][j] += static_cast<double>(added) * static_cast<double>(added);
+                if (member == 0) first_[k][j] = static_cast<double>(added);
+                const double apart = static_cast<double>(added) - first_[k][j];
+                squares_[k][j] += apart * apart;
             }
         }
     }
@@ -90,7 +94,7 @@ private:
     Matrix<Real> total_;
     std::int64_t* asked_;
     ByColumns<Real> sums_;
-    ByColumns<double> values_, squares_;
+    ByColumns<double> values_, first_, squares_;  // squares of distances from the first tree's, which do not cancel
     std::vector<double> mean_, predicted_;
 
     // What is compared with the limit; fills mean_ with mean scores.
@@ -105,7 +109,7 @@ private:
             for (double& each : predicted_) each = linked(each, stop_.link);
         double largest = 0.0;
         for (std::size_t k = 0; k < mean_.size(); ++k) {
-            const double sum = values_[k][j];
+            const double sum = values_[k][j] - asked * first_[k][j];
             const double squares = std::max(stop_.scale * stop_.scale * (squares_[k][j] - sum * sum / asked), 0.0);
             const double variance =
                 (stop_.weight * stop_.pooled[k] * stop_.pooled[k] + squares) / (stop_.weight + asked - 1.0);

@@ -65,7 +65,7 @@ class ByVotes : public Going {
 public:
     static constexpr bool stops = Stop::stops;
 
-    using Count = Stop::Count;
+    using Count = typename Stop::Count;
 
     ByVotes(const Forest& forest, const TreeAlone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
             std::size_t most)

@@ -15,6 +15,9 @@ import numpy as np
 from rfsize.adapters.leaves import LeafLabels, Leaves
 from rfsize.utils.typing import Bools, Floats, Int64s
 
+# The end of messages: what needs no bags. It can be done as written, whatever function raises the error.
+FRESH_ROWS = "rows that the forest was not trained on, which need no bags: rfsize.size(model, X_new, y_new)"
+
 
 class Run(NamedTuple):
     """Consecutive rows of one machine.

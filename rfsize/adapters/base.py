@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, Layout, WholeBags
-from rfsize.adapters.columns import rows_for
+from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout, WholeBags
+from rfsize.adapters.columns import Categorical, Columns, rows_for
 from rfsize.adapters.leaves import Answers, Leaves
 from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import (
@@ -84,15 +84,12 @@ class Holder(NamedTuple):
         Type of the caller's model, for messages.
     around : callable
         Wraps a smaller forest of the framework in a new model of the caller's type.
-    table : StopTable or None
-        Stop table that tells the caller's model when to stop asking trees.
     threshold : float
         Probability of class 1 above which the caller's model predicts class 1.
     """
 
     kind: str
     around: Callable[[Any], Any]
-    table: Any = None
     threshold: float = 0.5
 
 
@@ -226,7 +223,7 @@ class Adapter(ABC):
         """
         raise InbagError(
             f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            "bag: give validation rows and leave oob=False"
+            f"bag: take {FRESH_ROWS}"
         )
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
@@ -250,6 +247,10 @@ class Adapter(ABC):
             return None
         bags.labels = None  # they would contradict leaves that were changed after training
         return bags if bags.fit and bags.need_proof else None
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None."""
+        return None
 
     @property
     def mass_of_a_row(self) -> Floats:
@@ -298,15 +299,29 @@ class Adapter(ABC):
             f"rfsize cannot train more trees of {self.framework}; train a forest of another size, or truncate this one"
         )
 
+    def truth(self, y: Any) -> Any:
+        """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
+        return y
+
     def check(self, X: Any) -> Any:
         """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the forest."""
-        return rows_for(
-            X,
+        return rows_for(X, self.columns, check=self.check)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of training."""
+        return Columns(
             self.feature_names,
             self.n_features,
+            self.categorical,
             spaces_become_underscores=self.spaces_become_underscores,
             numbers_only=self.reads_numbers_only,
         )
+
+    @property
+    def categorical(self) -> Categorical | None:
+        """The features that were categorical at training; None leaves it to the members what columns may hold."""
+        return None
 
     def checked_threshold(self, threshold: float | None) -> float:
         """``threshold`` as a float, by default the model's own; ``ValueError`` if the forest cannot use a threshold."""

@@ -1,7 +1,4 @@
-"""Damaged or forged models: every error while rfsize reads them becomes one of rfsize's own errors.
-
-The reading code checks what it can and names the fault. This module catches all other errors.
-"""
+"""Damaged or forged models: the code that reads them checks each part, and refuses what it finds by name."""
 
 from __future__ import annotations
 
@@ -22,7 +19,10 @@ LARGEST_SCORE = 1e300  # of a leaf: sums of larger scores overflow
 
 @contextmanager
 def damage_refused() -> Iterator[None]:
-    """Turn errors inside the block into `NotAForestError`; rfsize's own errors pass."""
+    """Turn errors of a block that reads a file into `NotAForestError`; rfsize's own errors pass.
+
+    Not for models in memory: their parts are checked by name, and any other error there is a fault of rfsize.
+    """
     try:
         yield
     except (NotAForestError, InbagError):

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import Trainer
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import training_labels
 
 
@@ -145,13 +144,6 @@ class Integration(ABC):
         """One booster with the trees of all ``boosters``, in order; these differ only in their seeds."""
         raise self._no_blocks()
 
-    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        """Labels of training data, shape (n_rows,), and the sample weights, or None if there are none.
-
-        Labels are class indices, int64. They are numbers if the parameters train no classifier.
-        """
-        raise no_training_data(data)
-
     def rows_of(self, data: Any) -> Any:
         """The rows in the training data, to search for duplicates; None if the data hold no readable rows.
 
@@ -162,23 +154,6 @@ class Integration(ABC):
     def missing_in(self, data: Any) -> float | None:
         """Value that training data read as missing, besides NaN; None if models store that value themselves."""
         return None
-
-    def held_out_outputs(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> Any:
-        """Train a forest on the rows ``train`` of ``data``; return its outputs on the rows ``held_out`` as `Evidence`.
-
-        The parameters set the number of trees, see `rfsize.adapters.trainer.trees_to_train`.
-
-        Raises
-        ------
-        NotAForestError
-            If the parameters do not train a forest of independent trees.
-        ValueError
-            If rows cannot be taken from the data, the parameters do not set the number of trees, or the forest cannot
-            use the threshold.
-        """
-        raise no_training_data(data)
 
     # Estimators
 
@@ -244,13 +219,6 @@ class Integration(ABC):
 
     # The command line
 
-    def demo_forest(self, n_trees: int) -> Any:
-        """A classifier of ``n_trees`` trees that ``rfsize demo`` fits to 64-pixel digits; None if there is no demo.
-
-        It has scikit-learn's interface, draws bags and takes ``n_jobs``.
-        """
-        return None
-
     def recognises(self, content: bytes) -> bool:
         """Whether a file that holds ``content`` is a model of the framework."""
         return False
@@ -275,28 +243,20 @@ class Integration(ABC):
         """Store ``names``, one line of JSON, with a model that `save` wrote, in a place that the framework ignores."""
         raise self._no_files()
 
-    def features_of(self, model: Any, X: Any) -> Any:
-        """The columns of a table that ``model`` was trained on, matched by name if both have names.
-
-        Raises
-        ------
-        ValueError
-            If a text column would get other codes than at training.
-        """
-        return X
-
     def objective_of(self, params: dict[str, Any]) -> str | None:
         """The objective that the parameters name; None if they name none."""
         return params.get("objective")
 
     def forest_data(
-        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool, bagged: bool
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
     ) -> tuple[dict[str, Any], Any]:
         """Parameters and training data of a forest; fills in parameters that the table determines.
 
+        If ``params`` names no bagging fraction, it is 0.632.
+
         Parameters
         ----------
-        X : DataFrame or ndarray
+        X : DataFrame
             The table.
         y : ndarray, shape (n_rows,)
             Labels, as class indices where there are classes.
@@ -306,8 +266,6 @@ class Integration(ABC):
             Number of classes; None if the objective reads labels as numbers.
         is_binary : bool
             Whether there are two classes, and ``params`` names no multiclass objective.
-        bagged : bool
-            Whether to fill in a bagging fraction of 0.632 if ``params`` names none.
         """
         raise ValueError(
             f"the command line cannot train {self.framework} forests: train one in Python and give it to "

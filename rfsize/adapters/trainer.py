@@ -85,6 +85,8 @@ class Trainer(ABC):
         Turns mean scores into what the framework predicts.
     largest_fraction : float
         Largest bagging fraction that the framework can draw.
+    has_soft_labels : bool
+        Whether ``label`` holds probabilities of class 1 in place of class indices, so that no metric compares with it.
     """
 
     framework: str
@@ -95,6 +97,7 @@ class Trainer(ABC):
     seed: int
     link: Link
     largest_fraction: float = 1.0
+    has_soft_labels: bool = False
 
     @abstractmethod
     def start(
@@ -105,6 +108,10 @@ class Trainer(ABC):
         A tree votes for class 1 above ``threshold``, as in `rfsize.tree_outputs`. A tree does not vote on a row if it
         saw any row of the same group.
         """
+
+    def left_out(self, fraction: float) -> float:
+        """Expected share of the trees that do not see a row, at a bagging fraction."""
+        return 1.0 - fraction
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         """The parameters with another bagging fraction, for forests that are trained from parameters."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Categorical
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 
@@ -121,14 +122,16 @@ class Conventions:
     refuses_missing : bool
         Whether missing values of other rows are an error as well.
     labels_of_scores : bool
-        With several classes, True if the label is the class of the largest score. False if it is the class of the
-        largest probability, which is rounded.
+        With several classes, True if the label is the class of the largest score, and probabilities are made by
+        `scipy.special.softmax`. False if the label is the class of the largest probability, which is rounded.
     takes_codes : bool
         True if the model stores no categories and uses the category codes of the DataFrame that you give.
     categories : tuple of tuples
         Categories that DataFrame columns had at training, in the order of their codes.
     category_features : tuple of int or None
         Features that the categories belong to; None if only the order of the columns is known.
+    coded_features : tuple of int
+        Further features that were categorical at training; their categories are known by their codes only.
     """
 
     framework: str
@@ -147,3 +150,9 @@ class Conventions:
     takes_codes: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
+    coded_features: tuple[int, ...] = ()
+
+    @property
+    def categorical(self) -> Categorical:
+        """The features that were categorical at training."""
+        return Categorical(self.category_features, len(self.categories), self.coded_features, self.takes_codes)

@@ -20,7 +20,7 @@ from rfsize.utils.words import how_many
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# With this many discordant rows or more, the χ² approximation replaces the exact binomial test.
+# The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20
 
 # With more sizes than this, the matrices of all pairs would take hundreds of megabytes.
@@ -44,7 +44,8 @@ class McNemarSize(Result):
     accuracy : ndarray of float, shape (n_sizes,)
         Share of the rows on which the majority vote is right, for each size.
     p_values : ndarray of float, shape (n_sizes, n_sizes)
-        p-values of McNemar's two-sided test for each pair of sizes. The matrix is symmetric, with 1 on the diagonal.
+        p-values of McNemar's two-sided test for each pair of sizes, 1 for sizes that are taken as equal because too few
+        rows tell them apart. The matrix is symmetric, with 1 on the diagonal.
     level : float
         Level of significance.
     n_rows : int
@@ -129,6 +130,7 @@ def mcnemar_size(
     step: int = 1,
     level: float = 0.05,
     patience: int | None = None,
+    exact: bool = False,
     classes: ArrayLike | None = None,
 ) -> McNemarSize:
     """Find the smallest number of trees that no larger number beats, by McNemar's test.
@@ -136,7 +138,7 @@ def mcnemar_size(
     The rule compares the forests of the first ``step``, ``2 step``, … trees pair by pair. Take two sizes m < n. Let b
     be the number of rows that only the m trees get right, and c the number that only the n trees get right. If
     b + c ≥ 20, the statistic is (abs(b − c) − 1)² / (b + c), or 0 if b = c, and follows the χ² distribution with one
-    degree of freedom. If b + c is smaller, p is exact: twice the binomial tail P(B(b + c, ½) ≤ min(b, c)), at most 1.
+    degree of freedom (equation 1 of [1]_). If b + c is smaller, the sizes are taken as equal, as in the paper.
     The size n *beats* m if p < ``level`` and c > b. The level holds for each pair; nothing corrects for the number of
     pairs. A few rows cannot distinguish close sizes, so the answer m* grows with the number of rows.
 
@@ -155,6 +157,9 @@ def mcnemar_size(
         Use the incremental variant as rfsize understands it; ``step=10`` goes with it. The forest grows by ``step``
         trees at a time, and is compared with all smaller sizes. It stops growing when the smallest unbeaten size has
         been compared with ``patience`` larger sizes. By default, all pairs of sizes are compared.
+    exact : bool, default False
+        Test pairs with b + c < 20 as well, exactly: p is twice the binomial tail P(B(b + c, ½) ≤ min(b, c)), at most 1.
+        This is not in the paper. It tells more sizes apart, so it finds more trees.
     classes : array_like, shape (n_classes,), optional
         Labels of the class indices.
 
@@ -171,7 +176,7 @@ def mcnemar_size(
 
     References
     ----------
-    Latinne, Debeir, Decaestecker 2001, "Limiting the number of trees in random forests".
+    .. [1] P. Latinne, O. Debeir, C. Decaestecker (2001). "Limiting the number of trees in random forests." MCS 2001.
 
     Examples
     --------
@@ -192,7 +197,7 @@ def mcnemar_size(
         block = right.astype(np.float32)
         both += block.T @ block
     alone = np.diag(both)[:, None] - both
-    p_values, accuracy = _p_values(alone, alone.T), np.diag(both) / len(votes)
+    p_values, accuracy = _p_values(alone, alone.T, exact=exact), np.diag(both) / len(votes)
     beaten = np.triu(_significantly_better(p_values, accuracy, level), 1)
     chosen, grown = _first_unbeaten(beaten, None if patience is None else whole("patience", patience, at_least=1))
     converged = grown - 1 - chosen >= (patience or 1)
@@ -223,15 +228,15 @@ def _sizes(n_trees: int, step: int) -> NDArray[np.int64]:
     return sizes
 
 
-def _p_values(only_m: NDArray[np.float64], only_n: NDArray[np.float64]) -> NDArray[np.float64]:
+def _p_values(only_m: NDArray[np.float64], only_n: NDArray[np.float64], *, exact: bool) -> NDArray[np.float64]:
     """Two-sided p-values of McNemar's test, from the numbers of rows that only one of the two sizes gets right."""
-    cells = np.arange(_ENOUGH_DISCORDANT)
-    exact = np.minimum(2.0 * bdtr(np.minimum(cells[:, None], cells), cells[:, None] + cells, 0.5), 1.0)
     discordant = only_m + only_n
     few = discordant < _ENOUGH_DISCORDANT
     statistic = np.maximum(np.abs(only_m - only_n) - 1.0, 0.0) ** 2 / np.maximum(discordant, 1.0)
-    p_values = chdtrc(1.0, statistic)
-    p_values[few] = exact[only_m[few].astype(np.intp), only_n[few].astype(np.intp)]
+    p_values = np.where(few, 1.0, chdtrc(1.0, statistic))
+    if exact:
+        tails = bdtr(np.minimum(only_m, only_n)[few], discordant[few].astype(np.intp), 0.5)
+        p_values[few] = np.minimum(2.0 * tails, 1.0)
     return p_values
 
 

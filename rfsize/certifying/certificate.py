@@ -21,14 +21,14 @@ _FAR = 10.0  # standard deviations
 
 
 def tested(differing: NDArray[Any], rows: NDArray[Any], average: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Disagreements and rows to bound: of all classes together ("micro"), or of each class with rows ("macro")."""
+    """Disagreements and rows to bound: of all classes together ("micro"), or of each class ("macro")."""
     if average == "micro":
         return differing.sum(axis=0, keepdims=True), rows.sum(keepdims=True)
-    return differing[rows > 0], rows[rows > 0]
+    return differing, rows
 
 
 def bounds(differing: NDArray[Any], rows: NDArray[Any], confidence: float) -> Floats:
-    """Clopper–Pearson upper bounds of the shares of rows that differ, each at ``confidence``."""
+    """Clopper–Pearson upper bounds of the shares of rows that differ, each at ``confidence``; 1 without rows."""
     from scipy.stats import beta
 
     with np.errstate(invalid="ignore"):
@@ -146,14 +146,15 @@ class Certificate:
     """A bound on how often a stop table, or fewer trees, answer a row differently from all trees.
 
     The certificate comes from a sample of rows that the forest was not trained on. It holds for this forest, with its
-    trees in this order, and for rows drawn in the same way as the sample. Let α be the share of rows that you asked to
-    agree. With probability ``confidence`` over the choice of the sample, the share of such rows that get another answer
-    than from all trees is at most 1 − α.
+    trees in this order, and for rows drawn in the same way as the sample. With probability ``confidence`` over the
+    choice of the sample, the share of such rows that get another answer than from all trees is at most 1 − α.
 
     Attributes
     ----------
     counts : ClassCounts
         Counts on the sample.
+    alpha : float
+        Share of the rows that agree.
     confidence : float
         Probability that the bound holds.
     average : {"micro", "macro"}
@@ -164,6 +165,7 @@ class Certificate:
     """
 
     counts: ClassCounts
+    alpha: float
     confidence: float
     average: str = "micro"
     forest: str | None = None
@@ -180,12 +182,20 @@ class Certificate:
 
     @property
     def bound(self) -> float:
-        """Exact (Clopper–Pearson) upper bound of the disagreement; with "macro" that of the worst class."""
+        """The largest share of rows that may differ, 1 − α; with "macro" of the rows of each class."""
+        return round(1.0 - self.alpha, 12)
+
+    @property
+    def exact_bound(self) -> float:
+        """Clopper–Pearson bound of the disagreement, as if the rule had been fixed before these rows were seen.
+
+        It is at most `bound`. The certificate does not claim it, because the rule was chosen on these rows.
+        """
         differing, rows = np.array(self.counts.disagreements), np.array(self.counts.rows)
         return float(bounds(*tested(differing, rows, self.average), self.confidence).max())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that ``json`` can write. The bound follows from them."""
+        """Plain values that ``json`` can write, without α."""
         more = {"confidence": self.confidence, "average": self.average, "forest": self.forest}
         return {**self.counts.to_dict(), **more}
 

@@ -20,7 +20,7 @@ from rfsize.certifying.certificate import (
 )
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, positive, share
-from rfsize.utils.words import how_many
+from rfsize.utils.words import how_many, printable
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,14 @@ class Promise:
                 f"{how_many(total, 'row')} cannot certify {of}, even if none of them disagrees: give at least "
                 f"{needed:,} rows, or ask for a lower alpha or confidence"
             )
-        rarest = int(np.argmin(np.where(rows > 0, rows, total + 1)))
-        found = int(rows[rarest])
-        if self.average == "macro" and found < needed:
-            finest = finest_alpha(total, self.confidence)
+        if self.average == "macro" and (rarest := int(rows.min())) < needed:
+            label, finest = printable(labels[int(rows.argmin())]), finest_alpha(total, self.confidence)
+            found = f"{rarest:,} of {total:,} rows" if rarest else f"none of {total:,} rows"
+            like_these = f"about {math.ceil(needed * total / rarest):,} rows like these" if rarest else "more such rows"
             raise ValueError(
-                f"average='macro' takes {needed:,} rows of each class for {of}, and the forest gives class "
-                f"{labels[rarest]!r} to {found:,} of {total:,} rows: give about "
-                f"{math.ceil(needed * total / found):,} rows like these. Or bound misses and false alarms together, as "
-                f"a share of all rows: these rows can certify average='micro' with alpha={finest!r}"
+                f"average='macro' takes {needed:,} rows of each class for {of}, and the forest gives class {label} to "
+                f"{found}: give {like_these}. Or bound misses and false alarms together, as a share of all rows: these "
+                f"rows can certify average='micro' with alpha={finest!r}"
             )
 
     def boldest(self, differing: NDArray[Any], rows: Int64s) -> int:
@@ -100,7 +99,7 @@ class Promise:
 
     def certificate(self, counts: ClassCounts) -> Certificate:
         """The certificate of the chosen rule, from its counts."""
-        return Certificate(counts, self.confidence, self.average, self.forest)
+        return Certificate(counts, self.alpha, self.confidence, self.average, self.forest)
 
 
 def checked_confidence(confidence: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -95,6 +96,10 @@ class SizesTried(ABC):
     @abstractmethod
     def at(self, n_trees: int) -> Int64s:
         """Rows of each class that ``n_trees`` trees answer differently; 0 for all trees or more."""
+
+    def label_shares(self, classes: Sequence[Any]) -> dict[Any, float]:
+        """Share of the rows to which all trees give each class."""
+        return dict(zip(classes, (self.rows / self.rows.sum()).tolist(), strict=True))
 
     def share(self, n_trees: int, average: str) -> float:
         """Share of the rows that ``n_trees`` trees answer differently; with "macro" the largest share of a class."""

@@ -1,64 +1,67 @@
-"""``rfsize demo``: size, truncate and compile forests of each framework on real data."""
+"""``rfsize demo``: size, truncate and compile a forest of each installed framework on real data."""
 
 from __future__ import annotations
 
 import argparse
+import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize.adapters.registry import adapter_for, integration_for
-from rfsize.cli.models import importable_integrations
 from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 
-_TREES = 1000
+_TREES = 500
 _CERTIFIED, _ALPHA = 0.98, 0.99
 _REPEATED = 10_000  # rows to time: the held-out rows, repeated
 
 
 class _Row(NamedTuple):
-    """One line of the table: a forest, and what it costs.
+    """One line of the table: the mean number of trees that predict a row, and shares of the held-out rows."""
 
-    Attributes
-    ----------
-    what : str
-    trees : float
-        Mean number of trees that a row asks.
-    megabytes : float or None
-        Size of the file; None for forests that are compiled in memory.
-    accuracy, differ : float
-        Share of held-out rows with the right label, and with another label than the forest as trained gives.
-    seconds : float
-    """
-
-    what: str
-    trees: float
-    megabytes: float | None
+    variant: str
+    n_trees_used: float
+    megabytes: float
     accuracy: float
-    differ: float
+    other_labels: float
     seconds: float
 
 
-class _Outcome(NamedTuple):
-    """One forest as trained, cut, and compiled; and the size that a new forest needs."""
+def _lightgbm(n_trees: int) -> Any:
+    from lightgbm import LGBMClassifier
 
-    cut: Report
-    new: Report
-    rows: tuple[_Row, ...]
+    bags: dict[str, Any] = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsample_bytree": 0.3}
+    return LGBMClassifier(n_estimators=n_trees, min_child_samples=5, random_state=0, n_jobs=1, verbose=-1, **bags)
+
+
+def _xgboost(n_trees: int) -> Any:
+    from xgboost import XGBClassifier
+
+    bags = {"learning_rate": 1.0, "subsample": 0.632, "colsample_bynode": 0.2, "reg_lambda": 1e-5}
+    return XGBClassifier(n_estimators=1, num_parallel_tree=n_trees, random_state=0, n_jobs=1, **bags)
+
+
+def _sklearn(n_trees: int) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(n_trees, random_state=0, n_jobs=-1)
+
+
+# Each framework, the extra that installs it, and its forest. Those that train with one thread do so faster: on so few
+# rows, threads of theirs mostly wait for each other.
+_FORESTS = {"LightGBM": ("lightgbm", _lightgbm), "XGBoost": ("xgboost", _xgboost), "scikit-learn": ("", _sklearn)}
 
 
 def run_demo(_: argparse.Namespace) -> None:
-    """Train, cut and compile a forest of each framework, and print the results.
+    """Train, cut and compile a forest of each installed framework, and print the results.
 
     The data are the 1797 handwritten digits of scikit-learn; the task is whether a digit is 5 or more. Half of the rows
     train each forest. The other half certify how few of its trees are enough.
@@ -67,19 +70,30 @@ def run_demo(_: argparse.Namespace) -> None:
     from sklearn.model_selection import train_test_split
 
     X, digit = load_digits(return_X_y=True)
-    y = (digit >= 5).astype(int)
-    split = train_test_split(X, y, test_size=1 / 2, random_state=0)
-    rows, held_out = len(split[0]), len(split[1])
-    print(f"Handwritten digits, 5 or more? {rows:,} rows to train, {held_out:,} held out, {X.shape[1]} features.\n")
-    found = {}
-    for each in importable_integrations()[0]:
-        forest = each.demo_forest(_TREES)
-        if forest is not None:
-            print(f"{each.framework:9}", end="", flush=True)
-            found[each.framework] = _outcome(forest, *split)
-            print(flush=True)
-    _print_table(found)
-    _print_promises(found)
+    split = train_test_split(X, (digit >= 5).astype(int), test_size=1 / 2, random_state=0)
+    print(f"Handwritten digits, 5 or more? {len(split[0])} rows to train, {len(split[1])} held out, 64 features.\n")
+    lines, promises, missing = [], [], []
+    for framework, (extra, untrained) in _FORESTS.items():
+        try:
+            forest = untrained(_TREES)
+        except ImportError:
+            missing.append(f'{framework} is not installed: pip install -e ".[{extra}]"')
+            continue
+        except OSError as error:  # a library of the system is missing
+            missing.append(f"{framework} cannot be imported: {error}")
+            continue
+        print(f"{framework:13}", end="", flush=True)
+        rows, new, cut = _measured(forest, *split)
+        print(flush=True)
+        lines += [_line(framework if row is rows[0] else "", row) for row in rows]
+        promises.append(_promise(framework, new, cut))
+    timed = f"{_REPEATED:,} rows"
+    print(f"\n{'':32} {'trees a row':>11} {'file':>9} {'accuracy':>9} {'other labels':>13} {timed:>12}")
+    print(*lines, sep="\n")
+    print("  other labels: of held-out rows, against the forest as trained; seconds: of the second call")
+    print("\nWhat is promised:", *promises, sep="\n  ")
+    if missing:
+        print("\nNot shown:", *missing, sep="\n  ")
 
 
 @contextmanager
@@ -91,10 +105,10 @@ def _step(name: str) -> Iterator[None]:
     print(f" {time.perf_counter() - started:.1f} s,", end="", flush=True)
 
 
-def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any], y_test: NDArray[Any]) -> _Outcome:
-    with _step(f"train {_TREES:,} trees"):
-        # On so few rows, threads would mostly wait for each other. Predictions use all threads.
-        model = forest.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=-1)
+def _measured(forest: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[list[_Row], Report, Report]:
+    """What a forest costs as trained, cut and compiled; the size that a new forest needs; and the certified cut."""
+    with _step(f"train {_TREES} trees"):
+        model = forest.fit(X, y).set_params(n_jobs=-1)
     with _step("size them"):
         outputs = tree_outputs(model, X, oob=True)
         new = size(outputs, alpha=_ALPHA)
@@ -102,69 +116,46 @@ def _outcome(forest: Any, X: NDArray[Any], X_test: NDArray[Any], y: NDArray[Any]
     with _step(f"cut to {cut.n_kept}"):
         small = truncate(model, n_trees=cut.n_kept)
     with _step("compile"):
-        table = StopTable.build(_TREES, alpha=_ALPHA, prior=outputs, rule="optimal")
-        whole, settled = compiled(model), compiled(model, table)
-        labels, asked = settled.predict(X_test, return_trees=True)
+        whole = compiled(model)
+        stopping = compiled(model, StopTable.build(_TREES, alpha=_ALPHA, prior=outputs))
     repeated = np.resize(X_test, (_REPEATED, X_test.shape[1]))
-    ways = (model, small, whole, settled)
-    with _step("predict once, to warm up"):
-        for way in ways:
-            way.predict(repeated)
-    with _step("predict again"):
-        seconds = [_seconds(way.predict, repeated) for way in ways]
-    before, predicted = model.predict(X_test), (*(way.predict(X_test) for way in (model, small, whole)), labels)
-    rows = zip(
-        ("as trained", "cut", "compiled", "with a stop table"),
-        (_TREES, cut.n_kept, _TREES, float(asked.mean())),
-        (_megabytes(model), _megabytes(small), None, None),
-        (float(np.mean(one == y_test)) for one in predicted),
-        (float(np.mean(one != before)) for one in predicted),
-        seconds,
-        strict=True,
-    )
-    return _Outcome(cut, new, tuple(_Row(*row) for row in rows))
+    variants = {"as trained": model, "cut": small, "compiled": whole, "with a stop table": stopping}
+    n_trees = _TREES, cut.n_kept, _TREES, float(stopping.predict(X_test, return_trees=True)[1].mean())
+    rows = []
+    with _step("predict"):
+        before = model.predict(X_test)
+        for (variant, predictor), n_trees_used in zip(variants.items(), n_trees, strict=True):
+            labels = predictor.predict(X_test)
+            started = time.perf_counter()
+            predictor.predict(repeated)
+            seconds = time.perf_counter() - started
+            shares = float(np.mean(labels == y_test)), float(np.mean(labels != before))
+            rows.append(_Row(variant, n_trees_used, _megabytes(predictor), *shares, seconds))
+    return rows, new, cut
 
 
-def _print_table(found: dict[str, _Outcome]) -> None:
-    rows = f"{_REPEATED:,} rows"
-    print(f"\n{'':28} {'trees a row':>11} {'file':>9} {'accuracy':>9} {'other labels':>13} {rows:>12}")
-    for name, one in found.items():
-        for place, row in enumerate(one.rows):
-            file = "" if row.megabytes is None else f"{row.megabytes:.1f} MB"
-            trees = f"{row.trees:,.0f}" if row.trees >= 100.0 else f"{row.trees:.1f}"
-            other = "" if place == 0 else f"{row.differ:.1%}"
-            print(
-                f"{name if place == 0 else '':10}{row.what:18} {trees:>11} {file:>9} {row.accuracy:>9.1%} {other:>13} "
-                f"{row.seconds:>10.3f} s"
-            )
-
-
-def _print_promises(found: dict[str, _Outcome]) -> None:
-    print("\nWhat is promised:")
-    for name, one in found.items():
-        known = one.cut.certificate
-        assert known is not None
-        print(
-            f"  {name}: the first {one.cut.n_kept:,} trees keep the label of all {_TREES:,} "
-            f"on {_CERTIFIED:.0%} of rows like "
-            f"these\n    (certified, {known.confidence:.0%} sure: {known.disagreements} of "
-            f"{known.rows:,} held-out rows "
-            f"differ); a new forest\n    needs {one.new.n_trees:,} trees to agree with an "
-            f"unlimited forest on {_ALPHA:.0%}"
-        )
-    print("  other labels: held-out rows that the forest as trained labels otherwise; seconds are of the second call")
-
-
-def _seconds(predict: Callable[[NDArray[Any]], Any], rows: NDArray[Any]) -> float:
-    started = time.perf_counter()
-    predict(rows)
-    return time.perf_counter() - started
-
-
-def _megabytes(model: Any) -> float:
-    """Size of the model in the file format of its framework."""
-    integration = integration_for(model)
+def _megabytes(predictor: Any) -> float:
+    """Size of the file: a pickle, or what a compiled forest saves."""
+    if not hasattr(predictor, "save"):
+        return len(pickle.dumps(predictor)) / 1e6
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"model{integration.file_ending}"
-        integration.save(adapter_for(model).booster, path)
+        predictor.save(path := Path(folder) / "forest.rfsize")
         return path.stat().st_size / 1e6
+
+
+def _line(framework: str, row: _Row) -> str:
+    trees = f"{row.n_trees_used:,.0f}" if row.n_trees_used >= 100.0 else f"{row.n_trees_used:.1f}"
+    other_labels = "" if framework else f"{row.other_labels:.1%}"
+    return (
+        f"{framework:14}{row.variant:18} {trees:>11} {row.megabytes:>6.2f} MB {row.accuracy:>9.1%} {other_labels:>13} "
+        f"{row.seconds:>10.3f} s"
+    )
+
+
+def _promise(framework: str, new: Report, cut: Report) -> str:
+    certificate = cut.certificate
+    assert certificate is not None
+    differing = f"{certificate.disagreements} of {certificate.rows:,} held-out rows differ"
+    return f"""{framework}: the first {cut.n_kept} trees keep the label of all {_TREES} on {_CERTIFIED:.0%} of such rows
+    (certified, {certificate.confidence:.0%} sure: {differing});
+    a new forest needs {new.n_trees:,} trees to agree with an unlimited forest on {_ALPHA:.0%}"""

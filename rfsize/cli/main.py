@@ -1,5 +1,4 @@
-"""The command line: ``rfsize demo``, ``size``, ``report``, ``truncate``, ``shrink``, ``grow``, ``fraction``, ``table``,
-``compile`` and ``predict``."""
+"""The command line: ``rfsize demo``, ``size``, ``truncate``, ``shrink``, ``grow``, ``compile`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from typing import NamedTuple
 
 from rfsize.adapters.registry import integration_of
 from rfsize.cli.demo import run_demo
-from rfsize.cli.options import ASKED, KEPT, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, TRAINED_ON, add_options
-from rfsize.cli.serving import predict, write_compiled, write_table
-from rfsize.cli.sizing import print_size, write_page, write_shrunk, write_truncated
+from rfsize.cli.options import ASKED, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, add_options
+from rfsize.cli.serving import predict, write_compiled
+from rfsize.cli.sizing import print_size, write_shrunk, write_truncated
 from rfsize.cli.tables import STANDARD
-from rfsize.cli.training import find_fraction, grow_forest
+from rfsize.cli.training import grow_forest
 from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
@@ -26,7 +25,7 @@ DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
 
 # Arguments that name tables of rows.
-_TABLES = {"data", "validation", "unseen", "rows"}
+_TABLES = {"data", "validation", "rows"}
 
 
 class _Command(NamedTuple):
@@ -44,13 +43,7 @@ _COMMANDS = {
         print_size,
         "print how many trees are enough",
         "rfsize size model.txt train.csv --labels y --oob",
-        (*ASKED, *SIZED_BY, "--json"),
-    ),
-    "report": _Command(
-        write_page,
-        "write an HTML page that shows how many trees are enough, and why",
-        "rfsize report model.txt train.csv --labels y --oob -o report.html",
-        (*ASKED, *SIZED_BY, "--score", "--unseen", "-o --output"),
+        (*ASKED, *SIZED_BY, "--json", "--html"),
     ),
     "truncate": _Command(
         write_truncated,
@@ -69,18 +62,6 @@ _COMMANDS = {
         "train a forest until it has enough trees, or add trees to one",
         "rfsize grow train.csv --labels y --framework lightgbm -o model.txt",
         (*TRAINED, "--model", "--validation", "--threshold", "--confidence", "--min-trees", "-o --output", "--json"),
-    ),
-    "fraction": _Command(
-        find_fraction,
-        "find the bagging fraction with the smallest out-of-bag error",
-        "rfsize fraction train.csv --labels y --framework xgboost --n-trees 200",
-        (*TRAINED_ON, "--metric", "--voting", "--fractions", "--n-trees", "--search", "--rule", "--resume", "--json"),
-    ),
-    "table": _Command(
-        write_table,
-        "write a stop table, which lets each row ask fewer trees",
-        "rfsize table model.txt unseen.csv --labels y --certify -o table.json",
-        (*ASKED, *KEPT, "--rule", "--target", "--certify", "--confidence", "-o --output"),
     ),
     "compile": _Command(
         write_compiled,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Columns
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import adapter_for, integration_named, integration_names
 from rfsize.exceptions import NotAForestError
@@ -34,6 +35,11 @@ class LoadedModel(NamedTuple):
     model: Any
     integration: Integration
     class_names: NDArray[Any] | None
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that the model was trained on."""
+        return adapter_for(self.model, casts_votes=False, may_be_shrunk=True).columns
 
     def with_class_names(self, *, may_be_shrunk: bool = False) -> Any:
         """The model, or if there are class names, an adapter of the model with these names."""

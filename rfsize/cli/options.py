@@ -10,7 +10,7 @@ from typing import Any
 from rfsize.certifying.certificate import AVERAGES
 from rfsize.cli.models import LoadedModel
 from rfsize.cli.predictions import PREDICTION_FORMATS
-from rfsize.cli.tables import FORMATS, STANDARD, Table, load_table, taken_out, without
+from rfsize.cli.tables import FORMATS, STANDARD, Table, as_trained, load_table, taken_out, without
 from rfsize.counting.evidence import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.named import NAMES, TARGETS
@@ -54,11 +54,10 @@ _LABELS = "column of DATA with the labels"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "model": _file("LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn", "MODEL"),
     "forest": _file("compiled forest that 'rfsize compile' wrote, or a model"),
-    "data": _file("rows: CSV, Parquet, NPY or NPZ, a folder of Parquet files, or - for standard input", "DATA"),
+    "data": _file("rows: CSV, Parquet, a folder of Parquet files, or - for standard input", "DATA"),
     "--input-format": _word("format of standard input (default csv)", FORMATS),
     "--labels": _text(_LABELS, "COLUMN"),
     "grow --labels": _text(_LABELS, "COLUMN", required=True),
-    "fraction --labels": _text(_LABELS, "COLUMN", required=True),
     "--drop": _text(
         "columns of DATA that the forest was not trained on, such as an id", "COLUMN", nargs="+", default=[]
     ),
@@ -94,13 +93,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         AVERAGES,
     ),
     "--method": _word("how agreement is estimated; change it only to compare methods", list(ESTIMATORS)),
+    "--html": _file("HTML page to write as well, which shows how many trees are enough, and why"),
     "--json": _flag("print the result as JSON, for a script"),
     "-o --output": _file("file to write", "OUT", required=True),
-    "--score": _text(
-        "metric of the out-of-bag score on the page; needs --oob and --labels (default: --metric, accuracy or r2)",
-        "NAME",
-    ),
-    "--unseen": _file("rows that the forest was not trained on, which certify a stop table"),
     "--framework": _text("lightgbm or xgboost", "NAME", required=True),
     "--params": _text("training parameters, or a file of them", "JSON"),
     "--max-trees": _number("the most trees to train (default 5000)", int),
@@ -108,37 +103,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--validation": _file("rows to count votes on, in place of out-of-bag votes; or - for standard input"),
     "grow --confidence": _number("how sure it must be that the trees are enough (default 0.8); raise it to train more"),
     "--min-trees": _number("trees to train before the first estimate (default 100)", int),
-    "--fractions": _number("fractions to compare (default: 12 of them)", metavar="R", nargs="+"),
-    "--n-trees": _number("trees of each forest (default 200)", int),
     "--rows": _file("rows to choose trees and refit leaves with, such as the training rows (default: half of DATA)"),
-    "shrink --n-trees": _number("trees to keep, in place of --alpha", int),
-    "--max-bytes": _number("largest size of the model's file in bytes, in place of --alpha", int),
-    "--search": _word(
-        "compare all fractions with all trees (default full), or drop the worst ones early (elimination), which is "
-        "faster",
-        ("full", "elimination"),
-    ),
-    "fraction --rule": _word(
-        "which fraction to take: your own unless another is better by more than noise (default keep), the one with the "
-        "smallest error (best), or the smallest fraction within one standard error of it (one-se)",
-        ("keep", "best", "one-se"),
-    ),
-    "fraction --metric": _text("metric or scikit-learn scorer to compare by (default: the error)", "NAME"),
-    "--resume": _file("file that keeps finished work, from which a second run continues"),
-    "table --rule": _word(
-        "when rows stop: simple (default threshold), with the fewest trees (optimal), or safe for any rows (robust)",
-        ("threshold", "optimal", "robust"),
-    ),
+    "--n-trees": _number("trees to keep, in place of --alpha", int),
     "--target": _word(
         "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
         TARGETS,
     ),
-    "table --target": _word(
-        "agree with all trees of this forest (default forest), or with an unlimited forest (limit)", TARGETS
-    ),
-    "--certify": _flag("certify the table for this forest, on DATA that it was not trained on"),
     "--confidence": _number("how sure a certificate is (default 0.95)"),
-    "--table": _file("stop table that 'rfsize table' wrote, so that rows ask fewer trees"),
+    "--table": _file("stop table that StopTable.save wrote in Python, so that rows ask fewer trees"),
     "--output-format": _word("format of standard output (default csv)", PREDICTION_FORMATS),
     "--proba": _flag("write probabilities beside the labels"),
     "--n-jobs": _number("threads (default: one per core)", int),
@@ -158,13 +130,10 @@ KEPT = ("--metric", "--alpha", "--tolerance", "--voting", "--average")
 SIZED_BY = (*KEPT, "--method", "--target", "--confidence")
 """What a forest must be large enough for, as arguments of `rfsize.size` and `rfsize.truncate`."""
 
-SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees", "--max-bytes")
+SHRUNK_BY = ("--metric", "--alpha", "--tolerance", "--average", "--confidence", "--n-trees")
 """What a shrunken forest must keep, or how large it may be, as arguments of `rfsize.shrink`."""
 
-TRAINED_ON = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed")
-"""What a forest is trained on."""
-
-TRAINED = (*TRAINED_ON, *KEPT, "--max-trees")
+TRAINED = (*ROWS, *_COLUMNS, "--framework", "--params", "--seed", *KEPT, "--max-trees")
 """What a forest is trained on, and what it must be large enough for."""
 
 PREDICTED = ("forest", *ROWS)
@@ -173,9 +142,9 @@ PREDICTED = ("forest", *ROWS)
 
 # The groups of a help text, in their order. All other options are in the last group.
 _GROUPS = {
-    "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--unseen", "--validation"},
+    "the rows": {*ROWS, *_COLUMNS, "--oob", "--rows", "--validation"},
     "the forest": {"model", "forest", "--framework", "--params", "--model", "--seed", "--subsample", "--missing"},
-    "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence", "--certify"},
+    "what must stay the same": {*KEPT, "--threshold", "--method", "--target", "--confidence"},
 }
 _OTHERS = "what to do and where to write"
 
@@ -205,16 +174,15 @@ def chosen(options: argparse.Namespace, names: Collection[str]) -> dict[str, Any
     return given(options, *(name for name in found if hasattr(options, name)))
 
 
-def asked(options: argparse.Namespace, loaded: LoadedModel, *, may_be_shrunk: bool = False) -> dict[str, Any]:
+def asked(options: argparse.Namespace, loaded: LoadedModel) -> dict[str, Any]:
     """`ASKED` as arguments of `rfsize.tree_outputs`."""
     X, y, groups = table_of(options)
-    found = given(options, "oob", "threshold", "seed", "subsample", "missing")
-    found |= {
-        "model": loaded.with_class_names(may_be_shrunk=may_be_shrunk),
-        "X": loaded.integration.features_of(loaded.model, X),
+    return given(options, "oob", "threshold", "seed", "subsample", "missing") | {
+        "model": loaded.with_class_names(),
+        "X": as_trained(X, loaded.columns),
         "groups": groups,
+        "y": y,
     }
-    return {**found, "y": y}
 
 
 def table_of(options: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -229,8 +197,7 @@ def features_of(path: Path, options: argparse.Namespace, loaded: LoadedModel) ->
     """Features of another table than DATA, which need not have labels or the columns to drop."""
     table = Table.of(path, options.input_format)
     X, _ = load_table(table, options.labels, may_lack=True)
-    X = without(X, [name for name in options.drop if name in getattr(X, "columns", ())], table)
-    return loaded.integration.features_of(loaded.model, X)
+    return as_trained(X.drop(columns=options.drop, errors="ignore"), loaded.columns)
 
 
 def refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:

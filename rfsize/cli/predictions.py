@@ -3,81 +3,47 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rfsize.adapters.columns import known_columns
-from rfsize.cli.tables import STANDARD, Table, csv_rows, imported_pandas, load_table
+from rfsize.adapters.columns import Columns, rows_for
+from rfsize.cli.tables import STANDARD, Table, as_trained, imported_pandas, readable
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
 from rfsize.utils.progress import rows_bar
-from rfsize.walking.layout import Forest
+from rfsize.utils.rows import frame_of
 
 _ROWS_PER_PIECE = 100_000
 
 
-def pieces(table: Table) -> Iterator[Any]:
-    """The rows of a table, piece by piece, with a progress bar if it takes long. No column becomes categorical.
+def pieces(table: Table, columns: Columns) -> Iterator[Any]:
+    """The rows of a table with the columns of training, piece by piece, with a progress bar if it takes long.
 
     Raises
     ------
     ValueError
-        If the table cannot be read.
+        If the table cannot be read, or has other columns than at training.
     """
-    if table.format in {"csv", "csv.gz"}:
-        found = csv_rows(table, table.stream(), _ROWS_PER_PIECE)
-    elif table.format == "parquet":
-        found = _parquet_pieces(table)
-    else:
-        X = matrix.as_rows(load_table(table, None)[0])
-        found = (X[start : start + _ROWS_PER_PIECE] for start in range(0, len(X), _ROWS_PER_PIECE))
     with rows_bar("predicting", None) as bar:
-        while True:
-            try:
-                piece = next(found, None)
-            except (EOFError, zlib.error, OSError, UnicodeDecodeError) as error:
-                raise ValueError(f"{table} could not be read: {error}") from error
-            if piece is None:
-                return
+        rows = _csv_pieces(table, columns) if table.format != "parquet" else _parquet_pieces(table, columns)
+        while (piece := readable(table, lambda: next(rows, None))) is not None:
             yield piece
-            bar.update(len(piece))
+            bar.update(matrix.n_rows(piece))
 
 
-def _parquet_pieces(table: Table) -> Iterator[Any]:
-    imported_pandas(table)
-    import pyarrow.dataset
-    import pyarrow.parquet
-
-    held = table.held()
-    if isinstance(held, Path) and held.is_dir():
-        for batch in pyarrow.dataset.dataset(held, format="parquet").to_batches(batch_size=_ROWS_PER_PIECE):
-            if batch.num_rows:
-                yield batch.to_pandas()
-        return
-    with pyarrow.parquet.ParquetFile(held) as file:
-        for batch in file.iter_batches(_ROWS_PER_PIECE):
-            yield batch.to_pandas()
+def _csv_pieces(table: Table, columns: Columns) -> Iterator[Any]:
+    return (as_trained(piece, columns) for piece in table.csv(_ROWS_PER_PIECE))
 
 
-def features_of_forest(forest: Forest, piece: Any) -> Any:
-    """The columns of a piece that ``forest`` was trained on, found by name if both have names.
-
-    Columns that were categorical at training become categorical again, whatever type the reader gave them.
-    """
-    if not hasattr(piece, "columns"):
-        return piece
-    conventions = forest.conventions
-    if forest.feature_names is not None:
-        underscores = conventions.spaces_become_underscores
-        piece = known_columns(piece, forest.feature_names, spaces_become_underscores=underscores)
-    elif not conventions.categories:
-        return piece.to_numpy()
-    categorical = {piece.columns[feature]: "category" for feature in conventions.category_features or ()}
-    return piece.astype(categorical)
+def _parquet_pieces(table: Table, columns: Columns) -> Iterator[Any]:
+    # Text may stand for categories, so what columns hold is checked after they are brought back to categories.
+    rows = rows_for(table.parquet(), replace(columns, categorical=None))
+    frames = (frame_of(piece) if hasattr(piece, "column_names") else piece for _, piece in rows)
+    return (as_trained(frame, columns) for frame in frames)
 
 
 PREDICTION_FORMATS = ("csv", "parquet")

@@ -1,4 +1,4 @@
-"""``rfsize table``, ``compile`` and ``predict``: fast predictions."""
+"""``rfsize compile`` and ``predict``: fast predictions."""
 
 from __future__ import annotations
 
@@ -10,61 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.cli.models import load_model, load_model_if_any
-from rfsize.cli.options import asked, given, refuse_to_overwrite, wrote
-from rfsize.cli.predictions import features_of_forest, pieces, prediction_format, prediction_writer
+from rfsize.cli.options import given, refuse_to_overwrite, wrote
+from rfsize.cli.predictions import pieces, prediction_format, prediction_writer
 from rfsize.cli.tables import STANDARD, Table
-from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
-from rfsize.stopping.page import PROMISES
+from rfsize.inference.rows import columns_of
 from rfsize.stopping.table import StopTable
-from rfsize.utils.words import how_many, in_percent
-
-# Options of `rfsize table` that only certified tables have, and options that only the others have.
-_OF_CERTIFIED = ("confidence", "voting", "average", "metric", "tolerance")
-_OF_EXPECTED = ("oob", "target", "rule", "groups", "seed", "subsample")
-_ADVICE = "; --certify certifies a table for this forest, from rows that it was not trained on"
-
-
-def write_table(options: argparse.Namespace) -> None:
-    """Write a stop table."""
-    _check_table_options(options)
-    refuse_to_overwrite(options.output, options.model, options.data)
-    loaded = load_model(options.model)
-    of_rows, read = asked(options, loaded, may_be_shrunk=options.certify), given(options, "threshold", "missing")
-    model, X = of_rows["model"], of_rows["X"]
-    if options.certify:
-        made = StopTable.calibrate(model, X, **read, **given(options, "alpha", *_OF_CERTIFIED))
-    else:
-        outputs = tree_outputs(**of_rows)
-        made = StopTable.build(outputs.n_trees, prior=outputs, **given(options, "alpha", "rule", "target"))
-    made.save(options.output)
-    print(made)
-    print(f"promise: {PROMISES[made.promise]}{'' if options.certify else _ADVICE}")
-    if not options.certify and not options.oob:  # trees agree more on their training rows than on new rows
-        labels, trees = compiled(model, made, **read).predict_labels(X, return_trees=True)
-        differ = np.mean(labels != compiled(model, voting="hard", **read).predict_labels(X))
-        per_row = f"{trees.mean():.1f} trees per row"
-        print(f"on DATA, with the trees in their order: {per_row}, {in_percent(differ)} other labels")
-
-
-def _check_table_options(options: argparse.Namespace) -> None:
-    """``ValueError`` if an option is for the other kind of table."""
-    others = _OF_EXPECTED if options.certify else _OF_CERTIFIED
-    found = next((name for name in others if getattr(options, name) not in (None, False)), None)
-    if found == "oob":
-        raise ValueError(
-            "--oob means that the forest was trained on DATA, and such rows certify nothing: leave it out and give "
-            "other rows, or leave out --certify"
-        )
-    if found is not None:
-        raise ValueError(
-            f"--{found} is for tables made without --certify: leave out one of the two"
-            if options.certify
-            else f"--{found} is for certified tables: add --certify, with rows that the forest was not trained on"
-        )
+from rfsize.utils.words import how_many
 
 
 def write_compiled(options: argparse.Namespace) -> None:
@@ -83,11 +38,10 @@ def predict(options: argparse.Namespace) -> None:
     refuse_to_overwrite(options.output, options.forest, options.data)
     table, kind = Table.of(options.data, options.input_format), prediction_format(options.output, options.output_format)
     fast = _forest(options)
-    of_columns = fast.forests[0].forest if isinstance(fast, CompiledMean) else fast.forest
+    first = fast.forests[0] if isinstance(fast, CompiledMean) else fast
     rows, trees = 0, 0
     with prediction_writer(options.output, kind) as write:
-        for piece in pieces(table):
-            X = features_of_forest(of_columns, piece)
+        for X in pieces(table, columns_of(first.forest)):
             name, predicted, asked_trees = _predicted(fast, X)
             shares = zip(fast.classes, fast.predict_proba(X).T, strict=True) if options.proba else ()
             write({name: predicted, "trees": asked_trees, **{f"p_{label}": share for label, share in shares}})

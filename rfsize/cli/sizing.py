@@ -1,4 +1,4 @@
-"""``rfsize size``, ``report``, ``truncate`` and ``shrink``: how many trees of a forest are enough."""
+"""``rfsize size``, ``truncate`` and ``shrink``: how many trees of a forest are enough."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ import json
 from typing import Any
 
 from rfsize.cli.models import LoadedModel, load_model, save_model
-from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, given, refuse_to_overwrite, wrote
-from rfsize.cli.tables import Table, load_table, without
+from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, refuse_to_overwrite, wrote
+from rfsize.cli.tables import Table, as_trained, load_table, without
 from rfsize.counting.api import tree_outputs
-from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.reporting.result import Result
 from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
-from rfsize.sizing.named_metrics import METRICS
-from rfsize.sizing.oob_score import oob_score
 from rfsize.sizing.report import Report
-from rfsize.stopping.table import StopTable
 
 
 def print_size(options: argparse.Namespace) -> Report:
     """Print how many trees are enough."""
+    refuse_to_overwrite(options.html, options.model, options.data)
     report = size(tree_outputs(**asked(options, load_model(options.model))), **chosen(options, SIZED_BY))
+    if options.html is not None:
+        report.to_html(options.html)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report)
     return report
 
@@ -44,7 +42,7 @@ def write_shrunk(options: argparse.Namespace) -> Report:
     loaded.integration.check_path(options.output)
     table = Table.of(options.data, options.input_format)
     X, y = load_table(table, options.labels)
-    X = loaded.integration.features_of(loaded.model, without(X, options.drop, table))
+    X = as_trained(without(X, options.drop, table), loaded.columns)
     rows = None if options.rows is None else features_of(options.rows, options, loaded)
     small, report = shrink(loaded.with_class_names(), X, y, rows=rows, **chosen(options, SHRUNK_BY))
     _write(small, loaded, report, options)
@@ -57,47 +55,3 @@ def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Na
     save_model(small, loaded.integration, options.output, names)
     print(report)
     print(wrote(options.output, options.model))
-
-
-def write_page(options: argparse.Namespace) -> Report:
-    """Write an HTML page about a forest."""
-    refuse_to_overwrite(options.output, options.model, options.data, options.unseen)
-    if options.score is not None and not (options.oob and options.labels):
-        raise ValueError("--score is the out-of-bag score, which takes --oob and --labels: give both")
-    loaded = load_model(options.model)
-    outputs = tree_outputs(**asked(options, loaded))
-    report = size(outputs, **chosen(options, SIZED_BY))
-    report.to_html(options.output, *_score(options, outputs), *_table(options, loaded, outputs))
-    print(report)
-    print(wrote(options.output))
-    return report
-
-
-def _score(options: argparse.Namespace, outputs: TreeOutputs) -> list[Result]:
-    """The out-of-bag score if labels are known, by the metric that sizes the forest if there is one."""
-    if not options.oob or outputs.y is None:
-        return []
-    by_default = options.metric if options.metric in METRICS else None
-    return [oob_score(outputs, metric=options.score or by_default)]
-
-
-def _table(options: argparse.Namespace, loaded: LoadedModel, outputs: TreeOutputs) -> list[Result]:
-    """A stop table, certified on rows that the forest was not trained on, if there are enough such rows."""
-    if options.unseen is not None:
-        return [_certified(options, loaded, features_of(options.unseen, options, loaded))]
-    if options.oob:
-        return []
-    try:
-        return [_certified(options, loaded, outputs._evidence.asked_again.X)]
-    except ValueError as error:  # the user did not ask for a table
-        print(f"no stop table: {error}")
-        return []
-
-
-def _certified(options: argparse.Namespace, loaded: LoadedModel, X: Any) -> StopTable:
-    """A certified table: for probabilities or scores if they size the forest, for labels otherwise."""
-    if options.metric in ("probabilities", "scores"):
-        wanted = given(options, "metric", "tolerance", "missing")
-    else:
-        wanted = given(options, "alpha", "voting", "average", "threshold", "missing")
-    return StopTable.calibrate(loaded.with_class_names(), X, **wanted)

@@ -1,4 +1,4 @@
-"""``rfsize grow`` and ``fraction``: train forests from a table."""
+"""``rfsize grow``: trains a forest from a table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.adapters.columns import Columns, known_columns
 from rfsize.adapters.integration import Integration
 from rfsize.adapters.registry import integration_named
 from rfsize.cli.models import load_model, save_model
 from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
-from rfsize.cli.tables import Table, like_table, load_table
+from rfsize.cli.tables import Table, load_table, with_categories
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
-from rfsize.training.bagging_fraction import select_bagging_fraction
-from rfsize.training.fraction_search import FractionSearch
 from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many, printable
@@ -52,10 +51,8 @@ class _Training(NamedTuple):
     classes: list[Any] | None
 
     @classmethod
-    def of(cls, options: argparse.Namespace, *, bagged: bool = False, **seed: int) -> _Training:
-        """Read DATA and the parameters, and fill in what the parameters leave out.
-
-        With ``bagged``, the bagging fraction is 0.632 if the parameters name none.
+    def of(cls, options: argparse.Namespace) -> _Training:
+        """Read DATA and the parameters, and fill in what the parameters leave out; the bagging fraction is then 0.632.
 
         Raises
         ------
@@ -64,29 +61,30 @@ class _Training(NamedTuple):
         """
         integration = integration_named(options.framework)
         X, y, groups = table_of(options)
+        X = with_categories(X)
         wanted, classes = load_params(options.params), None
         objective = integration.objective_of(wanted)
         if objective is None or objective.startswith(_OF_CLASSES):
             classes, y = _coded(y, objective)
         n_classes = None if classes is None else len(classes)
         is_binary = n_classes == 2 if objective is None else objective.startswith("binary")
-        params, data = integration.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary, bagged=bagged)
-        return cls(integration, X, groups, params | seed, data, classes)
+        params, data = integration.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary)
+        return cls(integration, X, groups, params | given(options, "seed"), data, classes)
 
-    def tell(self, options: argparse.Namespace, found: Report | FractionSearch) -> None:
+    def tell(self, options: argparse.Namespace, report: Report) -> None:
         """Print the result."""
         if options.json:
-            print(json.dumps({**found.to_dict(), "classes": self.classes}, indent=2))
+            print(json.dumps({**report.to_dict(), "classes": self.classes}, indent=2))
             return
         if self.classes is not None and self.classes != list(range(len(self.classes))):
             print("classes: " + ", ".join(f"{code} = {printable(label)}" for code, label in enumerate(self.classes)))
-        print(found)
+        print(report)
 
 
 def grow_forest(options: argparse.Namespace) -> Report:
     """Train a forest until it has T* trees, or add trees to one."""
     refuse_to_overwrite(options.output, options.data, options.model, options.validation, params_file(options.params))
-    training = _Training.of(options, bagged=True, **given(options, "seed"))
+    training = _Training.of(options)
     training.integration.check_path(options.output)
     if not options.json:
         _print_categories(training.X)
@@ -106,18 +104,6 @@ def grow_forest(options: argparse.Namespace) -> Report:
     return report
 
 
-def find_fraction(options: argparse.Namespace) -> None:
-    """Find the bagging fraction with the smallest out-of-bag error."""
-    training = _Training.of(options)
-    found = select_bagging_fraction(
-        training.params,
-        training.data,
-        **given(options, "fractions", "metric", "voting", "n_trees", "search", "rule", "seed", "resume"),
-        groups=training.groups,
-    )
-    training.tell(options, found)
-
-
 def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[str, Any]:
     """The validation rows, with their labels if a metric needs them."""
     if options.validation is None:
@@ -126,7 +112,8 @@ def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[s
     X, y = load_table(table, options.labels, may_lack=not by_metric)
     if by_metric and training.classes is not None:
         y = class_indices(np.asarray(training.classes), y, len(y))
-    return {"validation": (like_table(X, training.X), y if by_metric else None)}
+    columns = Columns([str(name) for name in training.X.columns], training.X.shape[1])
+    return {"validation": (with_categories(known_columns(X, columns)), y if by_metric else None)}
 
 
 def _grown_before(path: Path, classes: list[Any] | None) -> Any:
@@ -139,10 +126,9 @@ def _grown_before(path: Path, classes: list[Any] | None) -> Any:
 
 def _print_categories(X: Any) -> None:
     """Print which columns are read as categories, because one mistyped number turns its column into text."""
-    if hasattr(X, "columns"):
-        texts = [str(name) for name in X.select_dtypes(include="category").columns]
-        if texts:
-            print(f"columns read as categories: {', '.join(map(printable, texts))}")
+    texts = [str(name) for name in X.select_dtypes(include="category").columns]
+    if texts:
+        print(f"columns read as categories: {', '.join(map(printable, texts))}")
 
 
 def load_params(text: str | None) -> dict[str, Any]:

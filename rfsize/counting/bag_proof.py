@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.bags import Bags
+from rfsize.adapters.bags import FRESH_ROWS, Bags
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.leaves import LeafLabels
 from rfsize.exceptions import InbagError
@@ -69,15 +69,14 @@ class BagProof:
         leaves = self._adapter.leaves
         if not leaves.provable.any():
             raise InbagError(
-                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; give "
-                "validation rows instead of oob=True"
+                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; take "
+                f"{FRESH_ROWS}"
             )
         wrong = self.bags.contradicted(leaves, self.sums[0]) & leaves.provable
         if wrong.any():
             raise InbagError(
                 f"the in-bag rows could not be proven: in {self._trees_of(wrong)}, the rebuilt bag does not match the "
-                f"leaf counts that {self._adapter.framework} stored. {self.bags.advice} Otherwise give validation "
-                "rows and leave oob=False"
+                f"leaf counts that {self._adapter.framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
             )
         if self._labels is not None:
             self._compare_with(self._labels)
@@ -105,8 +104,7 @@ class BagProof:
                 f"the leaves differ from what their bags and the labels y give: in {self._trees_of(wrong)}. Either "
                 "y are not the labels of training, in its order: give y as at training. Or the leaves were "
                 "changed after training (refit, set_leaf_output, an edited file) or grown on top of other "
-                "predictions (base_margin, boosting), and may know rows outside their bags: give validation rows "
-                "and leave oob=False"
+                f"predictions (base_margin, boosting), and may know rows outside their bags: take {FRESH_ROWS}"
             )
 
     def _trees_of(self, wrong: Bools) -> str:

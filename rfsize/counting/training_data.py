@@ -54,7 +54,8 @@ class TrainingData:
 
     def fitted(self, estimator: Any) -> Any:
         """A copy of the estimator, fitted on the rows; the estimator itself does not change."""
-        return clone(estimator).fit(self.X, self.target(estimator), sample_weight=self.weight)
+        weighted = {} if self.weight is None else {"sample_weight": self.weight}
+        return clone(estimator).fit(self.X, self.target(estimator), **weighted)
 
 
 def tree_counts(estimator: Any) -> set[str]:

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.adapters.bags import Bags
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.leaves import Answers
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import asked_about
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.utils import matrix
+from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import Caution
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
 # number of parts, and fewest rows in a part.
 _PARTS, _FEWEST_ROWS = 16, 512
-# Number of rows to compare the members of a bagging ensemble on, and number of standard errors beyond chance.
-_ROWS_COMPARED, _BEYOND_CHANCE = 1000, 4.0
+# Rows whose answers are compared: at least so many, and at most so many answers of trees. Then the number of standard
+# errors beyond chance, and the smallest variance of a row's scores, as a share of their mean square.
+_FEWEST_COMPARED, _CELLS_COMPARED, _BEYOND_CHANCE, _LEAST = 100, 4_000_000, 5.0, 1e-12
 
 
 def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any = None) -> tuple[Caution, ...]:
-    """A warning if the rows are all training rows in their order; empty if they are not, or it cannot be known.
+    """A warning if the rows are the training rows in their order, or begin with them; empty if it cannot be known.
 
-    Leaf counts prove it, as they prove bags. The proof begins only if there are as many rows as training rows. It ends
-    as soon as a leaf holds more rows than at training. If members are not trees, rfsize compares how much they agree on
-    rows in and out of their bags.
+    Leaf counts prove that rows are all training rows, as they prove bags. The proof begins only if there are as many
+    rows as training rows. It ends as soon as a leaf holds more rows than at training. That rows begin with training
+    rows is a matter of evidence, see `begin_with_training_rows`.
 
     Parameters
     ----------
@@ -40,45 +43,13 @@ def noting_training_rows(forest: ForestOnRows, y: Any = None, sample_weight: Any
     """
     bags = _proven_bags(forest, y, sample_weight)
     if bags is None:
-        return (Caution(TrainingRowsWarning, _SEEMS.format(n=forest.n_rows)),) if _agree_more_in_bags(forest) else ()
+        return (Caution(TrainingRowsWarning, _BEGIN),) if begin_with_training_rows(forest) else ()
     advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
     found = (
         f"X are the {forest.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
         f"on rows that they have seen: {advice}, or give rows that it was not trained on"
     )
     return (Caution(TrainingRowsWarning, found),)
-
-
-_SEEMS = (
-    "X seem to be the {n:,} rows that the ensemble was trained on. There are as many, and members agree more on rows "
-    "of their bags than on others: give oob=True, or give rows that it was not trained on"
-)
-
-
-def _agree_more_in_bags(forest: ForestOnRows) -> bool:
-    """Whether members that are not trees agree more on the rows of their bags than on other rows.
-
-    No member has seen fresh rows. On fresh rows, the rebuilt bags therefore split the members at random.
-    """
-    adapter = forest.adapter
-    if adapter.are_trees or forest.bags is not None:
-        return False
-    try:
-        bags = adapter.bags(forest.layout, None, None, None, None)
-    except InbagError:  # the rows are more or fewer than the training rows
-        return False
-    n_rows = min(forest.n_rows, _ROWS_COMPARED)
-    raw, seen = adapter.answers(matrix.take(forest.X, 0, n_rows)).raw, bags.take(0, n_rows)
-    enough = np.minimum(seen.sum(axis=1), (~seen).sum(axis=1))[:, 0] > 1
-    gap = (_scatter(raw, ~seen) - _scatter(raw, seen))[enough]
-    return gap.size > 1 and bool(gap.mean() > _BEYOND_CHANCE * gap.std(ddof=1) / np.sqrt(gap.size))
-
-
-def _scatter(raw: NDArray[Any], of: Bools) -> Floats:
-    """Variance of the scores of some members on each row, summed over classes."""
-    n = np.maximum(of.sum(axis=1), 2)
-    mean = np.sum(raw * of, axis=1) / n
-    return np.asarray((((raw - mean[:, None]) ** 2 * of).sum(axis=1) / (n - 1)).sum(axis=1))
 
 
 def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | None:
@@ -100,16 +71,104 @@ def _proven_bags(forest: ForestOnRows, y: Any, sample_weight: Any) -> Bags | Non
 
 def refuse_training_rows(forest: ForestOnRows) -> None:
     """Raise ``ValueError`` if the rows for a certificate are the rows that the forest was trained on."""
-    if _proven_bags(forest, None, None) is not None or _agree_more_in_bags(forest):
-        raise trained_on(forest.n_rows)
+    if _proven_bags(forest, None, None) is not None or begin_with_training_rows(forest):
+        raise trained_on()
 
 
-def trained_on(n_rows: int) -> ValueError:
-    """The error for a certificate on the rows that the forest was trained on."""
+def trained_on() -> ValueError:
+    """The error for a certificate on rows that the forest was trained on."""
     return ValueError(
-        f"X are the {n_rows:,} rows that the forest was trained on, and a certificate from training rows does not "
-        "hold for other rows: give rows that it was not trained on"
+        "X are rows that the forest was trained on, or begin with such rows, and a certificate from training rows does "
+        "not hold for other rows: give rows that it was not trained on"
     )
+
+
+_BEGIN = (
+    "X begin with rows that the forest was trained on, in the order of training, and trees agree on rows that they "
+    "have seen: give all training rows with oob=True, or rows that it was not trained on"
+)
+
+
+def begin_with_training_rows(forest: ForestOnRows) -> bool:
+    """Whether rows begin with the first training rows, in the order of training.
+
+    The bags of the first training rows are drawn again. On fresh rows they are independent of what the trees answer, so
+    both statistics below are standard normal, whatever the rows. On training rows both grow:
+
+    - Trees that saw a row answer it unlike the others. For each row, the squared difference of the two mean scores,
+      divided by its variance over random bags of the same sizes, has a mean of 1. This tells most where leaves are
+      small.
+    - A leaf that holds more training rows than these rows lead one to expect holds more of them in its bag. This tells
+      most where a tenth of the training rows or more is given.
+
+    Not recognised are rows in another order or from another place of the training rows, a small part of many rows in
+    large leaves, and rows of a forest whose bags cannot be drawn again: trained on several machines, by balanced
+    bagging or without bagging, or loaded from a file of XGBoost, which keeps no seed.
+    """
+    adapter = forest.adapter
+    if forest.bags is not None or not adapter.are_trees or isinstance(forest.X, PiecesElsewhere):
+        return False
+    most = max(_FEWEST_COMPARED, _CELLS_COMPARED // adapter.leaves.offset.size)
+    bags = adapter.leading_bags(min(forest.n_rows, most))
+    n_rows = 0 if bags is None else min(forest.n_rows, most, bags.n_rows)
+    if bags is None or n_rows < _FEWEST_COMPARED:
+        return False
+    evidence = _Evidence(adapter)
+    for start, stop in matrix.blocks(n_rows, adapter.leaves.offset.size, what="rows"):
+        evidence.add(forest.ask(start, stop, None), bags.take(start, stop))
+    of_scores, of_leaves = evidence.of_scores, evidence.of_leaves
+    return max(of_scores, of_leaves, (of_scores + of_leaves) / math.sqrt(2.0)) > _BEYOND_CHANCE
+
+
+class _Evidence:
+    """Statistics of rows and rebuilt bags; see `begin_with_training_rows`."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._leaves, n_leaves = adapter.leaves, len(adapter.leaves.score)
+        self._ratios: list[Floats] = []
+        self._reached, self._inbag = np.zeros(n_leaves), np.zeros(n_leaves)
+
+    def add(self, answers: Answers, inbag: Bools) -> None:
+        """Add some rows, with the trees that would have seen them."""
+        shape = answers.leaf.shape
+        leaf, weight = answers.leaf.ravel(), np.broadcast_to(inbag, shape).ravel()
+        self._reached += np.bincount(leaf, minlength=len(self._reached))
+        self._inbag += np.bincount(leaf, weight, len(self._inbag))
+        raw = answers.raw
+        seen = np.broadcast_to(inbag, (*raw.shape[:2], inbag.shape[2]))
+        n_in, n_trees = seen.sum(axis=1), raw.shape[1]
+        of_seen = np.einsum("nts,nts->ns", raw, np.broadcast_to(seen, raw.shape).astype(np.float64))
+        total, scatter = raw.sum(axis=1), raw.var(axis=1, ddof=1) if n_trees > 1 else np.zeros(raw.shape[::2])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = of_seen / n_in - (total - of_seen) / (n_trees - n_in)
+            ratio = apart**2 / (scatter * (1.0 / n_in + 1.0 / (n_trees - n_in)))
+        known = np.isfinite(ratio) & (scatter > _LEAST * np.square(raw).mean(axis=1))
+        some = known.any(axis=1)
+        self._ratios.append(np.where(known, ratio, 0.0)[some].sum(axis=1) / known[some].sum(axis=1))
+
+    @property
+    def of_scores(self) -> float:
+        """How far trees that saw a row answer it unlike the others, in standard errors beyond chance."""
+        ratio = np.concatenate(self._ratios)
+        if len(ratio) < _FEWEST_COMPARED or ratio.std() == 0.0:
+            return 0.0
+        return float((ratio.mean() - 1.0) / (ratio.std(ddof=1) / math.sqrt(len(ratio))))
+
+    @property
+    def of_leaves(self) -> float:
+        """How far bags fill the leaves that training filled, in standard errors beyond chance."""
+        tree = self._leaves.tree_of_leaf()
+        rows, drawn, mass = (np.bincount(tree, of)[tree] for of in (self._reached, self._inbag, self._leaves.mass))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = drawn / rows
+            over = (drawn * self._leaves.mass / mass - share * self._reached) / self._reached
+        over = np.where((self._reached > 0.0) & np.isfinite(over), over, 0.0)
+        # The bag of a tree is a random sample of the rows, so the variance is that of a multivariate hypergeometric.
+        mean = np.bincount(tree, over * self._reached)[tree] / np.maximum(rows, 1.0)
+        spread = np.square(over - mean) * self._reached * share * (1.0 - share) * rows / np.maximum(rows - 1.0, 1.0)
+        variance = float(np.nansum(spread))
+        gained = float(np.nansum(over * (self._inbag - share * self._reached)))
+        return gained / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
 def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:

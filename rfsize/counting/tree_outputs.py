@@ -15,6 +15,8 @@ from rfsize.utils.warn import warn
 from rfsize.voting.scores import Scores
 from rfsize.voting.votes import Votes
 
+_NUMBERS = "biuf"  # kinds of types
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeOutputs:
@@ -130,46 +132,6 @@ class TreeOutputs:
         True
         """
         return TreeOutputs(self._evidence.with_truth(y, sample_weight))
-
-    def concat(self, *others: TreeOutputs) -> TreeOutputs:
-        """Join the outputs of one forest on several batches of rows.
-
-        Parameters
-        ----------
-        *others : TreeOutputs
-            Outputs of the same forest on further rows that it was not trained on.
-
-        Returns
-        -------
-        TreeOutputs
-            Outputs on all rows. They refer to no model, so the trees cannot be asked again.
-
-        Raises
-        ------
-        ValueError
-            If the forests or the options differ, if only some of the outputs have labels or weights, or if some outputs
-            are out of bag or from cross-validation (these hold all training rows already).
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:1000], y[:1000])
-        >>> batches = [rfsize.tree_outputs(forest, X[rows], y[rows]) for rows in (slice(1000, 1500), slice(1500, None))]
-        >>> outputs = batches[0].concat(*batches[1:])
-        >>> outputs
-        TreeOutputs(797 rows (rows given), 10 classes, 50 trees)
-        >>> rfsize.size(outputs, alpha=0.9).n_trees == rfsize.size(forest, X[1000:], alpha=0.9).n_trees
-        True
-        """
-        for other in others:
-            if not isinstance(other, TreeOutputs):
-                raise ValueError(
-                    f"concat takes tree outputs, found {type(other).__name__}: give what tree_outputs returns"
-                )
-        return TreeOutputs(Evidence.of_batches([each._evidence for each in (self, *others)]))
 
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
@@ -293,7 +255,9 @@ class TreeOutputs:
             As in `predict`.
         """
         if not len(self.classes):
-            raise ValueError("a regression forest predicts no probabilities: take predict()")
+            raise ValueError(
+                "a regression forest predicts no probabilities: take outputs.predict(), or rfsize.oob_predict(model, X)"
+            )
         return self._filled(self._predicted, fill)
 
     @property
@@ -307,11 +271,11 @@ class TreeOutputs:
         labels = predictor.classes[predictor.labels(self._predicted)]
         self._warn_of_scores(None)
         if fill is not None:
-            return np.where(is_asked, labels, fill)
+            return with_fill(labels, is_asked, fill)
         if not is_asked.all():
             raise FewVotesError(
-                f"{self._unasked}. They have no label: choose one by fill=, such as fill=-1, or take "
-                "predict_proba, which gives NaN for them"
+                f"{self._unasked}. They have no label: choose one by fill=, such as fill={_free(labels)!r}, or take "
+                "outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
             )
         return np.asarray(labels)
 
@@ -319,9 +283,8 @@ class TreeOutputs:
         """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree was asked about."""
         is_asked = self._evidence.averages.is_asked
         self._warn_of_scores(is_asked if fill is None else None)
-        return np.where(
-            is_asked if predicted.ndim == 1 else is_asked[:, None], predicted, np.nan if fill is None else fill
-        )
+        mask = is_asked if predicted.ndim == 1 else is_asked[:, None]
+        return with_fill(predicted, mask, np.nan if fill is None else fill)
 
     def _warn_of_scores(self, is_asked: Bools | None) -> None:
         """Warn if a score of the predictions would mislead, or if ``is_asked`` shows rows that will be NaN."""
@@ -340,3 +303,34 @@ class TreeOutputs:
         """First half of the messages about rows that no tree was asked about."""
         n_rows = np.count_nonzero(~self._evidence.averages.is_asked)
         return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
+
+
+def with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:
+    """Predictions where ``mask`` is set, and ``fill`` elsewhere, in a type that holds both.
+
+    Raises
+    ------
+    ValueError
+        If ``fill`` is no number where numbers are predicted, no word where words are, or fits no type with them.
+    """
+    if predicted.dtype == object:
+        return np.where(mask, predicted, np.array(fill, dtype=object))
+    value, are_numbers = np.asarray(fill), predicted.dtype.kind in _NUMBERS
+    if value.ndim or value.dtype.kind not in (_NUMBERS if are_numbers else predicted.dtype.kind):
+        raise ValueError(
+            f"fill must be a {'number' if are_numbers else 'word'}, as the predictions are, found {fill!r}: give one, "
+            f"such as fill={_free(predicted)!r}"
+        )
+    if not are_numbers:
+        return np.where(mask, predicted, value)
+    wide = np.result_type(predicted.dtype, np.min_scalar_type(fill))
+    if wide.kind == "f" and predicted.dtype.kind + value.dtype.kind in ("ui", "iu"):
+        raise ValueError(f"no integer type holds labels of {predicted.dtype} and fill={fill!r}: give another number")
+    return np.where(mask, predicted.astype(wide), value.astype(wide))
+
+
+def _free(labels: NDArray[Any]) -> Any:
+    """A value that is none of the labels."""
+    if labels.dtype.kind in _NUMBERS:
+        return -1 if not (labels == -1).any() else int(labels.min()) - 1
+    return "unknown"

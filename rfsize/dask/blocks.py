@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from rfsize.adapters.bags import Layout
 from rfsize.adapters.base import Adapter
+from rfsize.adapters.columns import Columns, rows_for
 from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.progress import rows_bar
-from rfsize.utils.rows import form_of, in_memory, joined, picked
+from rfsize.utils.rows import form_of, joined, picked
 from rfsize.utils.words import how_many
 
 
@@ -53,6 +54,8 @@ class BlocksOnWorkers(PiecesElsewhere):
         The rows.
     client : distributed.Client or None
         The client of the workers; by default the client that is in use.
+    columns : Columns
+        The columns of training, to which each block is brought on its worker.
 
     Raises
     ------
@@ -60,7 +63,7 @@ class BlocksOnWorkers(PiecesElsewhere):
         If ``X`` is no such collection or has no rows, or if there is no client.
     """
 
-    def __init__(self, X: Any, client: Any) -> None:
+    def __init__(self, X: Any, client: Any, columns: Columns) -> None:
         super().__init__()
         self.client = client_in_use(client)
         self._collection_kind = type(X).__name__
@@ -75,8 +78,13 @@ class BlocksOnWorkers(PiecesElsewhere):
         self.shape = int(self.lengths.sum()), n_features
         if not self.shape[0]:
             raise ValueError("X has no rows")
+        from dask import delayed
+
+        fitted = delayed(_fitted)
         # A filter may have emptied some partitions.
-        self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
+        self._parts = [
+            fitted(part, int(length), columns) for part, length in zip(parts, self.lengths, strict=True) if length
+        ]
         self.ends = np.cumsum(self.lengths[self.lengths > 0])
 
     def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
@@ -143,7 +151,7 @@ class BlocksOnWorkers(PiecesElsewhere):
         ``options`` are sent to each worker once.
         """
         sent = self.client.scatter(options, broadcast=True, hash=False) if options else []
-        own = [(work, start, stop - start, *sent) for start, stop in self._bounds]
+        own = [(work, start, *sent) for start, _ in self._bounds]
         for piece, (form, found) in enumerate(_each(self.client, _of_form, self._parts, own)):
             self._check_form(piece, form)
             yield found
@@ -155,9 +163,9 @@ class BlocksOnWorkers(PiecesElsewhere):
     def pick(self, rows: NDArray[np.int64]) -> Any:
         """Some rows; only these are brought to this process."""
         here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
-        some = [place for place, numbers in enumerate(here) if numbers.size]
-        own = [(here[place] - start, stop - start) for place, (start, stop) in enumerate(self._bounds) if place in some]
-        return joined(list(_each(self.client, _picked, [self._parts[place] for place in some], own)))
+        places = [place for place, numbers in enumerate(here) if numbers.size]
+        own = [(here[place] - self._bounds[place][0],) for place in places]
+        return joined(list(_each(self.client, picked, [self._parts[place] for place in places], own)))
 
 
 def parts_of(X: Any) -> list[Any]:
@@ -181,7 +189,14 @@ def _each(client: Any, work: Callable[..., Any], parts: list[Any], own: Sequence
         ]
     )
     for number, task in enumerate(tasks):
-        yield task.result()
+        try:
+            result = task.result()
+        except KeyError as error:
+            raise ValueError(
+                f"a partition of X lacks columns that the collection says it has ({error.args[0]}): write all of its "
+                "files with the same columns"
+            ) from error
+        yield result
         tasks[number] = None  # the workers need not keep it any longer
 
 
@@ -219,12 +234,11 @@ def as_said(part: Any, n_rows: int) -> Any:
     return part
 
 
-def _picked(part: Any, rows: NDArray[np.int64], n_rows: int) -> Any:
-    """On a worker: some rows of a block."""
-    return picked(in_memory(as_said(part, n_rows)), rows)
+def _fitted(part: Any, n_rows: int, columns: Columns) -> Any:
+    """On a worker: a block with the columns of training."""
+    return rows_for(as_said(part, n_rows), columns)
 
 
-def _of_form(part: Any, work: Callable[..., Any], first: int, n_rows: int, *options: Any) -> tuple[Any, Any]:
+def _of_form(rows: Any, work: Callable[..., Any], first: int, *options: Any) -> tuple[Any, Any]:
     """On a worker: the form of a block, and the result of the work on it."""
-    rows = in_memory(as_said(part, n_rows))
     return form_of(rows), work(first, rows, *options)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rfsize.adapters.bags import LaidOutBags, Layout
+from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.columns import known_columns
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
-from rfsize.dask.blocks import BlocksOnWorkers, as_said
+from rfsize.dask.blocks import BlocksOnWorkers
 from rfsize.dask.clients import here
 from rfsize.exceptions import InbagError
 from rfsize.utils.typing import Floats
@@ -58,7 +58,7 @@ class ForestOnWorkers(ForestOnRows):
 
 def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: the trees' votes and scores on a block of rows."""
-    return part.tallied(adapter, adapter.check(as_said(block, len(part.rows))))
+    return part.tallied(adapter, adapter.check(block))
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,7 @@ class RowsOnWorkers(RowsElsewhere):
                 "layout says which trees saw a training row, and oob=False asks all trees about all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
-        underscores = adapter.spaces_become_underscores
-        X = known_columns(self.X, adapter.feature_names, spaces_become_underscores=underscores)
-        blocks = BlocksOnWorkers(X, self.client)
+        blocks = BlocksOnWorkers(known_columns(self.X, adapter.columns), self.client, adapter.columns)
         blocks.tell_missing(adapter, missing)
         bags, alike = None, ALONE
         if oob:
@@ -99,7 +97,7 @@ class RowsOnWorkers(RowsElsewhere):
                 raise InbagError(
                     f"rfsize does not know which rows each worker of {adapter.framework} trains on, so it cannot tell "
                     "which rows are out of bag: give the training rows to rfsize itself, in memory or in pieces, or "
-                    "give validation rows with oob=False"
+                    f"take {FRESH_ROWS}"
                 )
             alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
         return ForestOnWorkers(adapter, blocks, bags, threshold, alike)

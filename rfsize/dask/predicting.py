@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rfsize.adapters.columns import known_columns
 from rfsize.dask.blocks import as_said, checked_collection
 from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.rows import columns_of
 
 
 def predict(fast: CompiledForest, X: Any) -> Any:
@@ -137,8 +138,7 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
 
 def _rows(fast: CompiledForest, X: Any) -> Any:
     """The collection with the forest's columns in the forest's order, if both have column names."""
-    underscores = fast.forest.conventions.spaces_become_underscores
-    return known_columns(checked_collection(X), fast.forest.feature_names, spaces_become_underscores=underscores)
+    return known_columns(checked_collection(X), columns_of(fast.forest))
 
 
 def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
@@ -161,7 +161,7 @@ def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
     if method == "predict_labels" or (method, forest.predict_gives) == ("predict", "labels"):
         return np.empty(0, dtype=fast.classes.dtype)
     if method == "predict_proba":
-        return np.empty(each_class)
+        return np.empty(each_class, dtype=forest.precision)
     return np.empty(each_class if forest.predicts_each_class else 0, dtype=forest.precision)
 
 

@@ -42,6 +42,7 @@ class ImportanceGoal(Goal):
     top: int | None = None
 
     is_of_predictions = False
+    takes_alpha = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from rfsize import _core
 from rfsize.inference.few_rows import FewRows
@@ -43,7 +44,7 @@ class Answers:
     def __init__(self, forest: Forest, rows: Rows, stops: Stops | None, voting: str) -> None:
         self._forest, self._rows = forest, rows
         self._n_predicted = max(1, len(forest.classes))
-        self._predicting = forest.predicting(forest.conventions.link)
+        self._predicting = forest.predicting(forest.compiled_link)
         self._numbers = stops.on(forest) if stops is not None and stops.metric != "labels" else None
         self._labels = settling_labels(forest, stops, voting)
         self._few = FewRows(forest, self._labels if isinstance(self._labels, LabelsBySums) else None)
@@ -65,7 +66,7 @@ class Answers:
         if few is not None:
             asked = np.empty(len(few), dtype=np.int64)
             asked.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
-            return few, asked
+            return self._probable(few), asked
         X = self._rows.checked(X)
         found = np.empty((matrix.n_rows(X), self._n_predicted))
         asked = np.full(len(found), self._forest.n_trees)
@@ -79,7 +80,16 @@ class Answers:
             self._predicting.predict(total, found[rows])
 
         self._rows.each_block(X, work)
-        return found, asked
+        return self._probable(found), asked
+
+    def _probable(self, linked: Floats) -> Floats:
+        """Predictions, from what the compiled link gives.
+
+        Other code would round the probabilities of `Conventions.labels_of_scores` in another way than SciPy does.
+        """
+        if not self._forest.conventions.labels_of_scores:
+            return linked
+        return np.asarray(softmax(linked.astype(self._forest.precision), axis=1), dtype=np.float64)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""

@@ -7,14 +7,14 @@ from typing import Any, Literal, overload
 
 from rfsize.adapters.base import Adapter, shrinking_of
 from rfsize.adapters.registry import adapter_for, several_in, weighted_adapter_for
-from rfsize.exceptions import ForestFileError
+from rfsize.exceptions import ForestFileError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import checked_table
 from rfsize.stopping.table import StopTable
 from rfsize.utils.validation import choice
-from rfsize.utils.warn import give
+from rfsize.utils.warn import give, warn
 from rfsize.walking.layout import Forest
 
 
@@ -59,13 +59,13 @@ def compile(
     Parameters
     ----------
     model : booster or estimator
-        A trained forest, or an `AdaBoostClassifier` of trees. The model is not changed. A `RightSizedClassifier` brings
-        its own stop table, unless you give one of the next three options. Give a list of models with the same
-        classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
+        A trained forest, or an `AdaBoostClassifier` of trees. The model is not changed. Give a list of models with the
+        same classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
     table : StopTable, optional
-        A table for the trees and classes of this forest. It can be for labels (`StopTable.calibrate`, or
-        `StopTable.build` for votes), for probabilities, or for the numbers of a regression. The printed compiled forest
-        says which of its methods use the table. Give none for AdaBoost: its own weights say when to stop.
+        A table for the trees and classes of this forest. It acts on what it is for: labels (`StopTable.calibrate`, or
+        `StopTable.build` for votes), probabilities, or the numbers of a regression. A Booster's ``predict`` gives
+        probabilities, so a table of labels acts on `CompiledForest.predict_labels` alone. Give none for AdaBoost: its
+        own weights say when to stop.
     voting : {"auto", "soft", "hard"}
         How labels are decided: by averaged scores ("soft") or by the majority of the trees' votes ("hard"). "auto"
         follows the table, or without a table the model's own ``predict``. For classifiers only.
@@ -90,6 +90,11 @@ def compile(
     ValueError
         If the table is for other trees, other classes, another ``threshold`` or ``voting``. If an option has no effect
         on the forest. If the models of a list cannot be averaged.
+
+    Warns
+    -----
+    RfsizeWarning
+        If the table is for labels and the model's own ``predict`` gives probabilities, which do not use the table.
 
     See Also
     --------
@@ -141,12 +146,17 @@ def compile(
         return CompiledMean([compile(one, threshold=threshold, n_jobs=n_jobs, missing=missing) for one in several])
     whole = weighted_adapter_for(model) or model
     adapter = adapter_for(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
-    if adapter.holder is not None and table is None and voting == "auto" and threshold is None:
-        table = adapter.holder.table
     table = checked_table(adapter, table)
     at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
     give(shrinking_of(adapter))
-    return CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
+    compiled = CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
+    if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
+        warn(
+            f"the table is for labels, and predict of this compiled forest gives {compiled.forest.predict_gives}, as "
+            "the model's own does, from all trees: use predict_labels, which stops by the table",
+            RfsizeWarning,
+        )
+    return compiled
 
 
 def _refuse_of_several(table: StopTable | None, voting: str) -> None:

@@ -116,14 +116,18 @@ class CompiledForest:
         return f"predict gives {gives}, {labels}by {by}{above}"
 
     @property
+    def predict_uses_table(self) -> bool:
+        """Whether `predict` stops by the table: whether it gives what the table is for."""
+        return self.table is not None and (self.forest.predict_gives in LABELS) == (self.table.metric == "labels")
+
+    @property
     def _said_of_table(self) -> str:
         """The words that name the stop table, and the methods that use it."""
         if self.table is None:
             return "no stop table"
-        of_labels = self.table.metric == "labels"
-        own = "predict_labels" if of_labels else "predict_proba"
-        acts = ["predict"] if (self.forest.predict_gives in LABELS) == of_labels else []
-        return f"on {' and '.join(acts + [own] * bool(self.classes.size))}: {self.table!r}"
+        own = "predict_labels" if self.table.metric == "labels" else "predict_proba"
+        methods = ["predict"] * self.predict_uses_table + [own] * bool(self.classes.size)
+        return f"on {' and '.join(methods)}: {self.table!r}"
 
     @overload
     def predict(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -284,10 +288,10 @@ class CompiledForest:
 
         Returns
         -------
-        probabilities : ndarray of float64, shape (n_rows, n_classes)
-            Equal to the framework's probabilities to the last bit of its precision (single in XGBoost), if both use the
-            same C library for exponentials; the sums of scores are always equal. With a stop table that was calibrated
-            for probabilities, they are as close as the table promises.
+        probabilities : ndarray, shape (n_rows, n_classes)
+            In the framework's precision, which is single in XGBoost. Equal to the framework's probabilities to the last
+            bit, if both use the same C library for exponentials; the sums of scores are always equal. With a stop table
+            that was calibrated for probabilities, they are as close as the table promises.
         asked : ndarray of int64, shape (n_rows,)
             Only with ``return_trees``. Without a stop table for probabilities, every row asks all trees.
 
@@ -310,8 +314,9 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        found, asked = self._answers.numbers(X)
-        return (found, asked) if return_trees else found
+        probabilities, asked = self._answers.numbers(X)
+        probabilities = probabilities.astype(self.forest.precision, copy=False)
+        return (probabilities, asked) if return_trees else probabilities
 
     def save(self, path: str | Path) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.

@@ -33,8 +33,8 @@ class FewRows:
         conventions = forest.conventions
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)
-        predicting = forest.predicting(forest.link_of_labels), forest.predicting(conventions.link)
-        self._native = _core.FewRows(forest.native, *predicting, start, forest.threshold, *refuses)
+        predicting = forest.predicting(forest.compiled_link)
+        self._native = _core.FewRows(forest.native, predicting, predicting, start, forest.threshold, *refuses)
         self._labels = labels
         self._n_features, self._names = forest.n_features, forest.feature_names
         self._has_categories = bool(conventions.categories)
@@ -54,7 +54,7 @@ class FewRows:
     def _numbers(self, frame: Any) -> NDArray[Any] | None:
         """The numbers of a DataFrame with the columns of training; None if the frame needs more checks."""
         columns: Any = getattr(frame, "columns", None)
-        if self._has_categories or not hasattr(frame, "iloc") or len(frame) > MOST:
+        if self._has_categories or columns is None or not hasattr(frame, "iloc") or len(frame) > MOST:
             return None
         if self._columns is None or not self._columns.equals(columns):
             if not columns.is_unique or (self._names is not None and list(columns) != self._names):
@@ -78,7 +78,7 @@ class FewRows:
         return answer if self._native.labels(self._labels.native, rows, answer) else None
 
     def predictions(self, X: Any, n_outputs: int) -> Floats | None:
-        """The predictions of all trees, shape (n_rows, n_outputs); None as in `labels`."""
+        """What the compiled link predicts from all trees, shape (n_rows, n_outputs); None as in `labels`."""
         rows = self._rows(X)
         if rows is None:
             return None

@@ -6,6 +6,8 @@ No tree is walked before it is checked.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -17,9 +19,10 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import PREDICTIONS
 from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.adapters.trees import Conventions, Reading
-from rfsize.exceptions import ForestFileError
+from rfsize.exceptions import ForestFileError, TableError
 from rfsize.stopping.table import StopTable
 from rfsize.utils.archive import Archive, require
+from rfsize.utils.files import written_whole
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.voting.links import LINKS
 from rfsize.walking import layout
@@ -90,8 +93,23 @@ Saved = tuple[Forest, StopTable | None, str]
 
 
 def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
-    """Write a forest to a file, whole or not at all."""
-    _FILE.write(path, *_written(forest, table, voting))
+    """Write a forest to a file, whole or not at all; ``ValueError`` if the file could not be read again."""
+    with _readable(path, load_forest) as partial, partial.open("wb") as file:
+        _FILE.write_to(file, *_written(forest, table, voting))
+
+
+@contextmanager
+def _readable(path: Path, load: Callable[[Path], Any]) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` only if ``load`` reads it."""
+    with written_whole(path) as partial:
+        yield partial
+        try:
+            load(partial)
+        except (ForestFileError, TableError) as error:
+            raise ValueError(
+                f"{path} was not written, because it could not be read again ({error.__cause__ or error}): pickle the "
+                "compiled forest"
+            ) from error
 
 
 def _written(forest: Forest, table: StopTable | None, voting: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -135,18 +153,18 @@ _FILES = Archive(
 
 
 def save_forests(path: Path, forests: list[Saved]) -> None:
-    """Write several forests to one file, whole or not at all."""
+    """Write several forests to one file; as `save_forest`."""
     if len(forests) > MOST_FORESTS:
         raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
     parts = []
     for one in forests:
-        file = BytesIO()
-        _FILE.write_to(file, *_written(*one))
-        parts.append(file.getbuffer())
+        written = BytesIO()
+        _FILE.write_to(written, *_written(*one))
+        parts.append(written.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
-    _FILES.write(
-        path, {}, {"sizes": sizes, "forests": np.concatenate([np.frombuffer(part, np.uint8) for part in parts])}
-    )
+    content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
+    with _readable(path, load_forests) as partial, partial.open("wb") as output:
+        _FILES.write_to(output, {}, {"sizes": sizes, "forests": content})
 
 
 def holds_several(path: Path) -> bool:
@@ -233,7 +251,7 @@ def _check_head(forest: Forest) -> None:
     if names is not None:
         require(isinstance(names, list) and len(names) == forest.n_features, "not one name for each feature")
         require(all(isinstance(name, str) for name in names), "a feature's name is no text")
-    categorical = forest.conventions.category_features or ()
+    categorical = [*(forest.conventions.category_features or ()), *forest.conventions.coded_features]
     require(len(set(categorical)) == len(categorical), "a feature with two lists of categories")
     require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
@@ -282,6 +300,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
         "start": list(conventions.start),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
+        "coded_features": conventions.coded_features,
     }
 
 
@@ -310,6 +329,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     if features is not None:
         require(isinstance(features, list) and len(features) == len(categories), "category_features")
         features = tuple(_whole(feature, 0) for feature in features)
+    require(isinstance(fields["coded_features"], list), "coded_features")
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
         slope=slope,
@@ -317,4 +337,5 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),
         category_features=features,
+        coded_features=tuple(_whole(feature, 0) for feature in fields["coded_features"]),
     )

@@ -144,7 +144,7 @@ class CompiledMean:
 
         Returns
         -------
-        ndarray of float64, shape (n_rows, n_classes)
+        ndarray, shape (n_rows, n_classes)
             Averaged as ``np.mean`` does, in the precision of the frameworks.
 
         Raises
@@ -153,8 +153,7 @@ class CompiledMean:
             As in `CompiledForest.predict_proba`.
         """
         refuse_numbers(self.classes, "probabilities")
-        each = [one.predict_proba(X).astype(one.forest.precision, copy=False) for one in self.forests]
-        return np.asarray(np.mean(each, axis=0), dtype=np.float64)
+        return np.asarray(np.mean([forest.predict_proba(X) for forest in self.forests], axis=0))
 
     def save(self, path: str | Path) -> None:
         """Write all forests to one file that `rfsize.load` reads without the frameworks; see `CompiledForest.save`."""

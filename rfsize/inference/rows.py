@@ -6,11 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from rfsize import _core
-from rfsize.adapters.columns import rows_for
+from rfsize.adapters.columns import Columns, rows_for
 from rfsize.utils import matrix
 from rfsize.utils.threads import each_range
 from rfsize.walking.layout import Forest
 from rfsize.walking.quantising import quantised_blocks, rows_per_block
+
+
+def columns_of(forest: Forest) -> Columns:
+    """The columns that a compiled forest was trained on."""
+    conventions = forest.conventions
+    return Columns(
+        forest.feature_names,
+        forest.n_features,
+        conventions.categorical,
+        spaces_become_underscores=conventions.spaces_become_underscores,
+    )
 
 
 class Rows:
@@ -35,9 +46,7 @@ class Rows:
         ValueError
             If ``X`` does not fit the forest.
         """
-        forest = self._forest
-        underscores = forest.conventions.spaces_become_underscores
-        return rows_for(X, forest.feature_names, forest.n_features, spaces_become_underscores=underscores)
+        return rows_for(X, columns_of(self._forest))
 
     def each_block(self, X: Any, work: Callable[[_core.Rows, slice], None]) -> None:
         """Quantise blocks of checked rows, and call ``work`` on each, in ``n_jobs`` threads.

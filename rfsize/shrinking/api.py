@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,21 +16,19 @@ from rfsize.certifying.promise import Promise, check_classes
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
-from rfsize.exceptions import NotAForestError, UndefinedMetricError
+from rfsize.exceptions import NotAForestError
 from rfsize.shrinking.candidates import STEP, Candidates
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.tested import Tested, Tester, tested_down
-from rfsize.shrinking.ways import Ways
-from rfsize.sizing.described import to_time
 from rfsize.sizing.goals.base import Answer
-from rfsize.sizing.goals.shrunk import Paired, PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
-from rfsize.sizing.goals.weighed import Smaller, Weighing
-from rfsize.sizing.named_metrics import metric_with_truth
+from rfsize.sizing.goals.labels import unlabelled_classes
+from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
+from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.sizing.report import Report
-from rfsize.sizing.within_bytes import bytes_of, most_trees_within
 from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import one_per_row, refuse_unused, whole
-from rfsize.utils.warn import give
+from rfsize.utils.validation import one_per_row, refuse_option_as_labels, refuse_unused, whole
+from rfsize.utils.warn import Caution, give
+from rfsize.utils.words import how_many, printable
 
 _Model = TypeVar("_Model")
 
@@ -49,7 +46,6 @@ def shrink(
     *,
     rows: Any = None,
     n_trees: int | None = None,
-    max_bytes: int | None = None,
     metric: str = "auto",
     alpha: float | None = None,
     tolerance: float | None = None,
@@ -80,9 +76,6 @@ def shrink(
         that certifies also chooses. With more rows, fewer trees are enough.
     n_trees : int, optional
         How many trees to keep, instead of ``alpha``. The report says on what share of rows the result is certified.
-    max_bytes : int, optional
-        Size that the model's file must not exceed, instead of ``alpha``: LightGBM's text, XGBoost's UBJSON, or the
-        pickle of a scikit-learn forest.
     metric, alpha, tolerance, average, confidence
         What must stay the same, as in `size` with ``target="forest"``: by default the labels of a share ``alpha=0.99``
         of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share.
@@ -94,23 +87,22 @@ def shrink(
         the rows certify no smaller size.
     report : Report
         Has the ``certificate``, and the loss that was measured at each size (``loss_at``). With ``y``, also what the
-        metrics lose, with a standard error over the rows. ``plot`` compares first trees, chosen trees and refitted
-        trees: their loss, size of the file, and time per row.
+        metrics lose, with a standard error over the rows.
 
     Raises
     ------
     NotAForestError
         If the model is not a forest that averages the scores of trees, has a single tree, or is shrunk already.
     ValueError
-        If ``X`` holds training rows, too few rows, or all of ``rows``; if an option does not fit; or if ``max_bytes``
-        is too small for one tree or large enough for the whole forest.
+        If ``X`` holds training rows, too few rows, or all of ``rows``; or if an option does not fit.
 
     Warns
     -----
     NotCertifiedWarning
         If the rows certify no smaller size than that of your forest.
     LabelsOnlyWarning
-        If the labels of a rare class change far more often than the labels of all rows.
+        If the labels of a rare class change far more often than the labels of all rows; or if the ranking or the
+        probabilities suffer: with ``y`` by AUC and log loss, without ``y`` by the probabilities of rare classes.
 
     See Also
     --------
@@ -148,7 +140,13 @@ def shrink(
     True
     """
     of_goal: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
-    goal = _goal(n_trees, max_bytes, metric, **of_goal)
+    refuse_option_as_labels(y)
+    if n_trees is not None:
+        refuse_unused(
+            "n_trees sets the size, and the report says on what share of rows it agrees with all trees. Leave it out",
+            alpha=alpha,
+        )
+    goal = ShrunkGoal.named(metric, **{name: value for name, value in of_goal.items() if value is not None})
     adapter = adapter_for(model, casts_votes=False)
     _check_averages(adapter)
     goal = goal.checked(adapter.classes.size, y)
@@ -158,34 +156,16 @@ def shrink(
     truth = None if y is None else one_per_row(y, given.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees - 1)
-    if max_bytes is not None:
-        whole("max_bytes", max_bytes, at_least=1)
     certify, refit = _split(LeavesOfRows.of(given), None if rows is None else ForestOnRows.of(adapter, rows))
     search = _Search.of(goal, given, certify, refit)
     if n_trees is not None:
         found = search.of_size(n_trees)
-    elif max_bytes is not None:
-        found = search.within(max_bytes)
     else:
         search.check_rows("" if rows is not None else "; without rows, half of X certifies")
         found = search.certified()
     report = found.report(None if truth is None else truth[certify.number])
     give((*shrinking_of(adapter), *report.warnings))
     return found.model(report.n_kept), report
-
-
-def _goal(n_trees: int | None, max_bytes: int | None, metric: str, **options: Any) -> ShrunkGoal:
-    """The goal of the call; ``ValueError`` if the options contradict each other."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if n_trees is not None or max_bytes is not None:
-        if n_trees is not None and max_bytes is not None:
-            raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
-        refuse_unused(
-            "n_trees and max_bytes set the size, and the report says on what share of rows it agrees with all "
-            "trees. Leave it out",
-            alpha=given.get("alpha"),
-        )
-    return ShrunkGoal.named(metric, **given)
 
 
 def _check_averages(adapter: Adapter) -> None:
@@ -237,7 +217,6 @@ class _Search:
     promise: Promise
     tester: Tester
     candidates: Candidates
-    timed: Any
     tried: tuple[Tested, ...] = ()
 
     @classmethod
@@ -247,7 +226,7 @@ class _Search:
         promise = Promise(goal.alpha, goal.certainty, goal.average, digest, goal.metric, tolerance)
         likeness = Likeness.of(given, promise)
         tester = Tester.of(certify, likeness)
-        return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level), to_time(given))
+        return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level))
 
     @property
     def adapter(self) -> Adapter:
@@ -267,31 +246,26 @@ class _Search:
         return replace(self, tried=tuple(tested_down(sizes, self.candidates.of_size, self.tester, self.promise)))
 
     def of_size(self, n_trees: int) -> _Search:
-        """Try one size and multiples of it, and certify the largest ``alpha`` that this size reaches."""
+        """Try one size and multiples of it, and certify the largest ``alpha`` that this size reaches.
+
+        Raises
+        ------
+        ValueError
+            If each class is to be certified, and a class has no rows.
+        """
+        if self.promise.average == "macro" and not self.tester.in_class.all():
+            label = printable(self.adapter.classes[int(self.tester.in_class.argmin())])
+            raise ValueError(
+                f"average='macro' certifies each class, and the forest gives class {label} to none of the "
+                f"{how_many(len(self.tester.rows), 'row')} that certify: give more such rows, or leave average out"
+            )
         most = self.adapter.n_trees - 1
         sizes = sorted({round(min(max(1.0, n_trees * factor), most)) for factor in _BESIDE}, reverse=True)
         tried = tuple(self.tester.test(self.candidates.of_size(size)) for size in sizes)
-        bound = self._sizes(tried).certificate(n_trees, self.promise).bound
+        bound = self._sizes(tried).certificate(n_trees, self.promise).exact_bound
         alpha = max(1.0 - bound, math.ulp(0.0))
         goal = replace(self.goal, alpha=alpha, n_trees=n_trees)
         return replace(self, goal=goal, promise=replace(self.promise, alpha=alpha), tried=tried)
-
-    def within(self, max_bytes: int) -> _Search:
-        """Try the largest forest that fits into ``max_bytes``; ``ValueError`` if one tree does not, or all trees do."""
-        if bytes_of(self.of_first(self.adapter.n_trees)) <= max_bytes:
-            raise ValueError(f"the whole forest already fits into max_bytes={max_bytes:,}: it need not be shrunk")
-        low = most_trees_within(max_bytes, self.of_first, self.adapter.n_trees)
-        # Refitted scores may have more digits than trained scores, so that their file is larger.
-        while low > 0:
-            candidate = self.candidates.of_size(low)
-            if bytes_of(self.adapter.of_members(candidate.members, candidate.raw)) <= max_bytes:
-                return self.of_size(low)
-            low -= 1 + low // 100
-        raise ValueError(f"one tree with refitted leaves is larger than max_bytes={max_bytes:,}: allow more")
-
-    def of_first(self, n_trees: int) -> Any:
-        """A forest of the trees that are chosen first, without refitted leaves."""
-        return self.adapter.of_members(self.candidates.order[:n_trees], None)
 
     def model(self, n_trees: int) -> Any:
         """The shrunken model of a size that was tried, else the first trees of the whole forest."""
@@ -301,34 +275,38 @@ class _Search:
         return self.adapter.model_of_first(n_trees)
 
     def report(self, y: Any) -> Report:
-        """Report on the sizes that were tried."""
+        """Report on the sizes that were tried; ``y`` are the labels of the rows that certify, or None."""
         sizes = self._sizes(self.tried)
+        beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y))
         classes, labels_by = self.adapter.classes.tolist(), self.adapter.predict_obeys
-        refits_below = self.candidates.refits_below
-        weighing = self._weighing(sizes)
-        answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, refits_below, labels_by, weighing)
-        beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y, sizes))
+        harms, refits_below = self._harms(y, sizes, classes), self.candidates.refits_below
+        answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, labels_by, harms, refits_below)
         of_rows = (self.adapter.n_trees, "rows given", None, "rows")
         return Report(self.goal, *of_rows, answer.cautions, answer, None, beside)
 
-    def _weighing(self, sizes: ShrunkSizes) -> Weighing | None:
-        """Compare forests made in each way with the whole forest; None if no smaller forest is kept."""
-        kept, whole = self.goal.n_trees or sizes.fewest(self.promise), self.adapter.n_trees
-        if kept == whole:
-            return None
-        forests = Ways(self.tester, self.candidates.order, self.goal.average).of(self.tried, kept)
-        all_trees = Smaller("your forest", whole, 0.0, lambda: self.adapter.booster)
-        return Weighing(forests, all_trees, kept, self.goal.level, self.goal.agreement_axis, self.timed)
+    def _harms(self, y: Any, sizes: ShrunkSizes, classes: list[Any]) -> list[Caution]:
+        """What the kept forest loses beside labels, if labels choose its size."""
+        n_kept = self.goal.n_trees or sizes.fewest(self.promise)
+        kept = next((tried for tried in self.tried if tried.n_trees == n_kept), None)
+        if not self.goal.of_labels or kept is None:
+            return []
+        predictor, rows, shares = self.tester.likeness.predictor, self.tester.rows, sizes.label_shares(classes)
+        means = predictor.predictions(rows.whole).mean(axis=0)
+        metrics = None if y is None else paired_metrics(predictor, len(rows), y)
+        return [
+            *unlabelled_classes(shares, means.tolist()),
+            *harms_of_cut(predictor, kept.mean, rows.whole, shares, self.goal.keeping, metrics),
+        ]
 
-    def _losses(self, y: Any, sizes: ShrunkSizes) -> Iterator[tuple[str, Answer]]:
+    def _losses(self, y: Any) -> Iterator[tuple[str, Answer]]:
+        """What metrics lose at each size that was tried."""
         predictor, rows = self.tester.likeness.predictor, self.tester.rows
-        by_all = predictor.predictions(rows.whole)
-        for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
-            with suppress(UndefinedMetricError), np.errstate(invalid="ignore"):  # log loss may be infinite
-                judge = metric_with_truth(name, predictor, len(rows), y, None)
-                lost = [Paired.of(judge, predictor.predictions(tried.mean), by_all) for tried in self.tried]
-                if np.isfinite([one.lost for one in lost]).all():
-                    yield name, PairedAnswer(judge, sizes, lost)
+        by_all, sizes = predictor.predictions(rows.whole), self._sizes(self.tried)
+        for metric in paired_metrics(predictor, len(rows), y):
+            with np.errstate(invalid="ignore"):  # log loss may be infinite
+                lost = [PairedLoss.of(metric, predictor.predictions(tried.mean), by_all) for tried in self.tried]
+            if np.isfinite([loss.lost for loss in lost]).all():
+                yield metric.name, PairedAnswer(metric, sizes, lost)
 
     def _sizes(self, tried: tuple[Tested, ...]) -> ShrunkSizes:
         differing = [one.differing for one in tried]

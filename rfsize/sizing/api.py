@@ -19,7 +19,7 @@ from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import first_trees_within, lost_by
-from rfsize.utils.validation import refuse_unused, whole
+from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
@@ -113,8 +113,8 @@ def size(
         better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report warns that T* may be far
         larger. Only for labels.
     max_rows : int or "auto", optional
-        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` takes rows until more of them
-        would no longer narrow the interval of T*. (All rows share the same trees, so its width cannot become 0.)
+        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` is 100,000 rows. (All rows share
+        the same trees, so more rows hardly narrow the interval of T*.)
 
     Returns
     -------
@@ -132,14 +132,16 @@ def size(
         If no tree can vote on any row, or if a class has fewer than ten votes a row (as when bags are drawn by weight).
     ValueError
         If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="forest"``, if the rows are
-        training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
+        recognised as training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
 
     Warns
     -----
     NotCertifiedWarning
         If the rows certify no smaller forest. The report says how many rows would.
     TrainingRowsWarning
-        If ``X`` are the training rows, and ``oob`` is not given.
+        If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
+        given. Not recognised are training rows in another order, from another place than the beginning, of a small part
+        (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
     CopiesWarning
         If rows have copies and T* depends on whether these are different cases or repetitions.
     SharedBagsWarning
@@ -189,6 +191,7 @@ def size(
     >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
     (True, 2000, True)
     """
+    refuse_option_as_labels(y)
     of_target: dict[str, Any] = {"target": target, "confidence": _confidence(target, confidence)}
     goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method, **of_target)
     report = _report(model, X, y, goal, oob=oob, groups=groups, max_rows=max_rows)
@@ -289,10 +292,15 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many trees it takes.
+    OpenSizeWarning
+        If the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond the
+        trees at hand.
     NotCertifiedWarning
         If the rows certify no smaller forest.
     LabelsOnlyWarning
-        If so few trees are enough for the labels that the ranking or the probabilities suffer.
+        If so few trees are enough for the labels that the labels of a rare class change, or that the ranking or the
+        probabilities suffer. With ``target="forest"`` this is measured against all trees on the rows given: by AUC and
+        log loss if ``y`` is given, else by the probabilities of rare classes.
     CopiesWarning
         As in `size`.
 
@@ -335,6 +343,7 @@ def truncate(
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
+    refuse_option_as_labels(y)
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")

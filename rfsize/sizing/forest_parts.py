@@ -12,7 +12,7 @@ Research 17(26), 1-41.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -118,15 +118,15 @@ class ForestParts:
     def _scatter_by_trying(self, judge: Metric, kinds: list[Floats], unit: Int64s) -> Floats:
         """The same covariance, by leaving out groups of rows in turn."""
         left_out = np.random.default_rng(SEED).permutation(int(unit.max()) + 1)[unit] % _ROW_GROUPS
-        tried = [self._predictions(slice(None), forests[: max(1, len(forests) // _TRIED)]) for forests in kinds]
+        tried = (self._predictions(slice(None), forests[: max(1, len(forests) // _TRIED)]) for forests in kinds)
+        predicted: list[Iterable[Floats]] = [[self.whole], *tried]
         found = []
         for group in range(_ROW_GROUPS):
             kept = left_out != group
-            now, *values = (
-                float(np.mean([value_or_nan(judge, self.rows[kept], one[kept]) for one in forests]))
-                for forests in (self.whole[None], *tried)
+            whole, *values = (
+                [value_or_nan(judge, self.rows[kept], forest[kept]) for forest in forests] for forests in predicted
             )
-            found.append([value - now for value in values])
+            found.append([np.mean(of_kind) - whole[0] for of_kind in values])
         lost = np.array(found)
         lost = lost[np.isfinite(lost).all(axis=1)]  # without a group, a rare class may be missing
         if len(lost) < 2:

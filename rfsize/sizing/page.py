@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from rfsize.sizing.plots import draw_size
 from rfsize.sizing.sentences import how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to, in_words, metric_in_words
-from rfsize.utils.words import how_many, in_percent
+from rfsize.utils.words import as_arguments, how_many, in_percent
 
 SOURCES = {
     "oob": "out of bag: each training row is judged by the trees that did not see it",
@@ -71,9 +71,6 @@ def _rest(report: SizedForest) -> str:
     return others[0] if others else report._answer.against
 
 
-# The end of a warning, such as "; size it by metric='auc', tolerance=0.001".
-_ADVICE = re.compile(r"; size [\w ]+ by (\w+='.*)$")
-
 # Other levels that a report lists: values of alpha, and factors of the tolerance.
 _ALPHAS, _TOLERANCES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999), (4.0, 2.0, 1.0, 0.5, 0.25)
 
@@ -94,22 +91,14 @@ def _verdict(report: SizedForest) -> str:
 
 def _cautions(report: SizedForest) -> tuple[Remark, ...]:
     """The warnings. If the forest is too small, what to do; the verdict says the rest."""
-    texts = [one.text for one in report._cautions]
-    return tuple(_remark(report, text) for text in (texts if report.enough else [*texts, what_now(report)]))
+    remarks = tuple(Remark(sentence(one.text), _call(report, one.options)) for one in report._cautions)
+    return remarks if report.enough else (*remarks, Remark(sentence(what_now(report))))
 
 
-def _remark(report: SizedForest, text: str) -> Remark:
-    """A warning; its advice to size by other options becomes a line of code."""
-    advice = _ADVICE.search(text)
-    if advice is None:
-        return Remark(sentence(text))
+def _call(report: SizedForest, options: Mapping[str, Any]) -> str:
+    """The line of code that gives other options; empty if there are none."""
     rows = {"oob": "model, X, y, oob=True", "rows given": "model, X, y"}.get(report.source, "outputs")
-    options = advice[1].replace(" and ", ", ")
-    if options.startswith("average") and report._answer.tried is None:
-        # The same question of each class; other advice is another question.
-        asked = {name: value for name, value in report.goal.options.items() if value != "labels"}
-        options = ", ".join([*(f"{name}={_literal(value)}" for name, value in asked.items()), options])
-    return Remark(sentence(text[: advice.start()]), f"report = rfsize.size({rows}, {options})")
+    return report.goal.call.format(rows=rows, options=as_arguments(options)) if options else ""
 
 
 def _figures(report: SizedForest, loss: Loss) -> tuple[Figure, ...]:
@@ -128,50 +117,32 @@ def _what(report: SizedForest) -> str:
 
 
 def _before_and_after(report: SizedForest) -> tuple[Figure, ...]:
-    """Trees, bytes and time of the forest at hand and of the smaller one."""
+    """Trees of the forest at hand and of the smaller one."""
     kept, available = report.n_kept, report.available
     whose = "trees of your forest" if report.goal.confidence is None else "trees grown"
     enough = report._likely + ("enough" if report.enough else "not enough")
     if kept >= available:
         return (Figure(whose, f"{available:,}", enough),)
-    trees = Figure(f"{whose}, kept", f"{available:,} → {kept:,}", enough)
-    saved = report._savings
-    if saved is None:
-        return (trees,)
-    (bytes_before, before), (bytes_after, after) = saved.before, saved.after
-    batch = f"by its own predict, {how_many(saved.n_rows, 'row')} at once, on this machine"
-    return (
-        trees,
-        Figure("file of the model", _bytes(bytes_before, bytes_after), "as its framework saves it"),
-        Figure("time of a row", f"{_in_two_digits(1e6 * before)} → {_in_two_digits(1e6 * after)} µs", batch),
-    )
-
-
-def _bytes(before: int, after: int) -> str:
-    """The sizes of two files, in the unit of the larger."""
-    unit, size = ("MB", 1e6) if before >= 1e6 else ("kB", 1e3)
-    return f"{_in_two_digits(before / size)} → {_in_two_digits(after / size)} {unit}"
-
-
-def _in_two_digits(value: float) -> str:
-    return f"{float(f'{value:.2g}'):g}"
+    return (Figure(f"{whose}, kept", f"{available:,} → {kept:,}", enough),)
 
 
 def _levels(report: SizedForest) -> tuple[Grid, ...]:
     """The table of how many trees other levels take."""
     goal = report.goal
-    own = 1.0 - goal.level if goal.is_share else goal.level
-    levels = _ALPHAS if goal.is_share else tuple(factor * goal.level for factor in _TOLERANCES)
+    own = 1.0 - goal.level if goal.takes_alpha else goal.level
+    levels = _ALPHAS if goal.takes_alpha else tuple(factor * goal.level for factor in _TOLERANCES)
     known = {round(level, 12): f"{level:.6g}" for level in (*levels, own)}
     sizes = {}
-    for level in sorted(known, reverse=not goal.is_share):
+    for level in sorted(known, reverse=not goal.takes_alpha):
         with suppress(ValueError):  # a level that too few rows cannot certify is left out
             sizes[level] = report.size_at(level)
     if report._cannot_tell is not None or not sizes:
         return ()
     rows = tuple((known[level], _size(size)) for level, size in sizes.items())
     marked = list(sizes).index(round(own, 12)) if round(own, 12) in sizes else None
-    return (Grid(("alpha" if goal.is_share else "tolerance", "trees"), rows, marked, "Trees that other levels take"),)
+    return (
+        Grid(("alpha" if goal.takes_alpha else "tolerance", "trees"), rows, marked, "Trees that other levels take"),
+    )
 
 
 def _how_sure(report: SizedForest) -> str:
@@ -206,8 +177,7 @@ def _head(answer: Answer) -> str:
 
 def _pictures(report: SizedForest) -> tuple[Picture, ...]:
     says = f"{report.goal.axis} over the number of trees".capitalize()
-    main = report._answer.main_pictures() or (Picture(says, partial(draw_size, report)),)
-    return *main, *report._answer.pictures()
+    return Picture(says, partial(draw_size, report)), *report._answer.pictures()
 
 
 def _code(report: SizedForest) -> str:
@@ -222,20 +192,15 @@ def _code(report: SizedForest) -> str:
         )
     if report.enough:
         return "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
-    given = "".join(f", {name}={_literal(value)}" for name, value in goal.options.items())
     what = "model, X, y" if _is_estimator(report) else "params, data"
-    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({what}{given})"
+    options = as_arguments(goal.options)
+    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({what}, {options})"
 
 
 def _is_estimator(report: SizedForest) -> bool:
     """Whether the model is trained by ``fit``; False if the report no longer refers to a model."""
     forest = None if report._outputs is None else report._outputs.forest
     return forest is not None and hasattr(forest.adapter.with_booster(forest.adapter.booster), "fit")
-
-
-def _literal(value: Any) -> str:
-    """A value as a user would type it; for a scorer, only the word "scorer"."""
-    return "scorer" if callable(value) else repr(value)
 
 
 def _origin(report: SizedForest) -> tuple[tuple[str, str], ...]:

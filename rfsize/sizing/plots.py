@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from rfsize.reporting.words import sentence
 from rfsize.sizing.sentences import how_many_are_enough
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to
-from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, new_axes, new_panels
+from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, new_axes
 from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
@@ -26,24 +25,16 @@ _SIZES, _INTERVALS = 60, 9  # number of sizes at which losses, and their interva
 
 def plot_report(report: SizedForest, ax: Axes | None = None) -> Axes:
     """Draw the agreement, or the loss, over the number of trees, below the warnings; see `Report.plot`."""
-    pictures = [one.draw for one in report._answer.main_pictures()] or [partial(draw_size, report)]
-    panels = _panels(len(pictures)) if ax is None else [ax]
-    for draw, panel in zip(pictures, panels, strict=False):
-        draw(panel)
-    _write_title(report, panels)
-    return panels[0]
+    ax = new_axes(height=4.8) if ax is None else ax
+    draw_size(report, ax)
+    _write_title(report, ax)
+    return ax
 
 
-def _panels(n: int) -> list[Axes]:
-    """A new figure's axes."""
-    return [new_axes(height=4.8)] if n == 1 else new_panels(n)
-
-
-def _write_title(report: SizedForest, panels: list[Axes]) -> None:
-    """Write the warnings and the result above all panels."""
+def _write_title(report: SizedForest, ax: Axes) -> None:
+    """Write the warnings and the result above the picture."""
     lines = [line for one in report._cautions for line in wrap(f"! {one.text}", _LINE)]
-    write = panels[0].set_title if len(panels) == 1 else panels[0].figure.suptitle
-    drawn = write("\n".join([*lines, _title(report)]))
+    drawn = ax.set_title("\n".join([*lines, _title(report)]))
     drawn.set_parse_math(False)
     if lines:
         drawn.set_fontsize("medium")

@@ -47,6 +47,8 @@ class Report(SizedForest, Result):
         Which training rows belong together. A tree that was trained on one row of a group votes on none of the group.
         "rows": each row is a group of its own; "copies": equal rows belong together; "given": your groups; "unknown":
         the training data does not store rows, so rfsize cannot look for copies.
+    notes_on_rows : tuple of str
+        During training: which rows were not read, or not exactly.
 
     See Also
     --------
@@ -104,7 +106,7 @@ class Report(SizedForest, Result):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
-            "notes": self._answer.notes(),
+            "notes": [*self._answer.notes(), *self.notes_on_rows],
             **self._answer.to_dict(),
         }
 
@@ -120,8 +122,7 @@ class Report(SizedForest, Result):
         -------
         matplotlib Axes
             The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name
-            the share that stays the same. A report of `rfsize.shrink` shows the loss over the bytes of the model's
-            file; a new figure also shows it over the prediction time of a row.
+            the share that stays the same.
         """
         return plot_report(self, ax)
 
@@ -129,9 +130,11 @@ class Report(SizedForest, Result):
         return report_account(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        self.warnings, self._beside  # noqa: B018
         # Neither model nor rows go into a pickle.
-        return {**self.__dict__, "_outputs": None}
+        return {**self.computed().__dict__, "_outputs": None}
+
+    def __copy__(self) -> Report:
+        return replace(self)
 
     def __str__(self) -> str:
         return lines(self)
@@ -154,7 +157,7 @@ def sized(outputs: Evidence, goal: Goal) -> Report:
     def size_by(groups: Groups) -> Report:
         return report_of(outputs.by_groups(groups), goal)
 
-    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by)
+    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by).computed()
 
 
 def report_by(

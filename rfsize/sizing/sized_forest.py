@@ -13,16 +13,20 @@ from rfsize.certifying.certificate import Certificate
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError, UndefinedMetricError
-from rfsize.sizing.described import Savings, savings
+from rfsize.exceptions import FewVotesError, NotAForestError, OpenSizeWarning, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
+from rfsize.sizing.words import from_to, rows_from
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent
 
 _LEAST_CONFIDENCE = 1e-6
+
+# If the upper end of an interval is more than _WIDE times the lower end, the interval leaves the size open. Sizes below
+# _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
+_WIDE, _FEW_TREES = 4.0, 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +43,7 @@ class SizedForest:
     _outputs: Evidence | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
     _fewest_alike: int = 0
+    notes_on_rows: tuple[str, ...] = ()
 
     @property
     def n_trees(self) -> int | float:
@@ -171,22 +176,40 @@ class SizedForest:
         return "perhaps " if self._answer.is_bound else "probably "
 
     @cached_property
-    def _savings(self) -> Savings | None:
-        """What the smaller forest saves in bytes and time; None if it cannot be measured."""
-        return self._answer.savings or savings(self._outputs, self.n_kept)
-
-    @cached_property
     def _suffering(self) -> tuple[Caution, ...]:
         """What suffers if the forest is cut to `n_kept` trees."""
         if not self.enough:
             return ()
-        found = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
-        return tuple(Caution(LabelsOnlyWarning, text) for text in found)
+        suffering = self._answer.suffering(self.n_kept, lambda: map(self._answer_to, self._beside))
+        # Advice without a metric is the same question of each class; other advice is another question.
+        own = {name: value for name, value in self.goal.options.items() if name != "n_trees" and value != "labels"}
+        return tuple(
+            replace(one, options={**own, **one.options}) if one.options.keys() == {"average"} else one
+            for one in suffering
+        )
+
+    @cached_property
+    def _open(self) -> tuple[Caution, ...]:
+        """A warning if the rows and trees leave open how many of the trees are enough."""
+        is_estimate = self.certificate is None and self.goal.confidence is None and self.goal.is_of_predictions
+        if not self.enough or not is_estimate or self._answer.is_bound:
+            return ()
+        low, high = self.interval
+        if high <= min(self.available, _WIDE * max(low, _FEW_TREES)):
+            return ()
+        more = "give more rows" if self.source == "rows given" else "more rows or more trees narrow it"
+        rows = rows_from(self.n_rows, self.source)
+        return (Caution(OpenSizeWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:
         """All warnings, except that the forest is too small."""
-        return (*self._noted, *self._suffering)
+        return (*self._noted, *self._open, *self._suffering)
+
+    def computed(self) -> Self:
+        """The same report, with all that it prints and pickles; printing and pickling then compute nothing."""
+        self._cautions, self._beside, self.interval  # noqa: B018
+        return self
 
     def _noting(self, *cautions: Caution) -> Self:
         """The same report with more warnings."""

@@ -110,8 +110,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         forest = adapter_for(self.estimator_, casts_votes=False)
         classes = getattr(self, "classes_", forest.classes)
-        table = getattr(self, "table_", None)
-        return forest.held_by(Holder(type(self).__name__, self._around, table, self.threshold), classes)
+        return forest.held_by(Holder(type(self).__name__, self._around, self.threshold), classes)
 
     def _around(self, forest: Any) -> RightSizedForest:
         """A copy of this estimator with a smaller forest."""

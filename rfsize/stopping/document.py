@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rfsize.exceptions import TableError
 from rfsize.utils.files import check_format, json_of, short, written_whole
 
-FORMAT, VERSION = "rfsize.StopTable", 4
+FORMAT, VERSION = "rfsize.StopTable", 5
 
 _LARGEST_FILE = 16_000_000  # bytes; the largest table takes a few millions
 

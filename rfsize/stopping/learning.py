@@ -17,6 +17,7 @@ _PENALTIES = np.geomspace(2.0, 60.0, 8)
 
 # Learned leads are smoothed over this width, in the logarithm of the number of trees.
 _SMOOTHED_OVER = 0.4
+_SMOOTHED_TOGETHER = 512  # trees
 
 # A learned shape fits the noise of its rows. It is taken only if it asks at most this share of the plain shape's trees.
 _WORTH_LEARNING = 0.97
@@ -46,13 +47,20 @@ def best_shape(lead: Floats, label: NDArray[np.int32], plain: Floats, price: Pri
         return plain
     order = np.argsort(-lead, axis=0, kind="stable")
     differs = label != label[:, -1:]
-    found = [_learned(lead, order, differs, plain, penalty * n_trees) for penalty in _PENALTIES]
-    prices = [price(shape) for shape in found]
-    return found[int(np.argmin(prices))] if min(prices) < _WORTH_LEARNING * price(plain) else plain
+    shapes = list(_learned(lead, order, differs, plain, _PENALTIES * n_trees))
+    prices = [price(shape) for shape in shapes]
+    return shapes[int(np.argmin(prices))] if min(prices) < _WORTH_LEARNING * price(plain) else plain
 
 
-def _learned(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalty: float) -> Floats:
-    """The shape for one penalty, smoothed."""
+def _learned(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalties: Floats) -> Floats:
+    """The shape for each penalty, smoothed."""
+    limits = np.stack([_limits(lead, order, differs, plain, penalty) for penalty in penalties.tolist()])
+    shapes = np.minimum.accumulate(_smoothed(limits) * plain[:-1], axis=1)
+    return np.append(shapes, np.zeros((len(shapes), 1)), axis=1)
+
+
+def _limits(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floats, penalty: float) -> Floats:
+    """The leads of least cost after 1, …, T − 1 trees, relative to ``plain``."""
     n_rows, n_trees = lead.shape
     cost = np.full(n_rows, float(n_trees))
     limit = np.empty(n_trees - 1)
@@ -65,7 +73,15 @@ def _learned(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Flo
         limit[t - 1] = needed / plain[t - 1]
         if stops:
             cost = np.where(lead[:, t - 1] >= needed, now, cost)
-    asked = np.log(np.arange(1, n_trees))
-    near = np.exp(-0.5 * np.square((asked[:, None] - asked) / _SMOOTHED_OVER))
-    smooth = np.exp(near @ np.log(np.maximum(limit, 1e-9 * limit.max(initial=1e-300))) / near.sum(axis=1))
-    return np.append(np.minimum.accumulate(smooth * plain[:-1]), 0.0)
+    return np.maximum(limit, 1e-9 * limit.max(initial=1e-300))
+
+
+def _smoothed(limits: Floats) -> Floats:
+    """Each row of limits smoothed over the logarithm of the number of trees."""
+    logs, asked = np.log(limits), np.log(np.arange(1, limits.shape[1] + 1))
+    smooth = np.empty_like(limits)
+    for start in range(0, len(asked), _SMOOTHED_TOGETHER):  # all weights of 10,000 trees would take 0.8 GB
+        here = slice(start, start + _SMOOTHED_TOGETHER)
+        near = np.exp(-0.5 * np.square((asked[here, None] - asked) / _SMOOTHED_OVER))
+        smooth[:, here] = logs @ (near / near.sum(axis=1, keepdims=True)).T
+    return np.exp(smooth)

@@ -9,13 +9,13 @@ import numpy as np
 from rfsize.certifying.certificate import AVERAGES, COUNTS, Certificate, ClassCounts
 from rfsize.stopping.document import Fields, content_of, refuse
 from rfsize.stopping.rules.base import Stops
-from rfsize.stopping.terms import MAX_TREES, TARGETS, Terms
+from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.files import short
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 
 KEYS = (
-    *("n_trees", "n_classes", "kind", "alpha", "rule", "target", "prior", "stops", "nominal"),
-    *("classes", "threshold", "counts", "certificate"),
+    *("n_trees", "n_classes", "kind", "alpha", "prior", "stops", "nominal"),
+    *("classes", "threshold", "certificate"),
 )
 """The keys of a table's document."""
 
@@ -35,8 +35,6 @@ def stored_fields(document: Any) -> dict[str, Any]:
         "n_trees": n_trees,
         "n_classes": n_classes,
         "alpha": given.alpha("alpha"),
-        "rule": given.choice("rule", kind.rules),
-        "target": given.choice("target", TARGETS),
         "prior": kind.prior_of(given, n_trees),
         "stops": kind.from_fields(
             given.within("stops", kind.stored, f"stops of kind {kind.kind!r}"), n_trees, n_classes
@@ -44,7 +42,6 @@ def stored_fields(document: Any) -> dict[str, Any]:
         "nominal": None if given["nominal"] is None else given.alpha("nominal"),
         "classes": _labels(given, n_classes),
         "threshold": _threshold(given, n_classes, is_needed=turns_at_threshold),
-        "counts": None if given["counts"] is None else _counts(given.within("counts", COUNTS), n_trees, n_classes),
         "certificate": _certificate(given, n_trees, n_classes),
     }
 
@@ -98,29 +95,23 @@ def _certificate(fields: Fields, n_trees: int, n_classes: int) -> Certificate | 
         refuse(f"confidence must be a fraction above 0 and below 1, found {short(confidence)}")
     if forest is not None and not is_digest(forest):
         refuse(f"forest must be the SHA-256 of a forest's leaves or null, found {short(forest)}")
-    return Certificate(counts, confidence, own.choice("average", AVERAGES), forest)
+    return Certificate(counts, fields["alpha"], confidence, own.choice("average", AVERAGES), forest)
 
 
-def check_evidence(terms: Terms, stops: Stops, counts: ClassCounts | None, certificate: Certificate | None) -> None:
-    """``TableError`` if counts, certificate or threshold do not fit the stops, or the bound breaks the promise."""
-    if terms.target == "limit" and (not stops.knows_limit or terms.rule == "robust"):
-        refuse(f"target is 'limit', which rule {terms.rule!r} on a table of kind {stops.kind!r} does not have")
+def check_certificate(terms: Terms, stops: Stops, certificate: Certificate | None) -> None:
+    """``TableError`` if certificate or threshold do not fit the stops, or the bound breaks the promise."""
     if stops.voting == "soft" and certificate is None:
         refuse("a table of scores has a certificate")
-    if (counts is not None) != (not stops.is_computed and certificate is None):
-        refuse("counts are those of a simulation of leaders that are not certified, and null for any other table")
     if (terms.nominal is not None) != (certificate is not None and stops.voting == "hard"):
         refuse("nominal is the alpha of a certified table of votes, and null in any other")
-    if terms.threshold is not None and not stops.counts_alike:
-        refuse("threshold is of members that count alike, and null where they have weights")
+    if not stops.counts_alike and (terms.alpha != 1.0 or certificate is not None or terms.threshold is not None):
+        refuse("a table of weighted votes is lossless, with an alpha of 1, and has no certificate and no threshold")
     if certificate is None:
         return
-    if not stops.counts_alike or terms.target != "forest":
-        refuse("only a table with target='forest', for trees that count alike, has a certificate")
     if terms.alpha == 1.0:
         refuse("no number of rows certifies an alpha of 1")
-    if not certificate.bound <= (1.0 - terms.alpha) * (1.0 + _ROUNDING):
+    if not certificate.exact_bound <= (1.0 - terms.alpha) * (1.0 + _ROUNDING):
         refuse(
-            f"the certificate's bound is {100.0 * certificate.bound:.4f} %, but alpha={terms.alpha!r} promises "
+            f"the certificate's bound is {100.0 * certificate.exact_bound:.4f} %, but alpha={terms.alpha!r} promises "
             f"{100.0 * (1.0 - terms.alpha):.4f} %"
         )

@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.certifying.certificate import AVERAGES, Certificate, ClassCounts, ClassOutcome
+from rfsize.certifying.certificate import AVERAGES, Certificate, ClassOutcome
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.exceptions import RareClassWarning
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
+from rfsize.exceptions import NotAForestError, RareClassWarning
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
-from rfsize.stopping.rules.base import Figures, Stops
-from rfsize.stopping.rules.exact import flat_prior
+from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
-from rfsize.stopping.stored import KEYS, check_evidence, stored_fields
+from rfsize.stopping.stored import KEYS, check_certificate, stored_fields
 from rfsize.stopping.terms import Terms, labels_of
-from rfsize.utils.typing import Floats
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many, in_percent
@@ -35,12 +31,7 @@ from rfsize.voting.votes import Votes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rfsize.stopping.page import Shown
-
-Rule = Literal["threshold", "optimal", "robust"]
-Target = Literal["forest", "limit"]
 Metric = Literal["labels", "probabilities", "scores"]
-
 
 _RARE = 0.05  # a class with a smaller share of the rows is listed by itself
 _MOST_LOST = 0.2  # a class that loses a larger share of its rows raises a warning
@@ -48,7 +39,7 @@ _CLASSES_SAID = 5
 
 
 @dataclass(frozen=True, eq=False)
-class StopTable(Terms, Result):
+class StopTable(Terms):
     """A rule that stops asking trees about a row as soon as its label is settled.
 
     Three methods make a table. If you have rows that the forest was not trained on, use `calibrate`. If you have only
@@ -61,12 +52,9 @@ class StopTable(Terms, Result):
         Size of the forest that the table is for. 1 class means a regression.
     alpha : float
         Share of the rows that keep their label or number. A lossless table has 1.
-    rule, target : str
-        As in `build`. The rule is "lossless" for weighted votes, "lead" for averaged scores, "spread" for numbers.
-    prior : ndarray of float or None
-        How likely each final tally of T votes is; sums to 1. None means uniform. Two classes: shape (T + 1,), by votes
-        for class 1. Three classes, up to 201 trees: shape (T + 1, T + 1), by votes for class 0 and class 1. Otherwise
-        shape (T + 1,), symmetric, for the two leading classes.
+    prior : ndarray of float, shape (T + 1,), or None
+        How likely each final tally of T votes is; sums to 1. None means uniform. Two classes: by votes for class 1.
+        Otherwise symmetric, for the two leading classes.
     stops : Stops
         The votes or scores at which a row stops. ``kind`` names their type.
     nominal : float or None
@@ -75,8 +63,6 @@ class StopTable(Terms, Result):
         Class labels, if they are known.
     threshold : float or None
         For two classes: the probability above which a row is class 1, if it is known.
-    counts : ClassCounts or None
-        Counts on simulated rows, if the table's disagreement cannot be computed.
     certificate : Certificate or None
         The certificate for one forest. Without a certificate, the table's disagreement is only an expectation.
 
@@ -97,16 +83,13 @@ class StopTable(Terms, Result):
     """
 
     stops: Stops = field(kw_only=True)
-    counts: ClassCounts | None = field(default=None, kw_only=True)
     certificate: Certificate | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(
-        cls, terms: Terms, stops: Stops, certificate: Certificate | None = None, counts: ClassCounts | None = None
-    ) -> StopTable:
+    def of(cls, terms: Terms, stops: Stops, certificate: Certificate | None = None) -> StopTable:
         """Make a table from new stops, and warn if it changes the labels of many rows of one class."""
         of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
-        made = cls(**of_terms, stops=stops, certificate=certificate, counts=counts)
+        made = cls(**of_terms, stops=stops, certificate=certificate)
         _warn_of_lost_classes(made)
         return made
 
@@ -117,11 +100,13 @@ class StopTable(Terms, Result):
         *,
         alpha: float = 0.99,
         prior: str | TreeOutputs | Votes | ArrayLike = "uniform",
-        rule: Rule = "threshold",
-        target: Target = "forest",
         n_classes: int | None = None,
     ) -> StopTable:
         """Build a table of votes: stop when the votes so far tell what the other trees will probably say.
+
+        After each tree, take the class that leads the votes so far. The row stops, and gets this label, if the
+        probability that this class also has the most of all T votes is above α (equation 3 of [2]_), or if the
+        remaining votes cannot change it. A class that trails or ties is never the answer before the last tree.
 
         Parameters
         ----------
@@ -130,31 +115,33 @@ class StopTable(Terms, Result):
         alpha : float
             Share of the labels that stay the same, above 0 and at most 1. With 1, a row stops when the remaining votes
             cannot change its label.
-        prior : "uniform", Votes, TreeOutputs or array_like
-            How likely each final tally of T votes is. "uniform": SIBA (Hernández-Lobato et al. 2009). Votes on similar
-            rows, such as out-of-bag votes: HYPER (Soto et al. 2016). An array holds weights in the shape of the
-            attribute ``prior``.
-        rule : {"threshold", "optimal", "robust"}
-            "threshold": a row stops when its leading class wins with a probability above α, the papers' rule.
-            "optimal": the fewest trees on average for an average disagreement of at most 1 − α. "robust": a
-            disagreement of at most 1 − α for every final tally, whatever the prior; only 2 classes, target "forest".
-        target : {"forest", "limit"}
-            What labels agree with: all T trees, or an unlimited forest.
+        prior : "uniform", TreeOutputs, Votes or array_like of shape (T + 1,)
+            How likely each final tally of T votes is. "uniform": SIBA [1]_. Votes on similar rows, such as out-of-bag
+            votes: HYPER [2]_; their histogram is smoothed by a moving average over five tallies, fewer at the ends. An
+            array holds the weight of each number of votes for class 1, for two classes.
         n_classes : int, optional
             Number of classes, for a uniform prior; 2 by default.
 
         Returns
         -------
         StopTable
-            Exact for two classes, and for three with at most 201 trees. Otherwise the table looks at the two leading
-            classes only. It then asks more trees than necessary, and a simulation measures its disagreement.
+            Exact for two classes. For more, the table looks at the two leading classes only, and shares 1 − α among the
+            rivals of the leader. It then asks more trees than necessary.
 
         Raises
         ------
         ValueError
-            If an argument is out of range or does not fit the others, or if even T trees cannot keep the promise.
+            If an argument is out of range or does not fit the others.
         FewVotesError
             If the votes are out of bag and a kind of rows has hardly any, as when bags are drawn by weight.
+
+        References
+        ----------
+        .. [1] D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2009). "Statistical instance-based pruning in
+           ensembles of independent classifiers." *IEEE Transactions on Pattern Analysis and Machine Intelligence*
+           31(2), 364–369.
+        .. [2] V. Soto, A. Suárez, G. Martínez-Muñoz (2016). "An urn model for majority voting in classification
+           ensembles." *NIPS* 29.
 
         Examples
         --------
@@ -166,9 +153,8 @@ class StopTable(Terms, Result):
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        terms, votes = terms_of_prior(n_trees, alpha, prior, rule, target, n_classes)
-        stops = urn_stops(terms.n_trees, terms.n_classes).build(terms)
-        return cls.of(terms, stops, counts=stops.simulated(terms, votes))
+        terms = terms_of_prior(n_trees, alpha, prior, n_classes)
+        return cls.of(terms, urn_stops(terms.n_trees, terms.n_classes).build(terms))
 
     @classmethod
     def calibrate(
@@ -258,6 +244,11 @@ class StopTable(Terms, Result):
         goes_by = (
             (adapter.obeyed_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
+        if goes_by == "soft" and not adapter.are_trees:
+            raise NotAForestError(
+                "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
+                "table of votes, StopTable.calibrate(model, X, voting='hard'), whose apply takes the members' votes"
+            )
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
@@ -277,8 +268,8 @@ class StopTable(Terms, Result):
         """Certify a table of votes for one forest, on rows that the forest was not trained on.
 
         A table of `build` keeps α on average over forests and over orders of their trees. `certified` returns a table
-        that keeps α for this forest with its trees in this order. It builds tables with the same rule and prior, which
-        ask fewer and fewer trees, and takes the last one that your rows certify. The new table has a ``certificate``;
+        that keeps α for this forest with its trees in this order. It builds tables with the same prior, which ask fewer
+        and fewer trees, and takes the last one that your rows certify. The new table has a ``certificate``;
         its ``nominal`` is the alpha that its stops were built with.
 
         Parameters
@@ -293,13 +284,13 @@ class StopTable(Terms, Result):
         Raises
         ------
         ValueError
-            If `build` did not make the table, or made it with alpha 1 or target "limit". If the table does not fit the
-            forest or the threshold, or the rows are too few.
+            If `build` did not make the table, or made it with alpha 1. If the table does not fit the forest or the
+            threshold, or the rows are too few.
         """
         choice("average", average, AVERAGES)
-        if not isinstance(self.stops, UrnStops) or self.target != "forest" or self.alpha == 1.0:
+        if not isinstance(self.stops, UrnStops) or self.alpha == 1.0:
             raise ValueError(
-                "certified is for tables of votes that build made, with target='forest' and an alpha below 1; "
+                "certified is for tables of votes that build made, with an alpha below 1; "
                 f"found {self!r}. A lossless table needs no certificate, and StopTable.calibrate certifies tables "
                 "of scores"
             )
@@ -393,7 +384,7 @@ class StopTable(Terms, Result):
 
     @property
     def kind(self) -> str:
-        """Kind of the stops: "binary", "ternary", "leaders", "weighted", "averages" or "spread"."""
+        """Kind of the stops: "binary", "leaders", "weighted", "averages" or "spread"."""
         return self.stops.kind
 
     @property
@@ -412,42 +403,25 @@ class StopTable(Terms, Result):
         return "expected" if self.certificate is None else "certified"
 
     def expected_trees(self) -> float:
-        """Mean number of trees that a row asks; ``ValueError`` if the votes are weighted.
+        """Mean number of trees that a row asks.
 
-        The number is exact under the prior, or counted on the rows of the certificate or of the simulation.
+        The number is exact under the prior, or counted on the rows of the certificate. ``ValueError`` if it is not
+        known: if the votes are weighted, or if there are three or more classes and no certificate.
         """
-        trees = self._figures.trees
-        if math.isnan(trees):
-            raise ValueError(
-                "how many members a weighted vote asks depends on the votes, and the table knows none: take the "
-                "mean of asked, the second array that apply(tree_votes) returns"
-            )
-        return trees
+        return self._known(self._trees)
 
     def expected_disagreement(self) -> float:
-        """Share of the rows that disagree with the target; 0 for weighted votes."""
-        return self._figures.disagreement
+        """Share of the rows that get another answer than from all trees; 0 if the table is lossless.
 
-    def expected_unsettled(self) -> float:
-        """Share of the rows that ask all T trees and still do not reach α; 0 unless the target is "limit"."""
-        return 0.0 if self.target == "forest" else self._figures.unsettled
-
-    def disagreement_by_tally(self) -> Floats:
-        """Probability that a row gets another label, for 0 to T votes for class 1; shape (T + 1,).
-
-        The probability is over random orders of the votes. With target "limit", all T trees can give another label too.
-        ``ValueError`` if the table has more than two classes, or the votes are weighted.
+        As exact, and as unknown, as `expected_trees`.
         """
-        found = self.stops.by_tally(self.target)
-        if found is None:
-            raise ValueError(f"only unweighted tables of two classes have this; found {self!r}")
-        return found
+        return 0.0 if self.alpha == 1.0 and self.certificate is None else self._known(self._disagreement)
 
     def by_class(self) -> list[ClassOutcome]:
         """Disagreement and trees asked, for each class that all trees predict.
 
         Each class has its ``label``, its ``share`` of the rows, the ``disagreement`` among its rows, and the mean
-        number of ``trees`` that these rows ask. Numbers are exact or counted as in `expected_trees`; NaN if unknown.
+        number of ``trees`` that these rows ask. Numbers are exact or counted as in `expected_trees`; NaN if not known.
 
         Examples
         --------
@@ -459,13 +433,13 @@ class StopTable(Terms, Result):
         >>> [outcome.disagreement > table.expected_disagreement() for outcome in table.by_class()]
         [False, True]
         """
-        return self.stops.by_class(self, self._seen)
+        return list(self._by_class)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw when rows stop, on ``ax`` or a new figure. A certified table also shows the rows that differed."""
-        from rfsize.stopping.page import plot_table
+        from rfsize.stopping.plot import plot_table
 
-        return plot_table(self._shown(), ax)
+        return plot_table(self, self.stops, self.certificate, self._trees, ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the table to a JSON file; ``OSError`` if that fails."""
@@ -473,12 +447,14 @@ class StopTable(Terms, Result):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> StopTable:
-        """Read a table that `save` wrote, and verify what it promises. The file may come from anyone.
+        """Read a table that `save` wrote. The file may come from anyone: it holds no code, and its content is checked.
+
+        What the table promises is taken from the file, because it cannot be checked without the rows.
 
         Raises
         ------
         TableError
-            If the file is damaged, was not written by `save`, or holds stops that disagree more than they promise.
+            If the file is damaged or was not written by `save`.
         OSError
             If the file cannot be read.
         """
@@ -487,19 +463,18 @@ class StopTable(Terms, Result):
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
         found = {name: getattr(self, name) for name in KEYS}
-        for name in ("stops", "counts", "certificate"):
+        for name in ("stops", "certificate"):
             found[name] = None if found[name] is None else found[name].to_dict()
-        found["prior"] = None if self.prior is None else flat_prior(self.prior).tolist()
+        found["prior"] = None if self.prior is None else self.prior.tolist()
         found["classes"] = None if self.classes is None else list(self.classes)
         return signed(found)
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
-        """Read the table that `to_dict` returned, and verify it; errors as in `load`."""
+        """Read the table that `to_dict` returned; errors as in `load`."""
         table = cls(**stored_fields(document))
-        check_evidence(table, table.stops, table.counts, table.certificate)
+        check_certificate(table, table.stops, table.certificate)
         check_signature(document)
-        table.stops.check_kept(table)
         return table
 
     def __eq__(self, other: object) -> bool:
@@ -512,34 +487,44 @@ class StopTable(Terms, Result):
             return f"StopTable({how_many(self.n_trees, 'weighted member')}, {self.n_classes} classes, lossless)"
         classes = f"{self.n_classes} classes" if self.n_classes > 1 else "no classes"
         words = [how_many(self.n_trees, "tree"), classes, self.kind, f"alpha={self.alpha!r}"]
-        words.append(self.stops.goes_by or f"rule={self.rule!r}")
+        words += [self.stops.goes_by] if self.stops.goes_by else []
         if self.voting == "hard":
-            words += [f"target={self.target!r}", f"prior {'uniform' if self.prior is None else 'given'}"]
+            words.append(f"prior {'uniform' if self.prior is None else 'given'}")
         if self.threshold not in (None, 0.5):
             words.append(f"threshold={self.threshold:g}")
-        found = f"{self.expected_trees():.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
-        if self.certificate is not None:
-            found += f"; {self.certificate}"
-        found += _rare_classes(self.by_class())
-        return f"StopTable({', '.join(words)}; {'expected' if self.stops.is_computed else 'measured'}: {found})"
-
-    def _account(self) -> Account:
-        from rfsize.stopping.page import table_account
-
-        return table_account(self._shown())
-
-    def _shown(self) -> Shown:
-        from rfsize.stopping.page import Shown
-
-        return Shown(self, self.stops, self.certificate, self._figures, self.by_class())
-
-    @property
-    def _seen(self) -> ClassCounts | None:
-        return self.counts if self.certificate is None else self.certificate.counts
+        described = ", ".join(words)
+        if math.isnan(self._trees):
+            return f"StopTable({described})"
+        known = "expected" if self.certificate is None else "measured"
+        figures = f"{self._trees:.1f} trees per row, {in_percent(self.expected_disagreement())} disagreement"
+        certified = "" if self.certificate is None else f"; {self.certificate}"
+        return f"StopTable({described}; {known}: {figures}{certified}{_rare_classes(self._by_class)})"
 
     @cached_property
-    def _figures(self) -> Figures:
-        return self.stops.figures(self, self._seen)
+    def _by_class(self) -> list[ClassOutcome]:
+        return self.stops.by_class(self, None if self.certificate is None else self.certificate.counts)
+
+    @cached_property
+    def _trees(self) -> float:
+        """Mean number of trees asked; NaN if not known."""
+        if self.certificate is not None:
+            return self.certificate.counts.mean_trees
+        return sum(outcome.share * outcome.trees for outcome in self._by_class if outcome.share != 0.0)
+
+    @cached_property
+    def _disagreement(self) -> float:
+        """Share of the rows that differ; NaN if not known."""
+        if self.certificate is not None:
+            return self.certificate.counts.disagreement
+        return sum(outcome.share * outcome.disagreement for outcome in self._by_class if outcome.share != 0.0)
+
+    def _known(self, figure: float) -> float:
+        if math.isnan(figure):
+            raise ValueError(
+                f"a table of kind {self.kind!r} does not know what rows will ask: count it on the votes of rows, by "
+                "labels, asked = table.apply(tree_votes)"
+            )
+        return figure
 
 
 def _rare_classes(outcomes: list[ClassOutcome]) -> str:

@@ -16,8 +16,6 @@ from rfsize.utils.words import how_many
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""
 
-TARGETS = ("forest", "limit")
-
 _SHOWN = 5  # class labels in a message
 
 
@@ -28,21 +26,19 @@ class Terms:
     n_trees: int
     n_classes: int
     alpha: float
-    rule: str
-    target: str
-    prior: Floats | None
+    prior: Floats | None = None
     nominal: float | None = None
     classes: tuple[Any, ...] | None = None
     threshold: float | None = None
 
     @classmethod
-    def of_forest(cls, trees: TreesOnRows, promise: Promise, rule: str) -> Terms:
-        """The terms of a table that ``rule`` calibrates on rows of a forest."""
+    def of_forest(cls, trees: TreesOnRows, promise: Promise) -> Terms:
+        """The terms of a table that is calibrated on rows of a forest."""
         adapter = trees.adapter
         n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
         at = trees.threshold if promise.metric == "labels" or promise.average == "macro" else None
         labels = labels_of(adapter.classes)
-        return cls(n_trees, n_classes, promise.alpha, rule, "forest", None, classes=labels, threshold=at)
+        return cls(n_trees, n_classes, promise.alpha, classes=labels, threshold=at)
 
     @property
     def built_for(self) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,27 +14,29 @@ from rfsize.adapters.registry import adapter_for, integration_for
 from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.exceptions import FewVotesError
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
+from rfsize.utils.words import in_percent
+from rfsize.voting.groups import Groups
+from rfsize.voting.tallied import Tallied
 
 if TYPE_CHECKING:
-    from rfsize.training.successive_halving import Candidate, Outcome
-
+    from rfsize.training.scoring import Comparison
 
 _FEWEST_TREES = 10
-
 
 # Bagging fraction of a first tree, which shows how the estimator reads its rows.
 _ANY_FRACTION = 0.5
 
-_SEARCHES = ("full", "elimination")
+# A forest is at a disadvantage if its rows have less than this share of the votes that its fraction should leave.
+_FAIR_SHARE = 0.5
 
-
-_RULES = ("keep", "best", "one-se")
+_RULES = ("keep", "best")
 
 
 def select_bagging_fraction(
@@ -47,13 +48,11 @@ def select_bagging_fraction(
     metric: str | Callable[..., Any] | None = None,
     voting: Literal["auto", "hard", "soft"] = "auto",
     n_trees: int = 200,
-    search: Literal["full", "elimination"] = "full",
-    rule: Literal["keep", "best", "one-se"] = "keep",
+    rule: Literal["keep", "best"] = "keep",
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
     seed: int | None = None,
     progress: bool = True,
-    resume: str | PathLike[str] | None = None,
 ) -> FractionSearch:
     """Find out whether another bagging fraction than yours has a smaller out-of-bag error.
 
@@ -75,7 +74,8 @@ def select_bagging_fraction(
         Fractions to compare, for rows drawn without replacement. With ``rule="keep"`` your own is added. The default is
         1/11, 2/12, … 12/22, equivalent to sampling ratios of 0.1, 0.2, … 1.2 with replacement
         (`ratio_with_replacement`). A scikit-learn ensemble with ``bootstrap=True`` draws the equivalent number of rows
-        with replacement. It can draw all rows at most, so fractions go up to 1/2.
+        with replacement: ``max_samples`` above the number of rows for fractions above 1/2, which takes scikit-learn 1.9
+        or newer. Fractions so large that rows would have too few votes are left out, and the result says so.
     metric : str or callable, optional
         A scikit-learn scorer or its name; greater is better. By default the error of the labels, or the mean squared
         error of a regression. Weights of the training data count.
@@ -83,16 +83,11 @@ def select_bagging_fraction(
         Which labels are judged: those of the averaged scores, as in ``predict`` (``"soft"`` and ``"auto"``), or those
         of the majority vote (``"hard"``).
     n_trees : int, default 200
-        Number of trees of each forest; with ``search="elimination"``, of the forests in the last comparison.
-    search : {"full", "elimination"}, default "full"
-        ``"full"`` compares all fractions with ``n_trees`` trees. ``"elimination"`` drops the worse half of the
-        fractions each time the number of trees has doubled, and hopeless fractions besides. It takes at most a third of
-        the trees, and a third to a half of the time.
-    rule : {"keep", "best", "one-se"}, default "keep"
+        Number of trees of each forest.
+    rule : {"keep", "best"}, default "keep"
         ``"keep"`` chooses your own fraction, unless the error of another is smaller by more than the standard error of
         the difference. If ``params`` name no fraction, it chooses the best. ``"best"`` chooses the fraction with the
-        smallest error. ``"one-se"`` chooses the smallest fraction that is worse than the best by at most the standard
-        error of the difference. This standard error is over other rows and other trees.
+        smallest error. The standard error is over other rows, paired row by row, and other trees.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, as in `grow`.
     sample_weight : array_like, shape (n_rows,), optional
@@ -101,9 +96,6 @@ def select_bagging_fraction(
         Seed of all forests; by default the seed in ``params``.
     progress : bool, default True
         Show a progress bar if the search takes long.
-    resume : path, optional
-        A file that keeps the votes of each finished forest. If the search stops early, run it again with the same file,
-        parameters, data and seed to continue. Another rule, metric or list of fractions can use the same file.
 
     Returns
     -------
@@ -117,9 +109,9 @@ def select_bagging_fraction(
     InbagError
         If the bags of a forest cannot be rebuilt and proven.
     FewVotesError
-        If with some fraction the rows, or the rows of one class, would have fewer than ten out-of-bag votes each.
+        If with each fraction the rows, or the rows of one class, would have fewer than ten out-of-bag votes each.
     ValueError
-        If an option or the data do not fit, or the file was written for other parameters, data or another seed.
+        If an option or the data do not fit.
 
     See Also
     --------
@@ -146,52 +138,122 @@ def select_bagging_fraction(
     >>> booster.params["bagging_fraction"] == found.best
     True
     """
-    # Here, because scikit-learn's scorers take long to import.
-    from rfsize.training.checkpoint import SearchFile
-    from rfsize.training.scoring import judge_for
-    from rfsize.training.successive_halving import Candidate, cost, elimination_plan, grid_plan, run
+    from rfsize.training.scoring import judge_for  # here, because scikit-learn's scorers take long to import
 
-    choice("search", search, _SEARCHES)
     choice("rule", rule, _RULES)
     choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
-    trainer, X, asked_for, own, with_fraction = _what_trains(params, data, y, sample_weight)
+    trainer, X, own, with_fraction = _what_trains(params, data, y, sample_weight)
+    if trainer.has_soft_labels:
+        raise ValueError(
+            "select_bagging_fraction compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "labels 0 and 1 with weights, a row of each for every soft label"
+        )
     if fractions is None:
-        fractions = [one for one in DEFAULT_FRACTIONS if one <= trainer.largest_fraction]
+        fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
     grid, own = _with_own(_checked_grid(fractions), own if rule == "keep" else None)
-    plan = (grid_plan if search == "full" else elimination_plan)(len(grid), n_trees)
 
     belong = resolved(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, metric, voting)
-    file = SearchFile(None if resume is None else Path(resume), trainer, asked_for, seed, belong)
-    candidates = [Candidate(trainer, fraction, seed, file, belong) for fraction in grid]
-    for candidate in candidates:
-        candidate.check_votes_to_come(n_trees)
-
-    with progress_bar("bagging fractions", cost(plan), "trees", shown=progress) as bar:
-        outcome = run(candidates, judge, plan, rule, None if own is None else grid.index(own), bar)
-    best = candidates[outcome.chosen].fraction
+    grid, left_out = _with_enough_votes(grid, trainer, belong, n_trees)
+    forests = _trained(grid, trainer, belong, n_trees, seed, progress)
+    comparison = judge.compare([forest.out_of_bag for forest in forests])
+    best = grid[_chosen(comparison, grid.index(own) if own in grid else None)]
     return FractionSearch(
         best=best,
         params=with_fraction(best),
-        curve=_curve(candidates, outcome, judge.name),
+        curve=_curve(grid, forests, comparison, n_trees, judge.name),
         metric=judge.name,
         rule=rule,
         own=own,
-        search=search,
-        n_rows=outcome.n_rows,
-        n_dropped=len(trainer.label) - outcome.n_rows,
+        left_out=left_out,
+        n_rows=comparison.n_rows,
+        n_dropped=len(trainer.label) - comparison.n_rows,
         of_labels=len(trainer.classes) > 0,
     )
 
 
+def _left_out(trainer: Trainer, fraction: float, groups: Groups) -> NDArray[np.float64]:
+    """For each row, the expected share of trees that see no row of its group; shape (n_rows,)."""
+    sizes = np.ones(len(trainer.label)) if groups.sizes is None else groups.sizes
+    return np.asarray(trainer.left_out(fraction) ** sizes)
+
+
+def _with_enough_votes(
+    grid: list[float], trainer: Trainer, groups: Groups, n_trees: int
+) -> tuple[list[float], tuple[float, ...]]:
+    """The fractions with which ``n_trees`` trees give rows enough votes to compare them, and those left out.
+
+    Raises
+    ------
+    FewVotesError
+        If there is no such fraction.
+    """
+
+    def kinds() -> Kinds | None:
+        return Kinds.of_labels(trainer.label) if len(trainer.classes) else None
+
+    lacks = {}
+    for fraction in grid:
+        rows = RowsAsked(n_trees * _left_out(trainer, fraction, groups), n_trees, groups, find_kinds=kinds)
+        lack = rows.lack(f"how good the bagging fraction {fraction:g} is")
+        if lack is not None:
+            lacks[fraction] = lack
+    if len(lacks) == len(grid):
+        fewest = lacks[grid[0]]
+        raise FewVotesError(f"{fewest.message}; or give smaller fractions", enough=fewest.enough)
+    return [fraction for fraction in grid if fraction not in lacks], tuple(lacks)
+
+
+class _Forest(NamedTuple):
+    """The out-of-bag outputs of a forest, and the seconds that its training took."""
+
+    out_of_bag: Tallied
+    seconds: float
+
+
+def _trained(
+    grid: Sequence[float], trainer: Trainer, groups: Groups, n_trees: int, seed: int | None, progress: bool
+) -> list[_Forest]:
+    """A forest of ``n_trees`` trees for each fraction."""
+    forests = []
+    with progress_bar("bagging fractions", n_trees * len(grid), "trees", shown=progress) as bar:
+        for fraction in grid:
+            bar.set_postfix_str(f"fraction {fraction:.3f}", refresh=False)
+            started = time.perf_counter()
+            forest = trainer.start(fraction=fraction, seed=seed, groups=groups)
+            forest.add(n_trees)
+            forest.check_bags()
+            forests.append(_Forest(forest.out_of_bag, time.perf_counter() - started))
+            _check_votes(forest.out_of_bag, n_trees, fraction, float(_left_out(trainer, fraction, groups).mean()))
+            bar.update(n_trees)
+    return forests
+
+
+def _check_votes(out_of_bag: Tallied, n_trees: int, fraction: float, expected: float) -> None:
+    found = float(out_of_bag.scores.asked.mean()) / n_trees
+    if found < _FAIR_SHARE * expected:
+        raise ValueError(
+            f"at fraction {fraction:g} only {in_percent(found)} of the votes are out of bag, instead of "
+            f"{in_percent(expected)}. XGBoost draws a bag for the tree of each class, and the class with the "
+            "fewest out-of-bag trees decides how many votes a row has: grow more trees (n_trees), or with "
+            "multi_strategy='multi_output_tree', from XGBoost 3.2 on, one tree and bag for all classes"
+        )
+
+
+def _chosen(comparison: Comparison, own: int | None) -> int:
+    """Place of your own fraction if no other is better by more than noise, else of the best; of equals the smallest."""
+    if own is not None and comparison.behind[own] <= comparison.behind_se[own]:
+        return own
+    return int(comparison.behind.argmin())
+
+
 class _Trained(NamedTuple):
-    """The trainer of the forests, its rows, the given parameters, their fraction, and a way to change the fraction."""
+    """The trainer of the forests, its rows, the fraction of the given parameters, and a way to change it."""
 
     trainer: Trainer
     X: Any
-    asked_for: dict[str, Any]
     own: float | None
     with_fraction: Callable[[float], Any]
 
@@ -207,10 +269,11 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
         X = integration.rows_of(data)
         trainer = integration.trainer(params, data)
         own = trainer.fraction if 0.0 < trainer.fraction < 1.0 else None
-        return _Trained(trainer, X, params, own, trainer.with_fraction)
+        return _Trained(trainer, X, own, trainer.with_fraction)
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
+    from rfsize.counting.cross_validation import rows_in_memory
     from rfsize.counting.training_data import of_size, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
@@ -220,19 +283,18 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
         )
     if y is None:
         raise ValueError("y is missing: an estimator is trained on X and y, as it is fitted")
-    integration, X = integration_for(params), from_polars(data)
+    integration = integration_for(params)
+    X = rows_in_memory(data, "an estimator is fitted on rows in memory: give an array or a table")
     integration.check_estimator(params)
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
     one = integration.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
     adapter = adapter_for(one, casts_votes=False)
     X = adapter.check(X)
     trainer = integration.trainer_of(adapter, X, y, sample_weight)
-    asked_for = {**params.get_params(), "estimator": type(params).__name__, "random_state": trainer.seed}
     own = integration.fraction_of(params, n_rows(X))
     return _Trained(
         trainer,
         X,
-        asked_for,
         own,
         lambda fraction: integration.with_fraction(clone(params), fraction, len(trainer.label)),
     )
@@ -257,11 +319,19 @@ def _with_own(grid: list[float], own: float | None) -> tuple[list[float], float 
     return (grid, near[0]) if near else (sorted([*grid, own]), own)
 
 
-def _curve(candidates: Sequence[Candidate], outcome: Outcome, metric: str) -> NDArray[np.void]:
-    numbers = ("fraction", "trees", metric, "standard_error", "difference", "difference_se", "seconds", "dropped")
-    kinds = {"trees": np.int64, "dropped": np.int64}
-    rows = [
-        (candidate.fraction, candidate.n_trees, *verdict[:-1], candidate.seconds, verdict.dropped)
-        for candidate, verdict in zip(candidates, outcome.verdicts, strict=True)
-    ]
-    return np.array(rows, dtype=[(name, kinds.get(name, np.float64)) for name in numbers])
+def _curve(
+    grid: list[float], forests: list[_Forest], comparison: Comparison, n_trees: int, metric: str
+) -> NDArray[np.void]:
+    columns = {
+        "fraction": grid,
+        "trees": np.full(len(grid), n_trees, dtype=np.int64),
+        metric: comparison.value,
+        "standard_error": comparison.value_se,
+        "difference": comparison.behind,
+        "difference_se": comparison.behind_se,
+        "seconds": [forest.seconds for forest in forests],
+    }
+    curve = np.empty(len(grid), dtype=[(name, np.asarray(column).dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        curve[name] = column
+    return curve

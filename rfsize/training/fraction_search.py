@@ -13,7 +13,7 @@ from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Sec
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
 from rfsize.theory.sampling_ratio import ratio_with_replacement
-from rfsize.utils.plotting import finish, ink, new_axes
+from rfsize.utils.plotting import finish, new_axes
 from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
@@ -34,26 +34,27 @@ class FractionSearch(Result):
     best : float
         The chosen fraction.
     curve : structured ndarray, shape (n_fractions,)
-        One row per fraction, in ascending order, from the last comparison in which the fraction took part:
+        One row per fraction, in ascending order:
 
         - ``fraction``, ``trees``: the fraction, and the number of trees of its forest;
         - ``error`` (or ``score``), ``standard_error``: the out-of-bag error, and its standard error over the choice of
           rows;
         - ``difference``, ``difference_se``: how much worse the fraction is than the best (positive is worse, for scores
           too), and the standard error over other rows, paired row by row, and other trees;
-        - ``seconds``: time to train the forest;
-        - ``dropped``: the comparison that dropped the fraction, counted from 1; 0 if it stayed to the end.
+        - ``seconds``: time to train the forest.
     params : dict or estimator
         Your parameters, or a copy of your estimator, with the best fraction. Give them to `rfsize.grow`.
     metric : str
         Name of the column: "error" if less is better, "score" if more is better.
-    rule, search : str
-        As you gave them.
+    rule : str
+        As you gave it.
     own : float or None
         Your own fraction, if your parameters name one. ``rule="keep"`` chooses it unless another fraction is better by
         more than noise.
+    left_out : tuple of float
+        Fractions that were not compared, because rows would have had too few out-of-bag votes.
     n_rows, n_dropped : int
-        Number of rows in the last comparison, and of rows left out because some forest had no out-of-bag vote on them.
+        Number of rows compared, and of rows left out because some forest had no out-of-bag vote on them.
     of_labels : bool
         Whether the forests classify.
 
@@ -82,7 +83,7 @@ class FractionSearch(Result):
     metric: str
     rule: str
     own: float | None
-    search: str
+    left_out: tuple[float, ...]
     n_rows: int
     n_dropped: int
     of_labels: bool
@@ -108,8 +109,8 @@ class FractionSearch(Result):
         """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
         rows = [dict(zip(names, row, strict=True)) for row in self.curve.tolist()]
-        told = ("best", "own", "rule", "search", "metric", "n_rows", "n_dropped")
-        return {**{name: getattr(self, name) for name in told}, "curve": rows}
+        told = ("best", "own", "rule", "metric", "n_rows", "n_dropped")
+        return {**{name: getattr(self, name) for name in told}, "left_out": list(self.left_out), "curve": rows}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the out-of-bag curve with its standard errors, and the chosen fraction.
@@ -133,28 +134,13 @@ class FractionSearch(Result):
         return ax
 
     def _draw(self, ax: Axes) -> None:
-        """Draw the curve. Fractions that were dropped early had fewer trees, so the line leaves them out."""
         from matplotlib.ticker import PercentFormatter
 
-        early = self.curve["dropped"] > 0
-        stayed, dropped = self.curve[~early], self.curve[early]
-        ax.errorbar(
-            stayed["fraction"],
-            stayed[self.metric],
-            stayed["standard_error"],
-            fmt="o",
-            color="C0",
-            linestyle="none" if early.any() else "-",
-            elinewidth=1.0,
-            capsize=2.5,
-            label=f"out-of-bag {self.metric} ± standard error",
-        )
-        if early.any():
-            label = f"{self.metric} of fewer trees, when dropped"
-            error = dropped["standard_error"]
-            style: dict[str, Any] = {"fmt": ".", "color": ink(ax), "alpha": 0.5, "elinewidth": 1.0}
-            ax.errorbar(dropped["fraction"], dropped[self.metric], error, **style, label=label)
-        chosen = stayed[stayed["fraction"] == self.best]
+        curve = self.curve
+        style: dict[str, Any] = {"fmt": "o-", "color": "C0", "elinewidth": 1.0, "capsize": 2.5}
+        label = f"out-of-bag {self.metric} ± standard error"
+        ax.errorbar(curve["fraction"], curve[self.metric], curve["standard_error"], label=label, **style)
+        chosen = curve[curve["fraction"] == self.best]
         ax.plot(chosen["fraction"], chosen[self.metric], "D", color="C1", zorder=5, label="chosen")
         ax.set_ylabel(f"out-of-bag {self.metric}")
         if self._of_shares:
@@ -177,7 +163,7 @@ class FractionSearch(Result):
         return Account(
             title="Bagging fraction",
             verdict=sentence(self._choice),
-            cautions=tuple(Remark(sentence(text)) for text in self._at_an_end),
+            cautions=tuple(Remark(sentence(text)) for text in self._remarks),
             figures=(
                 Figure("bagging fraction", f"{self.best:.3f}", f"worth {self._ratio} with replacement"),
                 Figure(f"out-of-bag {self.metric}", error, f"± {off}"),
@@ -191,7 +177,7 @@ class FractionSearch(Result):
     @property
     def _next_best(self) -> tuple[Figure, ...]:
         """How much better the best fraction is than the next best, with the 95 % interval; empty for one fraction."""
-        others = self.curve[(self.curve["dropped"] == 0) & (self.curve["fraction"] != self._least)]
+        others = self.curve[self.curve["fraction"] != self._least]
         if not len(others):
             return ()
         other = others[others["difference"].argmin()]
@@ -204,11 +190,10 @@ class FractionSearch(Result):
         lines = [f"{'fraction':>9}{'trees':>7}{self.metric:>10}{'± s.e.':>10}{'worse by':>10}{'± s.e.':>10}"]
         for row in self.curve:
             numbers = "".join(f"{self._number(row[name]):>10}" for name in columns)
-            dropped = f"dropped after comparison {row['dropped']}" if row["dropped"] else ""
             mark = "*" if row["fraction"] == self.best else " "
-            lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}  {dropped}".rstrip())
+            lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}")
         lines.append(self._choice)
-        lines += [f"! {said}" for said in self._at_an_end]
+        lines += [f"! {text}" for text in self._remarks]
         lines.append(f"fraction {self.best:.3f} is worth a sampling ratio of {self._ratio} with replacement")
         lines.append(f"{self.trees_grown:,} trees grown; {self.n_rows:,} rows, {self._judged}")
         return "\n".join(lines)
@@ -230,9 +215,7 @@ class FractionSearch(Result):
     def _choice(self) -> str:
         """The sentence that says which fraction is chosen, and how much better it is."""
         n = len(self.curve)
-        if self.rule == "one-se":
-            return f"fraction {self.best:.3f} is the smallest of {n} within one standard error of the best"
-        if self.own is None:
+        if self.own is None or self.own in self.left_out:
             return f"fraction {self.best:.3f} has the best {self.metric} of {n}{self._level}"
         own = self.curve[self.curve["fraction"] == self.own][0]
         apart = f"{self._number(own['difference'])} ± {self._number(own['difference_se'])}"
@@ -254,15 +237,22 @@ class FractionSearch(Result):
         return float(self.curve["fraction"][self.curve["difference"].argmin()])
 
     @property
-    def _at_an_end(self) -> list[str]:
-        """A caution if the best fraction is the smallest or the largest of the fractions compared."""
-        fractions = self.curve["fraction"]
-        if len(fractions) < 2 or self._least not in (fractions[0], fractions[-1]):
-            return []
-        return [
-            f"the best {self.metric} is at {self._least:.3f}, at the end of the fractions compared: compare fractions "
-            "beyond it"
-        ]
+    def _remarks(self) -> list[str]:
+        """That fractions were left out, and that the best is the smallest or the largest of those compared."""
+        remarks, fractions = [], self.curve["fraction"]
+        if self.left_out:
+            left_out = ", ".join(f"{fraction:.3f}" for fraction in self.left_out)
+            own = ", your own," if self.own in self.left_out else ""
+            remarks.append(
+                f"left out: {left_out}{own} for which {int(self.curve['trees'][0]):,} trees leave rows too few "
+                "out-of-bag votes: give a larger n_trees"
+            )
+        if len(fractions) > 1 and self._least in (fractions[0], fractions[-1]):
+            remarks.append(
+                f"the best {self.metric} is at {self._least:.3f}, at the end of the fractions compared: compare "
+                "fractions beyond it"
+            )
+        return remarks
 
     @property
     def _judged(self) -> str:

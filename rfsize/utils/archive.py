@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from rfsize.utils.files import check_format, json_of, member_of, size_of, written_whole
 
-# Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError, and a size
-# that no content justifies a MemoryError.
-DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+# Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 # The same for archives. A place before the beginning of an archive raises an OSError.
 _DAMAGED = (*DAMAGE, zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError)
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from rfsize.utils.rows import column_names, form_of, in_memory, joined, only, picked, sliced
+from rfsize.utils.rows import booleans_as_numbers, column_names, form_of, frame_of, in_memory, joined, picked, sliced
 from rfsize.utils.typing import Int64s
+from rfsize.utils.words import printable
 
 # Numbers in a piece if the source does not fix its size: 64 MB in double precision.
 _CELLS = 1 << 23
+
+# The name that pandas gives to an index without one.
+_INDEX = re.compile(r"__index_level_\d+__")
 
 # Pieces kept in memory, because a block of rows can begin in one piece and end in the next.
 _KEPT = 2
@@ -34,10 +40,13 @@ class Pieces(ABC):
         Names of the features, if they have any.
     ends : ndarray of int64, shape (n_pieces,)
         Number of rows up to the end of each piece.
+    in_some : dict of str to str
+        Names of columns that only some pieces have, and where each is missing, as far as the source tells beforehand.
     """
 
     shape: tuple[int, int]
     names: list[str] | None = None
+    in_some: Mapping[str, str] = MappingProxyType({})
     ends: Int64s
 
     def __init__(self) -> None:
@@ -59,8 +68,8 @@ class Pieces(ABC):
         """The rows of a piece, in a form that the frameworks take."""
 
     def only(self, places: list[int]) -> Pieces:
-        """The rows with only some of their columns, by their places."""
-        return _SomeColumns(self, places)
+        """The same rows; without the columns at other places, if the source need not read them."""
+        return self
 
     def read(self, start: int, stop: int) -> Any:
         """Rows ``start`` to ``stop``, in memory. Reading forwards loads each piece once."""
@@ -127,21 +136,6 @@ class Pieces(ABC):
         self._form = form
 
 
-class _SomeColumns(Pieces):
-    """Some columns of pieces with named columns."""
-
-    def __init__(self, source: Pieces, places: list[int]) -> None:
-        super().__init__()
-        assert source.names is not None
-        self._source, self._places = source, places
-        self.names, self.ends = [source.names[place] for place in places], source.ends
-        self.shape = source.shape[0], len(places)
-
-    def load(self, piece: int) -> Any:
-        """These columns of a piece."""
-        return only(self._source.load(piece), self._places)
-
-
 class PiecesElsewhere(Pieces):
     """Pieces that lie elsewhere, such as on the workers of a cluster, and are processed there."""
 
@@ -155,14 +149,14 @@ class OfSequences(Pieces):
 
     def __init__(self, sequences: Sequence[Any]) -> None:
         super().__init__()
-        lengths = [len(one) for one in sequences]
+        lengths = [len(rows) for rows in sequences]
         if not sequences or 0 in lengths:
             raise ValueError(f"X has Sequences of {lengths} rows: give at least one, and none that is empty")
         width = np.asarray(sequences[0][0]).size
         step = max(1, _CELLS // max(1, width))
         self._places = [
-            (one, start, min(start + step, length))
-            for one, length in zip(sequences, lengths, strict=True)
+            (rows, start, min(start + step, length))
+            for rows, length in zip(sequences, lengths, strict=True)
             for start in range(0, length, step)
         ]
         self.ends = np.cumsum([stop - start for _, start, stop in self._places])
@@ -174,21 +168,52 @@ class OfSequences(Pieces):
         return np.asarray(sequence[start:stop])
 
 
+class OfBatches(Pieces):
+    """The rows of a list of tables: arrays, DataFrames, sparse matrices or Arrow tables, in order."""
+
+    def __init__(self, batches: Sequence[Any]) -> None:
+        super().__init__()
+        self._batches = batches
+        self.names = column_names(batches[0])
+        self.ends, self.shape = _laid_out([batch.shape for batch in batches])
+
+    def load(self, piece: int) -> Any:
+        """One of the tables."""
+        return self._batches[piece]
+
+
+def _laid_out(shapes: Sequence[tuple[int, ...]]) -> tuple[Int64s, tuple[int, int]]:
+    """The ends of batches, and the shape of all rows together."""
+    wrong = [shape for shape in shapes if len(shape) != 2 or not shape[0]]
+    if wrong:
+        raise ValueError(f"X holds a batch of shape {wrong[0]}: give batches of rows and features, none of them empty")
+    ends = np.cumsum([shape[0] for shape in shapes])
+    return ends, (int(ends[-1]), int(shapes[0][1]))
+
+
 class OfParquet(Pieces):
     """The rows of a Parquet file, or of all Parquet files of a folder in the order of their names.
 
-    A piece is a row group, or a part of a large row group.
+    A piece is a row group, or a part of a large row group. Only columns that all files have are read; the index that
+    pandas stores without a name is none of them.
     """
 
     _large: _LargeGroup | None = None
 
     def __init__(self, dataset: Any) -> None:
         super().__init__()
-        self._groups = [group for fragment in dataset.get_fragments() for group in fragment.split_by_row_group()]
-        self._schema = dataset.schema
+        fragments = list(dataset.get_fragments())
+        if not all(hasattr(fragment, "split_by_row_group") for fragment in fragments):
+            raise ValueError("X is a dataset of other files than Parquet: give its rows as an Arrow table, or a folder")
+        self._groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
         if not any(group.row_groups[0].num_rows for group in self._groups):
             raise ValueError("X has no rows: there are none in these Parquet files")
-        self._divide(list(dataset.schema.names))
+        self._of_dataset, self._of_files = dataset.schema, _schemas(fragments)
+        columns = {fragment.path: _columns_in(fragment) for fragment in fragments}
+        every = dict.fromkeys(name for names in (dataset.schema.names, *columns.values()) for name in names)
+        lacking = {name: next((path for path, names in columns.items() if name not in names), None) for name in every}
+        self.in_some = {name: path for name, path in lacking.items() if path is not None}
+        self._divide([name for name in dataset.schema.names if lacking[name] is None and not _INDEX.fullmatch(name)])
 
     @classmethod
     def at(cls, path: Path) -> OfParquet:
@@ -200,19 +225,64 @@ class OfParquet(Pieces):
         except ImportError:
             raise ValueError(f"reading {path} needs pyarrow: pip install rfsize[files]") from None
         try:
-            return cls(dataset.dataset(path, format="parquet"))
+            files = dataset.dataset(path, format="parquet")
         except (ValueError, OSError) as error:
             raise ValueError(
                 f"X names {path}, which is neither a Parquet file nor a folder of them ({error}); read other files "
                 "first, and give their rows"
             ) from error
+        return cls(files)
+
+    @classmethod
+    def in_memory(cls, file: Any) -> OfParquet:
+        """The rows of a file object."""
+        from pyarrow import dataset
+
+        parquet = dataset.ParquetFileFormat()
+        fragment = parquet.make_fragment(file)
+        return cls(dataset.FileSystemDataset([fragment], fragment.physical_schema, parquet))
 
     def only(self, places: list[int]) -> OfParquet:
         """The rows with only some of their columns. The other columns are not read."""
-        found = copy(self)
-        Pieces.__init__(found)  # drops kept rows, which have all columns
-        found._divide([(self.names or [])[place] for place in places])
-        return found
+        part = copy(self)
+        Pieces.__init__(part)  # drops kept rows, which have all columns
+        part._divide([(self.names or [])[place] for place in places])
+        return part
+
+    def frame(self) -> Any:
+        """All rows in one pandas DataFrame, whatever they hold."""
+        import pyarrow as pa
+
+        rows = pa.concat_tables([group.to_table(schema=self._schema(), columns=self.names) for group in self._groups])
+        gaps = {name for name in rows.column_names if rows[name].null_count}
+        return booleans_as_numbers(rows.unify_dictionaries(), gaps).to_pandas(ignore_metadata=True)
+
+    def _schema(self) -> Any:
+        """The types that hold the values of all files."""
+        import pyarrow as pa
+
+        return pa.schema([self._field(name) for name in self.names or ()])
+
+    def _fields(self, name: str) -> list[Any]:
+        """A field of each type that a column has in the files."""
+        fields = [schema.field(name) for schema in (self._of_dataset, *self._of_files) if name in schema.names]
+        return list({str(field.type): field for field in fields}.values())
+
+    def _field(self, name: str) -> Any:
+        """The column in the type that holds the values of all files."""
+        import pyarrow as pa
+
+        fields = self._fields(name)
+        if len(fields) == 1 or all(pa.types.is_dictionary(field.type) for field in fields):
+            return fields[0]
+        try:
+            schemas = [pa.schema([field.with_nullable(True).remove_metadata()]) for field in fields]
+            return pa.unify_schemas(schemas, promote_options="permissive").field(name)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise ValueError(
+                f"column '{printable(name)}' of X is of the types {sorted(str(field.type) for field in fields)} in "
+                "different files: write it with one type, or leave it out"
+            ) from None
 
     def _divide(self, names: list[str]) -> None:
         """Take the rows with these columns, in pieces."""
@@ -230,45 +300,52 @@ class OfParquet(Pieces):
         """The categories of each categorical column, in order of appearance. Files can have different categories."""
         import pyarrow as pa
 
-        names = [name for name in self.names or () if pa.types.is_dictionary(self._schema.field(name).type)]
+        schema = self._schema()
+        names = [name for name in schema.names if pa.types.is_dictionary(schema.field(name).type)]
         found: dict[str, dict[Any, None]] = {name: {} for name in names}
         for group in self._groups if names else ():
-            for batch in group.to_batches(schema=self._schema, columns=names):
+            for batch in group.to_batches(schema=schema, columns=names):
                 for name in names:
                     found[name].update(dict.fromkeys(batch.column(name).dictionary.to_pylist()))
         return {name: list(known) for name, known in found.items()}
 
     def _is_stored_so(self, group: Any) -> bool:
-        """Whether a file has all columns in the common type. It may lack some, or its folder's name may hold them."""
-        stored = group.physical_schema
-        return all(
-            stored.get_field_index(name) >= 0 and stored.field(name).type == self._schema.field(name).type
-            for name in self.names or ()
-        )
+        """Whether a file stores all columns in the common type. A folder's name may hold some columns."""
+        stored = set(group.physical_schema.names)
+        return all(name in stored and len(self._fields(name)) == 1 for name in self.names or ())
 
     def load(self, piece: int) -> Any:
         """An Arrow table; or a DataFrame if there are categories, because frameworks take these from nothing else."""
         rows = self._stored(piece)
         if not self._categories:
             return rows
-        frame = _without_gaps_in_booleans(rows).to_pandas(ignore_metadata=True)
+        frame = frame_of(rows)
         return frame.assign(**{name: frame[name].cat.set_categories(known) for name, known in self._categories.items()})
 
     def _stored(self, piece: int) -> Any:
         group, start, stop = self._places[piece]
         if stop - start == group.row_groups[0].num_rows:
-            return group.to_table(schema=self._schema, columns=self.names)
+            return group.to_table(schema=self._schema(), columns=self.names)
         if self._large is None or self._large.group is not group:
             self._large = _LargeGroup(group, self.names, self._step)
         return self._large.rows_from(start)
 
 
-def _without_gaps_in_booleans(rows: Any) -> Any:
-    """An Arrow table with booleans as numbers, because pandas would turn booleans with gaps into objects."""
-    import pyarrow as pa
+def _columns_in(fragment: Any) -> set[str]:
+    """Names of the columns that a file holds, or that the names of its folders tell."""
+    from pyarrow import dataset
 
-    fields = [pa.field(field.name, pa.float64()) if pa.types.is_boolean(field.type) else field for field in rows.schema]
-    return rows.cast(pa.schema(fields))
+    return {*fragment.physical_schema.names, *dataset.get_partition_keys(fragment.partition_expression)}
+
+
+def _schemas(fragments: Sequence[Any]) -> list[Any]:
+    """The different schemas of files."""
+    schemas: list[Any] = []
+    for fragment in fragments:
+        stored = fragment.physical_schema.remove_metadata()
+        if stored not in schemas:
+            schemas.append(stored)
+    return schemas
 
 
 class _LargeGroup:
@@ -320,8 +397,7 @@ class OfIterator(Pieces):
             shapes.append(np.shape(rows))
         if not shapes:
             raise ValueError(f"X has no rows: {type(source).__name__} gives no batch after its reset()")
-        self.ends = np.cumsum([shape[0] for shape in shapes])
-        self.shape = int(self.ends[-1]), int(shapes[0][1])
+        self.ends, self.shape = _laid_out(shapes)
         self._next = len(shapes)
 
     def load(self, piece: int) -> Any:
@@ -359,6 +435,8 @@ def pieces_of(X: Any) -> Pieces | None:
     if hasattr(X, "get_fragments"):  # a dataset of Arrow
         return OfParquet(X)
     sequences = X if isinstance(X, (list, tuple)) else [X]
-    if sequences and all(hasattr(one, "batch_size") and hasattr(one, "__getitem__") for one in sequences):
+    if sequences and all(hasattr(part, "batch_size") and hasattr(part, "__getitem__") for part in sequences):
         return OfSequences(sequences)
+    if isinstance(X, (list, tuple)) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
+        return OfBatches(X)
     return OfIterator(X) if hasattr(X, "next") and hasattr(X, "reset") else None

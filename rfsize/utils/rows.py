@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -37,7 +38,13 @@ def in_memory(X: Any, *, numbers_only: bool = True) -> Any:
     if X is None:
         raise ValueError("X is missing: give the rows to vote on, as the framework takes them in predict")
     if isinstance(X, (list, tuple)):
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            raise ValueError(
+                "X is a list of rows of different lengths: give rows with one number for each feature, or a list of "
+                "tables, each with rows and features"
+            ) from None
     X = from_polars(X)
     if issparse(X):
         X = X.tocsr()
@@ -47,13 +54,18 @@ def in_memory(X: Any, *, numbers_only: bool = True) -> Any:
             "matrix or an Arrow table"
         )
     shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
+    if len(shape) == 1 and hasattr(X, "iloc"):
+        raise ValueError(
+            "X is a Series, which may be one row or one column: give a row as a DataFrame, such as X.iloc[[0]] of the "
+            "whole DataFrame"
+        )
     if len(shape) != 2:
         raise ValueError(
             f"X must have two dimensions, rows and features, found shape {tuple(shape)}; a single row is "
             "X.reshape(1, -1)"
         )
-    if shape[0] == 0:
-        raise ValueError("X has no rows")
+    if 0 in shape:
+        raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}")
     names = column_names(X)
     if names is not None and len(set(names)) < len(names):
         raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
@@ -133,6 +145,22 @@ def _check_arrow(X: Any) -> None:
     wrong = {name: str(kind) for name, kind in kinds.items() if arrow_kind_of(kind) == "other"}
     if wrong:
         raise ValueError(f"the Arrow columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
+
+
+def frame_of(table: Any) -> Any:
+    """An Arrow table as a pandas DataFrame; booleans become numbers, since with gaps they would become objects."""
+    return booleans_as_numbers(table, table.column_names).to_pandas(ignore_metadata=True)
+
+
+def booleans_as_numbers(table: Any, names: Collection[str]) -> Any:
+    """An Arrow table with the booleans of some columns as numbers."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(field.name, pa.float64()) if field.name in names and pa.types.is_boolean(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def arrow_kind_of(kind: Any) -> str:
@@ -219,17 +247,22 @@ def only(X: Any, places: list[int]) -> Any:
     return X.select(places) if hasattr(X, "column_names") else X[:, places]
 
 
+def kinds_of(X: Any) -> list[str] | None:
+    """The kind of each column of a DataFrame or Arrow table; None for rows that hold one type of numbers."""
+    if hasattr(X, "iloc"):
+        return [kind_of(dtype) for dtype in X.dtypes]
+    return [arrow_kind_of(field.type) for field in X.schema] if hasattr(X, "column_names") else None
+
+
 def form_of(X: Any) -> Any:
     """The form that all pieces of a table share: the kind of rows; for frames also the columns and categories."""
-    if hasattr(X, "iloc"):
-        kinds = [kind_of(dtype) for dtype in X.dtypes]
-        categories = [
-            list(X.iloc[:, place].cat.categories) if kind == "category" else kind for place, kind in enumerate(kinds)
-        ]
-        return dict(zip(map(str, X.columns), categories, strict=True))
-    if hasattr(X, "column_names"):
-        return {field.name: arrow_kind_of(field.type) for field in X.schema}
-    return "sparse matrix" if issparse(X) else "array"
+    kinds = kinds_of(X)
+    if kinds is None:
+        return "sparse matrix" if issparse(X) else "array"
+    forms: list[Any] = [
+        list(X.iloc[:, place].cat.categories) if kind == "category" else kind for place, kind in enumerate(kinds)
+    ]
+    return list(zip(column_names(X) or (), forms, strict=True))
 
 
 def sliced(X: Any, start: int, stop: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 from sklearn.base import is_regressor
@@ -12,8 +13,9 @@ from sklearn.utils import get_tags
 def input_tags(estimator: Any) -> Any:
     """The input tags of an estimator."""
     tags = copy.copy(get_tags(estimator).input_tags)
-    # LightGBM before 4.6 has only the older form of tags.
-    older = estimator._more_tags() if hasattr(estimator, "_more_tags") else {}
+    older: dict[str, Any] = {}
+    with suppress(AttributeError):  # only LightGBM before 4.6 needs the older form of tags; others may have half of it
+        older = estimator._more_tags()
     tags.allow_nan |= older.get("allow_nan", False)
     tags.sparse |= "sparse" in older.get("X_types", ())
     return tags

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rfsize.utils.words import as_arguments
 
 
 @dataclass(frozen=True)
@@ -18,10 +21,19 @@ class Caution:
         The class of the Python warning.
     text : str
         What is wrong, and what to do.
+    options : dict
+        Arguments of the call that helps, if one call does: of `rfsize.size`, or of `rfsize.shrink` for its reports.
+        Code is made from them and never from ``text``, which may hold names of strangers.
     """
 
     category: type[Warning]
     text: str
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def advising(cls, category: type[Warning], text: str, **options: Any) -> Caution:
+        """A warning whose text ends with the advice to give these arguments."""
+        return cls(category, f"{text} by {as_arguments(options)}", options)
 
     def to_dict(self) -> dict[str, str]:
         """Plain Python values that ``json`` can write."""

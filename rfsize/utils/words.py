@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 # Control characters, characters that are invisible or change the writing direction, surrogates, and line ends.
@@ -20,6 +21,11 @@ def in_percent(share: float) -> str:
     away = min(share, 1.0 - share)
     decimals = 2 if away <= 0.0 else min(max(2, math.ceil(round(-math.log10(away), 6)) - 2), 10)
     return f"{round(100.0 * share, decimals):.{decimals}f}".rstrip("0").rstrip(".") + " %"
+
+
+def as_arguments(options: Mapping[str, Any]) -> str:
+    """Arguments as a user would type them, such as ``metric='auc', tolerance=0.001``; a scorer is only named so."""
+    return ", ".join(f"{name}={'scorer' if callable(value) else repr(value)}" for name, value in options.items())
 
 
 def printable(name: Any) -> str:

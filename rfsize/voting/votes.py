@@ -135,6 +135,7 @@ class Votes:
             return NotImplemented
         return (
             self.n_trees == other.n_trees
+            and self.threshold == other.threshold
             and np.array_equal(self.classes, other.classes)
             and np.array_equal(self.counts, other.counts)
         )

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from rfsize.adapters.columns import categorical_columns
 from rfsize.adapters.trees import Conventions
-from rfsize.utils.rows import arrow_kind_of, kind_of
+from rfsize.utils.rows import kinds_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import printable
 
@@ -70,7 +71,7 @@ def _array_blocks(X: Any) -> Blocks:
 
 
 def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
-    kinds = [kind_of(dtype) for dtype in X.dtypes]
+    kinds = kinds_of(X) or []
     coders = _coders([str(name) for name in X.columns], kinds, conventions)
     if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
         return _array_blocks(X.to_numpy())
@@ -104,7 +105,7 @@ def _rounded_once(dtypes: Any, conventions: Conventions) -> set[int]:
 def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     import pyarrow as pa
 
-    kinds = [arrow_kind_of(field.type) for field in X.schema]
+    kinds = kinds_of(X) or []
     coders = _coders(list(X.column_names), kinds, conventions)
 
     def read(start: int, stop: int) -> Floats:
@@ -153,32 +154,10 @@ class _Coder:
 
 def _coders(names: list[str], kinds: list[str], conventions: Conventions) -> dict[int, _Coder]:
     """A coder for each categorical column; ``ValueError`` if a column is of another kind than at training."""
-    candidates = [column for column, kind in enumerate(kinds) if kind in {"category", "text"}]
-    features: Sequence[int] | None = conventions.category_features
-    if features is None:
-        features = candidates
-        if len(candidates) != len(conventions.categories):
-            raise ValueError(
-                f"{len(conventions.categories)} columns were categorical at training, but {len(candidates)} columns of "
-                f"X are: {[names[column] for column in candidates]}"
-            )
-    numbers = [names[column] for column in features if kinds[column] == "number"]
-    if numbers:
-        raise ValueError(
-            f"the columns {numbers} of X hold numbers, but were categorical at training: convert them with "
-            ".astype('category')"
-        )
-    known = dict(zip(features, conventions.categories, strict=True))
+    known = dict(zip(categorical_columns(names, kinds, conventions.categorical), conventions.categories, strict=True))
+    codes = {column: None for column in conventions.coded_features if kinds[column] == "category"}
     unknown_is_missing = conventions.unknown_category_is_missing
-    coders = {column: _Coder(names[column], known[column], unknown_is_missing=unknown_is_missing) for column in known}
-    if conventions.takes_codes:
-        for column in set(candidates) - set(coders):
-            if kinds[column] == "category":
-                coders[column] = _Coder(names[column], None, unknown_is_missing=unknown_is_missing)
-    wrong = [names[column] for column, kind in enumerate(kinds) if kind != "number" and column not in coders]
-    if wrong:
-        raise ValueError(
-            f"the columns {wrong} of X hold no numbers, and were not categorical at training either; convert numbers "
-            "in columns of objects with .astype(float)"
-        )
-    return coders
+    return {
+        column: _Coder(names[column], categories, unknown_is_missing=unknown_is_missing)
+        for column, categories in {**codes, **known}.items()
+    }

@@ -230,8 +230,11 @@ class Forest:
         return self.n_trees if self.conventions.averages else 1
 
     @property
-    def link_of_labels(self) -> str:
-        """The link from sums of scores to the numbers that decide labels: the largest, or one above the threshold."""
+    def compiled_link(self) -> str:
+        """The link that compiled code applies to sums of scores: the largest number, or one above the threshold, wins.
+
+        Where labels are those of scores, SciPy's softmax makes probabilities of them.
+        """
         return "identity" if self.conventions.labels_of_scores else self.conventions.link
 
     def predicting(self, link: str) -> _core.Predicting:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import rfsize
@@ -66,14 +67,12 @@ def test_a_broken_one_says_what_to_do_and_spares_the_others(
 def test_the_command_line_reads_files_of_the_others(
     install: Any, lgb_booster: Any, data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import numpy as np
-
     install("ghostlib", "ghost = no_such_module:integration")
     lgb_booster.save_model(tmp_path / "model.txt")
-    np.save(tmp_path / "rows.npy", data.fresh)
-    assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.npy"), "--alpha", "0.8"]) == 0
+    pd.DataFrame(data.fresh).add_prefix("f").to_parquet(tmp_path / "rows.parquet")
+    assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.parquet"), "--alpha", "0.8"]) == 0
     (tmp_path / "else.txt").write_text("something else")
-    assert main(["size", str(tmp_path / "else.txt"), str(tmp_path / "rows.npy")]) == 2
+    assert main(["size", str(tmp_path / "else.txt"), str(tmp_path / "rows.parquet")]) == 2
     error = capsys.readouterr().err
     assert "is neither a LightGBM text model nor a scikit-learn model in a skops file nor an XGBoost" in error
     assert "ghost" in error

@@ -46,9 +46,9 @@ def votes_of(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
     return np.stack([tree.predict(X) for tree in forest.estimators_], axis=1).astype(np.int64)
 
 
-def check_all_pairs(found: rfsize.baselines.McNemarSize, votes: np.ndarray, y: np.ndarray) -> None:
+def check_all_pairs(found: rfsize.baselines.McNemarSize, votes: np.ndarray, y: np.ndarray, exact: bool = False) -> None:
     sizes = found.sizes.tolist()
-    pairs = reference.baselines.mcnemar_sizes(votes, y, sizes)
+    pairs = reference.baselines.mcnemar_sizes(votes, y, sizes, exact)
     p_values = [[pairs[m, n][0] for n in sizes] for m in sizes]
     assert np.allclose(found.p_values, p_values, rtol=1e-9, atol=0.0)
     beaten = [[n > m and pairs[m, n][0] < found.level and pairs[m, n][1] for n in sizes] for m in sizes]
@@ -57,23 +57,23 @@ def check_all_pairs(found: rfsize.baselines.McNemarSize, votes: np.ndarray, y: n
     assert found.n_rows == len(y)
 
 
-@given(voted(**SMALL), st.integers(1, 2), st.sampled_from([0.05, 0.3, 0.7]))
-def test_mcnemar_is_as_restated(some: Any, step: int, level: float) -> None:
+@given(voted(**SMALL), st.integers(1, 2), st.sampled_from([0.05, 0.3, 0.7]), st.booleans())
+def test_mcnemar_is_as_restated(some: Any, step: int, level: float, exact: bool) -> None:
     votes, y, _ = some
-    found = mcnemar_size(votes, y, step=step, level=level, classes=[0, 1, 2])
-    check_all_pairs(found, votes, y)
+    found = mcnemar_size(votes, y, step=step, level=level, exact=exact, classes=[0, 1, 2])
+    check_all_pairs(found, votes, y, exact)
     sizes = list(range(step, votes.shape[1] + 1, step))
     assert found.sizes.tolist() == sizes
-    assert found.n_trees == reference.baselines.mcnemar_size(votes, y, sizes, level)
+    assert found.n_trees == reference.baselines.mcnemar_size(votes, y, sizes, level, exact)
     assert found.converged == (found.n_trees < sizes[-1])
 
 
-@given(voted(**SMALL), st.integers(1, 2), st.integers(1, 5), st.sampled_from([0.05, 0.3, 0.7]))
-def test_incremental_mcnemar_is_as_restated(some: Any, step: int, patience: int, level: float) -> None:
+@given(voted(**SMALL), st.integers(1, 2), st.integers(1, 5), st.sampled_from([0.05, 0.3, 0.7]), st.booleans())
+def test_incremental_mcnemar_is_as_restated(some: Any, step: int, patience: int, level: float, exact: bool) -> None:
     votes, y, _ = some
-    found = mcnemar_size(votes, y, step=step, level=level, patience=patience, classes=[0, 1, 2])
+    found = mcnemar_size(votes, y, step=step, level=level, patience=patience, exact=exact, classes=[0, 1, 2])
     sizes = list(range(step, votes.shape[1] + 1, step))
-    chosen, grown = reference.baselines.mcnemar_growing(votes, y, sizes, level, patience)
+    chosen, grown = reference.baselines.mcnemar_growing(votes, y, sizes, level, patience, exact)
     assert (found.n_trees, found.sizes[-1]) == (chosen, grown)
     assert found.converged == ((grown - chosen) // step >= patience)
 
@@ -92,14 +92,15 @@ def test_mcnemar_on_a_forest(forest: RandomForestClassifier, data: Data) -> None
 @pytest.mark.parametrize(
     ("b", "c"), [(0, 0), (3, 3), (3, 9), (9, 10), (0, 19), (10, 10), (9, 11), (10, 11), (4, 16), (0, 20), (90, 140)]
 )
-def test_from_exact_to_chi_square(b: int, c: int) -> None:
+@pytest.mark.parametrize("exact", [False, True])
+def test_fewer_than_20_discordant_rows_are_equality_or_tested_exactly(exact: bool, b: int, c: int) -> None:
     # One tree against three: b rows that only the first tree gets right, c that only the other two do.
     y = np.zeros(b + c + 5, dtype=int)
     votes = np.zeros((len(y), 3), dtype=int)
     votes[:b, 1:] = 1
     votes[b : b + c, 0] = 1
-    p_values = mcnemar_size(votes, y, classes=[0, 1]).p_values
-    assert p_values[0, 2] == p_values[2, 0] == pytest.approx(reference.baselines.mcnemar(b, c), rel=1e-12)
+    p_values = mcnemar_size(votes, y, exact=exact, classes=[0, 1]).p_values
+    assert p_values[0, 2] == p_values[2, 0] == pytest.approx(reference.baselines.mcnemar(b, c, exact), rel=1e-12)
 
 
 def test_a_significantly_worse_larger_size_does_not_beat() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -30,28 +28,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
     for number, rows in enumerate(np.array_split(np.arange(len(table)), 3)):
         table.assign(target=data.y).iloc[rows].to_parquet(folder / "parts" / f"{number}.parquet")
     table.to_csv(folder / "features.csv.gz", index=False)
-    np.save(folder / "rows.npy", data.fresh)
-    np.savez(folder / "train.npz", X=data.X, y=data.y)
-    np.savez(folder / "two.npz", a=data.X, b=data.y)
-    np.save(folder / "objects.npy", np.array([{}]), allow_pickle=True)
+    pd.DataFrame(data.fresh, columns=NAMES).to_parquet(folder / "rows.parquet")
     (folder / "half.txt").write_text((folder / "lgb.txt").read_text()[:3000])
     (folder / "half.json").write_text((folder / "xgb.json").read_text()[:3000])
     (folder / "odd.json").write_text('{"learner": 3}')
     (folder / "text.txt").write_text("hello")
-    (folder / "empty.npy").write_bytes(b"")
-    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999, 4), }".ljust(117) + b"\n"
-    (folder / "big.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
-    with zipfile.ZipFile(folder / "big.npz", "w") as archive:
-        archive.write(folder / "big.npy", "X.npy")
-    np.save(folder / "scalar.npy", 1.0)
     for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
         rows = [",".join([str(row)] * 8) + "," * (row in wide) for row in range(3)]
         header = ",".join(NAMES[name == "indexed" :])
         (folder / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
-    for name in ("train.npz", "features.csv.gz"):
+    for name in ("train.parquet", "features.csv.gz"):
         whole = (folder / name).read_bytes()
         (folder / f"cut.{name.partition('.')[2]}").write_bytes(whole[: len(whole) // 2])
-    shutil.copy(folder / "train.npz", folder / "archive.npy")
     return folder
 
 

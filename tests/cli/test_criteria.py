@@ -35,14 +35,14 @@ def test_criteria(
     data: Data,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status = run(folder, "size", model, "rows.npy", *options, "--json")
+    status = run(folder, "size", model, "rows.parquet", *options, "--json")
     printed = json.loads(capsys.readouterr().out)
     booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
     report = rfsize.size(booster, data.fresh, **expected)
     assert printed == report.to_dict()
     assert status == (0 if report.enough else 1)
     small = tmp_path / model
-    assert run(folder, "truncate", model, "rows.npy", *options, "-o", str(small)) == status
+    assert run(folder, "truncate", model, "rows.parquet", *options, "-o", str(small)) == status
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
     assert rfsize.tree_outputs(load(model_file=small), data.fresh).votes.n_trees == report.n_kept
 
@@ -131,19 +131,3 @@ def test_a_metric_on_other_rows_than_those_of_training(
     assert run(tmp_path, "size", "model.txt", "fresh.csv", "--labels", "target", *wanted) in (0, 1)
     report = rfsize.size(booster, table[list(NAMES)][1000:], table["target"][1000:], metric="auc", tolerance=0.01)
     assert json.loads(capsys.readouterr().out) == report.to_dict()
-
-
-def test_a_table_for_the_infinite_forest(folder: Path, tmp_path: Path) -> None:
-    for target in ("forest", "limit"):
-        written = tmp_path / f"{target}.json"
-        assert run(folder, "table", "lgb.txt", "rows.npy", "--target", target, "-o", str(written)) == 0
-        assert rfsize.StopTable.load(written).target == target
-
-
-def test_certified_tables_refuse_what_has_no_effect_on_them(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for option, value in (("--target", "limit"), ("--seed", "3"), ("--subsample", "0.5"), ("--rule", "optimal")):
-        table = ["table", "lgb.txt", "rows.npy", "--certify", option, value]
-        assert run(folder, *table, "-o", str(tmp_path / "table.json")) == 2
-        assert f"{option} is for tables made without --certify" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from helpers.command_line import run
+from helpers.command_line import NAMES, run
 from helpers.forests import Data
 from rfsize.cli.main import main
 
@@ -105,9 +105,9 @@ def test_columns_that_are_no_features_and_those_that_are_text(
 
 def test_whoever_reads_the_output_may_stop_reading(tmp_path: Path, lgb_booster: Any, data: Data) -> None:
     lgb_booster.save_model(tmp_path / "model.txt")
-    np.save(tmp_path / "rows.npy", data.fresh)
+    pd.DataFrame(data.fresh, columns=NAMES).to_parquet(tmp_path / "rows.parquet")
     code = "import sys; from rfsize.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "size", "model.txt", "rows.npy", "--alpha", "0.8", "--json"]
+    command = [sys.executable, "-c", code, "size", "model.txt", "rows.parquet", "--alpha", "0.8", "--json"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

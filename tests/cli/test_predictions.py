@@ -1,8 +1,9 @@
-"""The command line's stop tables, compiled forests and predictions."""
+"""The command line's compiled forests and predictions."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -15,10 +16,14 @@ from helpers.command_line import NAMES, only_line, run
 from helpers.forests import Data, train_lightgbm
 
 
-@pytest.mark.parametrize("rows", ["train.csv", "train.parquet", "parts", "train.npz", "features.csv.gz"])
+def _booster(path: Path) -> Any:
+    return lgb.Booster(model_file=path) if path.suffix == ".txt" else xgb.Booster(model_file=path)
+
+
+@pytest.mark.parametrize("rows", ["train.csv", "train.parquet", "parts", "features.csv.gz"])
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.ubj"])
 @pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
-def test_table_compile_predict(
+def test_compile_with_a_table_and_predict(
     model: str,
     rows: str,
     output: str,
@@ -30,8 +35,8 @@ def test_table_compile_predict(
 ) -> None:
     monkeypatch.setattr("rfsize.cli.predictions._ROWS_PER_PIECE", 400)
     table, fast, out = (str(tmp_path / name) for name in ("table.json", "fast.npz", output))
-    assert run(folder, "table", model, "rows.npy", "--alpha", "0.95", "--rule", "optimal", "-o", table) == 0
-    assert "on DATA, with the trees in their order" in capsys.readouterr().out
+    outputs = rfsize.tree_outputs(_booster(folder / model), pd.DataFrame(data.fresh, columns=NAMES))
+    rfsize.StopTable.build(outputs.n_trees, alpha=0.95, prior=outputs).save(table)
     assert run(folder, "compile", model, "--table", table, "-o", fast) == 0
     assert run(folder, "predict", fast, rows, "-o", out, "--proba") == 0
     assert "1,500 rows" in capsys.readouterr().out
@@ -41,14 +46,6 @@ def test_table_compile_predict(
     assert np.array_equal(written["label"], labels)
     assert np.array_equal(written["trees"], asked)
     np.testing.assert_allclose(written["p_1"], predictor.predict_proba(data.X)[:, 1], atol=1e-12)
-
-
-def test_rows_of_training_say_nothing_of_a_tables_order(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(folder, "table", "lgb.txt", "train.npz", "--oob", "-o", str(tmp_path / "table.json")) == 0
-    assert "on DATA" not in capsys.readouterr().out
-    assert rfsize.StopTable.load(tmp_path / "table.json").prior is not None
 
 
 def test_predict_codes_categories_of_every_piece_alike(
@@ -72,19 +69,11 @@ def test_predict_codes_categories_of_every_piece_alike(
     [
         (["compile", "lgb.txt", "--table", "odd.json", "-o", "new.npz"], ""),
         (["compile", "lgb.txt", "-o", "lgb.txt"], "is one of the files read"),
-        (["table", "lgb.txt", "rows.npy", "--alpha", "2", "-o", "new.json"], "at most 1"),
-        (["table", "lgb.txt", "rows.npy", "-o", "rows.npy"], "is one of the files read"),
         (["predict", "lgb.txt", "parts", "-o", "parts/0.parquet"], "all files of which are read"),
-        (["predict", "text.txt", "rows.npy", "-o", "new.csv"], "not a forest file"),
-        (["table", "lgb.txt", "rows.npy", "--confidence", "0.9", "-o", "new.json"], "add --certify"),
-        (["table", "lgb.txt", "train.npz", "--certify", "--oob", "-o", "new.json"], "such rows certify nothing"),
-        (["table", "lgb.txt", "rows.npy", "--certify", "--rule", "optimal", "-o", "new.json"], "--rule is for tables"),
-        (["table", "lgb.txt", "rows.npy", "--certify", "--alpha", "0.9999", "-o", "new.json"], "give at least"),
-        (["predict", "numbers.txt", "rows.npy", "--proba", "-o", "new.csv"], "neither probabilities nor votes"),
-        (["predict", "numbers.txt", "rows.npy", "--voting", "hard", "-o", "new.csv"], "decides labels"),
-        (["predict", "missing.npz", "rows.npy", "-o", "new.csv"], "missing.npz"),
-        (["predict", "lgb.txt", "big.npy", "-o", "new.csv"], "and holds 0"),
-        (["predict", "lgb.txt", "scalar.npy", "-o", "new.csv"], "two dimensions"),
+        (["predict", "text.txt", "rows.parquet", "-o", "new.csv"], "not a forest file"),
+        (["predict", "numbers.txt", "rows.parquet", "--proba", "-o", "new.csv"], "neither probabilities nor votes"),
+        (["predict", "numbers.txt", "rows.parquet", "--voting", "hard", "-o", "new.csv"], "decides labels"),
+        (["predict", "missing.npz", "rows.parquet", "-o", "new.csv"], "missing.npz"),
         (["predict", "lgb.txt", "wide.csv", "-o", "new.csv"], "the header has 8 names, but rows have 9 cells"),
         (["predict", "lgb.txt", "begins_wide.csv", "-o", "new.csv"], "rows have 9 cells"),
         (["predict", "lgb.txt", "ends_wide.csv", "-o", "new.csv"], "Expected 8 fields in line 4, saw 9"),
@@ -110,7 +99,7 @@ def test_bad_predictions_leave_nothing_behind(folder: Path, tmp_path: Path, capf
     fast = str(tmp_path / "fast.npz")
     assert run(folder, "compile", "lgb.txt", "-o", fast) == 0
     for rows, output, message in (
-        ("rows.npy", "out.txt", "written to a .csv or .parquet"),
+        ("rows.parquet", "out.txt", "written to a .csv or .parquet"),
         ("cut.csv.gz", "out.csv", "could not be read"),
         ("text.txt", "out.csv", "not a known kind of table"),
     ):
@@ -125,8 +114,8 @@ def test_numbers_of_a_regression_forest(through: str, folder: Path, tmp_path: Pa
     if through == "compiled forest":
         forest = str(tmp_path / "fast.npz")
         assert run(folder, "compile", "numbers.txt", "-o", forest) == 0
-        assert run(folder, "predict", forest, "rows.npy", "-o", out, "--voting", "hard") == 2
-    assert run(folder, "predict", forest, "rows.npy", "-o", out) == 0
+        assert run(folder, "predict", forest, "rows.parquet", "-o", out, "--voting", "hard") == 2
+    assert run(folder, "predict", forest, "rows.parquet", "-o", out) == 0
     written = pd.read_csv(out)
     assert written.columns.tolist() == ["prediction", "trees"]
     expected = lgb.Booster(model_file=folder / "numbers.txt").predict(data.fresh)
@@ -142,44 +131,25 @@ def test_what_labels_go_by(voting: str | None, folder: Path, tmp_path: Path, dat
     majority = rfsize.tree_outputs(booster, data.fresh).votes.counts.argmax(axis=1)
     assert (averages != majority).any()
     expected = majority if voting == "hard" else averages
-    assert run(folder, "predict", "lgb.txt", "rows.npy", *asked, "-o", out) == 0
+    assert run(folder, "predict", "lgb.txt", "rows.parquet", *asked, "-o", out) == 0
     assert np.array_equal(pd.read_csv(out)["label"], expected)
     assert run(folder, "compile", "lgb.txt", *asked, "-o", fast) == 0
-    assert run(folder, "predict", fast, "rows.npy", "-o", out) == 0
+    assert run(folder, "predict", fast, "rows.parquet", "-o", out) == 0
     assert np.array_equal(pd.read_csv(out)["label"], expected)
-    assert run(folder, "predict", fast, "rows.npy", "--voting", "hard", "-o", out) == 0
+    assert run(folder, "predict", fast, "rows.parquet", "--voting", "hard", "-o", out) == 0
     assert np.array_equal(pd.read_csv(out)["label"], majority)
 
 
 @pytest.mark.parametrize("model", ["lgb.txt", "xgb.ubj"])
 @pytest.mark.parametrize("voting", ["auto", "hard"])
-def test_a_certified_table(
-    model: str, voting: str, folder: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_certified_table(model: str, voting: str, folder: Path, tmp_path: Path, data: Data) -> None:
     table, fast, out = (str(tmp_path / name) for name in ("table.json", "fast.npz", "out.csv"))
-    options = ["--alpha", "0.9", "--confidence", "0.9", "--voting", voting]
-    assert run(folder, "table", model, "rows.npy", "--certify", *options, "-o", table) == 0
-    printed = capsys.readouterr().out
-    assert "promise: certified for this forest" in printed
-    assert "certified at 90 %" in printed
-    found = rfsize.StopTable.load(table)
-    booster = lgb.Booster(model_file=folder / model) if model == "lgb.txt" else xgb.Booster(model_file=folder / model)
-    settings = {"alpha": 0.9, "confidence": 0.9, "voting": voting}
-    assert found == rfsize.StopTable.calibrate(booster, data.fresh, **settings)
+    booster = _booster(folder / model)
+    calibrated = rfsize.StopTable.calibrate(booster, data.fresh, alpha=0.9, confidence=0.9, voting=voting)
+    calibrated.save(table)
     assert run(folder, "compile", model, "--table", table, "-o", fast) == 0
-    assert run(folder, "predict", fast, "rows.npy", "-o", out) == 0
-    assert np.array_equal(pd.read_csv(out)["label"], rfsize.compile(booster, found).predict_labels(data.fresh))
-
-
-def test_a_table_of_votes_says_what_it_promises(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And on fresh rows how far it is from the majority of all votes, not from averaged scores."""
-    table = str(tmp_path / "table.json")
-    assert run(folder, "table", "lgb.txt", "rows.npy", "--alpha", "1", "-o", table) == 0
-    printed = capsys.readouterr().out
-    assert "promise: expected on average over forests like this one; --certify" in printed
-    assert " 0 % other labels" in printed
+    assert run(folder, "predict", fast, "rows.parquet", "-o", out) == 0
+    assert np.array_equal(pd.read_csv(out)["label"], rfsize.compile(booster, calibrated).predict_labels(data.fresh))
 
 
 def test_the_mean_of_several_forests(

@@ -29,7 +29,7 @@ def test_the_model_is_that_of_the_library(
     model: str, output: str, folder: Path, rows: Path, tmp_path: Path, data: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small = tmp_path / output
-    asked = ["unseen.csv", "--drop", "id", "--rows", "train.npz", "--alpha", "0.9", "-o", str(small)]
+    asked = ["unseen.csv", "--drop", "id", "--rows", "train.parquet", "--alpha", "0.9", "-o", str(small)]
     assert run(folder, "shrink", model, *asked) == 0
     printed = capsys.readouterr().out
     load: Any = lgb.Booster if model == "lgb.txt" else xgb.Booster
@@ -47,8 +47,6 @@ def test_sizes_of_your_own(folder: Path, rows: Path, tmp_path: Path) -> None:
     asked = ["shrink", "lgb.txt", "unseen.csv", "--drop", "id", "-o", str(small)]
     assert run(folder, *asked, "--n-trees", "9") == 0
     assert lgb.Booster(model_file=small).num_trees() == 9
-    assert run(folder, *asked, "--max-bytes", "40000") == 0
-    assert 20_000 < small.stat().st_size <= 40_000
 
 
 def test_names_of_classes_stay(folder: Path, tmp_path: Path, data: Data, capfd: pytest.CaptureFixture[str]) -> None:
@@ -62,14 +60,13 @@ def test_names_of_classes_stay(folder: Path, tmp_path: Path, data: Data, capfd: 
     given = ["unseen.csv", "--labels", "sign", "--rows", "train.csv", "--alpha", "0.9"]
     assert run(tmp_path, "shrink", grown, *given, "-o", small) == 0
     assert "AUC" in capfd.readouterr().out
-    table_, fast, out = (str(tmp_path / name) for name in ("table.json", "fast.npz", "out.csv"))
+    fast, out = (str(tmp_path / name) for name in ("fast.npz", "out.csv"))
     of_rows = ["unseen.csv", "--labels", "sign"]
-    assert run(tmp_path, "table", small, *of_rows, "--certify", "--alpha", "0.9", "-o", table_) == 0
-    assert run(tmp_path, "compile", small, "--table", table_, "-o", fast) == 0
+    assert run(tmp_path, "compile", small, "-o", fast) == 0
     assert run(tmp_path, "predict", fast, "unseen.csv", "-o", out) == 0
     assert set(pd.read_csv(out)["label"]) == set(names)
     capfd.readouterr()
-    for command in (["size"], ["truncate", "-o", grown], ["table", "-o", table_], ["shrink", "-o", grown]):
+    for command in (["size"], ["truncate", "-o", grown], ["shrink", "-o", grown]):
         assert run(tmp_path, command[0], small, *of_rows, *command[1:]) == 2
         assert "rfsize.shrink made this model" in only_line(capfd.readouterr().err)
 
@@ -79,13 +76,13 @@ def test_names_of_classes_stay(folder: Path, tmp_path: Path, data: Data, capfd: 
     [
         (["--rows", "train.csv", "-o", "train.csv"], "is one of the files read"),
         (["-o", "small.json"], "written as text"),
-        (["--rows", "rows.npy", "-o", "small.txt"], "all rows= are in X too"),
-        (["--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "n_trees and max_bytes set the size"),
+        (["--rows", "rows.parquet", "-o", "small.txt"], "all rows= are in X too"),
+        (["--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "alpha"),
         (["--rows", "missing.csv", "-o", "small.txt"], "missing.csv"),
     ],
 )
 def test_bad_input_exits_with_2_and_one_line(
     arguments: list[str], message: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(folder, "shrink", "lgb.txt", "rows.npy", *arguments) == 2
+    assert run(folder, "shrink", "lgb.txt", "rows.parquet", *arguments) == 2
     assert message in only_line(capfd.readouterr().err)

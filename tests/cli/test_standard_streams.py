@@ -76,9 +76,7 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("format_", "name"), [("csv", "train.csv"), ("parquet", "train.parquet"), ("npz", "train.npz"), ("csv.gz", "")]
-)
+@pytest.mark.parametrize(("format_", "name"), [("csv", "train.csv"), ("parquet", "train.parquet"), ("csv.gz", "")])
 def test_every_command_reads_rows_from_standard_input(
     format_: str,
     name: str,
@@ -88,23 +86,20 @@ def test_every_command_reads_rows_from_standard_input(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     content = (folder / name).read_bytes() if name else gzip.compress((folder / "train.csv").read_bytes())
-    target = "y" if format_ == "npz" else "target"
-    options = ["--input-format", format_, "--labels", target]
+    options = ["--input-format", format_, "--labels", "target"]
     answers = []
     for given in (name or "train.csv", "-"):
         _given(monkeypatch, content)
-        assert run(folder, "size", "lgb.txt", given, "--labels", target, *(options if given == "-" else [])) in {0, 1}
+        assert run(folder, "size", "lgb.txt", given, "--labels", "target", *(options if given == "-" else [])) in {0, 1}
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
-    small, table, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "table.json", "grown.txt"))
+    small, grown = (["-o", str(tmp_path / name)] for name in ("small.txt", "grown.txt"))
     lightgbm = [*options, "--framework", "lightgbm", "--alpha", "0.8"]
     for command in (
         ["truncate", "lgb.txt", "-", *options, "--alpha", "0.9", *small],
-        ["shrink", "lgb.txt", "rows.npy", "--rows", "-", *options[:2], "--n-trees", "9", *small],
-        ["table", "lgb.txt", "-", *options, *table],
+        ["shrink", "lgb.txt", "rows.parquet", "--rows", "-", *options[:2], "--n-trees", "9", *small],
         ["grow", "-", *lightgbm, *grown],
         ["grow", name or "train.csv", *lightgbm, "--validation", "-", *grown],
-        ["fraction", "-", *lightgbm[:-2], "--fractions", "0.5", "--n-trees", "20"],
     ):
         _given(monkeypatch, content)
         assert run(folder, *command) in {0, 1}, capsys.readouterr().err
@@ -123,7 +118,6 @@ def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, mo
         (["truncate", "lgb.txt", "train.csv", "-o", "-"], "- cannot stand for the output"),
         (["compile", "lgb.txt", "-o", "-"], "- cannot stand for the output"),
         (["compile", "lgb.txt", "--table", "-", "-o", "new.npz"], "- cannot stand for the table"),
-        (["table", "lgb.txt", "-", "-o", "-"], "- cannot stand for the output"),
         (["predict", "-", "train.csv", "-o", "new.csv"], "- cannot stand for the forest"),
         (
             ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm", "-o", "-"],
@@ -138,7 +132,6 @@ def test_rows_to_validate_on_may_lack_the_label(folder: Path, tmp_path: Path, mo
             "- cannot stand for the params",
         ),
         (["size", "lgb.txt", "-", "--input-format", "parquet"], "Parquet"),
-        (["size", "lgb.txt", "-", "--input-format", "npy"], "standard input could not be read"),
         (["size", "lgb.txt", "-", "--labels", "none"], "standard input has no column 'none'"),
     ],
 )

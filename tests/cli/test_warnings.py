@@ -12,7 +12,6 @@ import lightgbm as lgb
 import pandas as pd
 import pytest
 
-import rfsize
 from helpers.command_line import NAMES, run
 from helpers.forests import Data
 
@@ -46,7 +45,6 @@ COMMANDS = {
     "size": [*OF_MODEL, "--drop", "more"],
     "size --json": [*OF_MODEL, "--drop", "more", "--json"],
     "truncate": [*OF_MODEL, "--drop", "more", "--oob", "-o", "small.txt"],
-    "report": [*OF_MODEL, "--drop", "more", "--oob", "-o", "page.html"],
     "grow": [*TRAINING, "--alpha", "0.8", "--max-trees", "100", "-o", "grown.txt"],
 }
 
@@ -55,9 +53,7 @@ COMMANDS = {
 def test_a_report_and_no_warning_says_it(
     command: str, rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = [
-        str(tmp_path / one) if one in ("small.txt", "page.html", "grown.txt") else one for one in COMMANDS[command]
-    ]
+    options = [str(tmp_path / one) if one in ("small.txt", "grown.txt") else one for one in COMMANDS[command]]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert run(rows, command.partition(" ")[0], *options) == 0
@@ -71,9 +67,6 @@ def test_what_no_report_says_is_warned_of(rows: Path, capsys: pytest.CaptureFixt
     with pytest.warns(UserWarning, match=r"the columns \['more'\] of X are left out") as caught:
         assert run(rows, "size", *OF_MODEL) == 0
     assert len(caught) == 1
-    # A table says nothing of it, nor of the training.
-    with pytest.warns(rfsize.exceptions.SharedBagsWarning), pytest.warns(UserWarning, match=SEEN):
-        run(rows, "table", *OF_MODEL, "--drop", "more", "-o", str(rows / "table.json"))
 
 
 def test_a_warning_is_a_line_and_comes_before_a_refusal_too(rows: Path) -> None:

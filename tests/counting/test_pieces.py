@@ -103,20 +103,20 @@ def test_votes_and_sizes(booster: Any, data: Data, pieces: Any) -> None:
     assert str(rfsize.size(booster, pieces, alpha=0.9)) == str(rfsize.size(booster, X, alpha=0.9))
 
 
-def test_files_that_lack_what_others_have(
+def test_files_of_other_types_and_columns_told_by_folders(
     lgb_booster: Any, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns that are missing in a file, of another type, or told by its folder are read as in the others."""
+    """Columns of another type in a file, or told by its folder, are read as in the others."""
     monkeypatch.setattr("rfsize.utils.pieces._CELLS", 8 * 53)
     frame = pd.DataFrame(data.X, columns=NAMES).assign(x7=lambda rows: (rows.x6 > 0).astype(float))
     half, large = frame.x7 > 0, tmp_path / "large"
     for value, part in frame.groupby("x7"):
         (large / f"x7={value}").mkdir(parents=True)
-        kept = part.drop(columns="x7").astype({"x0": np.float32}) if value else part.drop(columns=["x1", "x7"])
+        kept = part.drop(columns="x7").astype({"x0": np.float32}) if value else part.drop(columns="x7")
         kept.to_parquet(large / f"x7={value}" / "rows.parquet")
     schema = pa.schema([(name, pa.float64()) for name in NAMES])
     rows = pyarrow.dataset.dataset(large, schema=schema, partitioning="hive")
-    frame.loc[half, "x0"], frame.loc[~half, "x1"] = frame.x0[half].astype(np.float32), np.nan
+    frame.loc[half, "x0"] = frame.x0[half].astype(np.float32)
     expected = pd.concat([frame[~half], frame[half]])
     assert rfsize.tree_outputs(lgb_booster, rows).votes == rfsize.tree_outputs(lgb_booster, expected.to_numpy()).votes
 
@@ -247,7 +247,7 @@ def test_a_source_must_give_the_same_rows_again(lgb_booster: Any, data: Data) ->
         (Batches([]), "gives no batch"),
         ([Slices(np.ones((3, 2))), Slices(np.ones((0, 2)))], "none that is empty"),
         (Batches([np.ones((3, 8)), pd.DataFrame(np.ones((3, 8)))]), "and the pieces before it have"),
-        (Batches([np.ones((3, 8)), np.ones((3, 7))]), "has shape"),
+        (Batches([np.ones((3, 8)), np.ones((3, 7))]), "7 columns"),
         ("nowhere", "nowhere, which does not exist"),
         (__file__, "neither a Parquet file nor a folder of them"),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import re
 import warnings
 from typing import Any
 
@@ -345,6 +347,39 @@ def test_rows_that_every_tree_saw(data: Data) -> None:
     with pytest.warns(rfsize.exceptions.NoVotesWarning):
         assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unasked.tolist()
     assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unasked.tolist()
+    for call in (rfsize.oob_predict, rfsize.oob_predict_proba):
+        with pytest.raises(ValueError, match="fill must be"):
+            call(numbers if call is rfsize.oob_predict else model, X, fill="none")
+
+
+FILLS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "uint8": (np.array([0, 255], np.uint8), (0, -1, 300, 0.25), ("none", [1, 2])),
+    "int64": (np.array([-1, 1]), (1, -2, 0.25), ("none",)),
+    "bool": (np.array([False, True]), (True, -1), ("none",)),
+    "words": (np.array(["no", "yes"]), ("no", "a long word"), (-1, b"no")),
+    "objects": (np.array(["no", "yes"], dtype=object), ("no", "a long word", -1), ()),
+}
+
+
+@pytest.mark.parametrize("kind", FILLS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_fill_is_what_you_gave(data: Data, kind: str) -> None:
+    """Labels of any type stay as they are, and so does the fill; one of another kind is refused."""
+    labels, fills, refused = FILLS[kind]
+    X, y = data.X[:ROWS], labels[data.y[:ROWS]]
+    model = RandomForestClassifier(3, random_state=0).fit(X, y)
+    unasked = rfsize.inbag(model, X).all(axis=0)
+    with pytest.raises(rfsize.exceptions.FewVotesError) as error:
+        rfsize.oob_predict(model, X)
+    advised = ast.literal_eval(re.search(r"fill=(\S+),", str(error.value))[1])
+    assert advised not in labels.tolist()
+    expected = np.where(unasked, None, rfsize.oob_predict(model, X, fill=labels[0]).astype(object))
+    for fill in (*fills, advised):
+        found = rfsize.oob_predict(model, X, fill=fill)
+        assert found.tolist() == [fill if label is None else label for label in expected]
+    for fill in refused:
+        with pytest.raises(ValueError, match="fill must be"):
+            rfsize.oob_predict(model, X, fill=fill)
 
 
 def test_a_class_whose_trees_all_saw_the_row_leaves_none(data: Data) -> None:
@@ -363,7 +398,7 @@ def test_what_does_not_fit(lgb_booster: Any, data: Data) -> None:
             predict(lgb.train({"verbose": -1}, lgb.Dataset(data.X, data.y), 3), data.X)
     numbers = RandomForestRegressor(3).fit(data.X, data.X[:, 0])
     counted = rfsize.tree_outputs(numbers, data.X, oob=True)
-    with pytest.raises(ValueError, match=r"predicts no probabilities: take predict"):
+    with pytest.raises(ValueError, match=r"predicts no probabilities"):
         counted.predict_proba()
     with pytest.raises(ValueError, match="the trees cannot be asked again"):
         pickle.loads(pickle.dumps(rfsize.tree_outputs(lgb_booster, data.X[:9]))).by_tree()

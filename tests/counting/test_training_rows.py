@@ -10,20 +10,14 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
-from sklearn.base import is_classifier
 from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
     ExtraTreesClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeRegressor
 
 import rfsize
 from helpers.forests import LIGHTGBM, train_lightgbm, train_xgboost
@@ -64,12 +58,19 @@ MODELS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
 }
 
 
+FILE = "XGBoost of a file"  # which does not keep the seed of the bags
+
+
+def drawn(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n_rows) > 0).astype(int)
+
+
 @cache
 def known(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
     """A model, its training rows, and as many others of the same distribution."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 5))
-    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=1200) > 0).astype(int)
+    X, y = drawn(1200, seed=0)
     return MODELS[name](X[:600], y[:600]), X[:600], X[600:]
 
 
@@ -91,34 +92,51 @@ def test_they_are_noticed(name: str) -> None:
     assert found_on(model, np.concatenate([X[1:], fresh[:1]])) is None
 
 
-@pytest.mark.parametrize("learner", [KNeighborsClassifier(), KNeighborsRegressor(), DecisionTreeRegressor()])
-def test_members_that_are_no_trees_show_them_by_their_agreement(learner: Any) -> None:
-    _, X, fresh = known("random forest")
-    bagging = BaggingClassifier if is_classifier(learner) else BaggingRegressor
-    member = make_pipeline(StandardScaler(), learner)
-    model = bagging(member, 20, random_state=0).fit(X, X[:, 0] > 0 if is_classifier(learner) else X[:, 0])
-    found = found_on(model, X)
-    assert found is not None
-    assert found.startswith("X seem to be the 600 rows that the ensemble was trained on. There are as many")
-    assert found_on(model, fresh) is found_on(model, X[::-1]) is found_on(model, X[:-2]) is None
-    with pytest.raises(ValueError, match="X are the 600 rows that the forest was trained on"):
-        training_rows.refuse_training_rows(ForestOnRows.of(adapter_for(model, casts_votes=False), X))
+PARTS = [name for name in MODELS if "without bagging" not in name and name not in ("extremely randomised", FILE)]
 
 
-def test_agreement_of_members_is_no_chance() -> None:
-    rng = np.random.default_rng(5)
-    for seed in range(60):
-        X = rng.normal(size=(120, 2))
-        model = BaggingClassifier(KNeighborsClassifier(), 10, random_state=seed).fit(X[:60], X[:60, 0] > 0)
-        assert found_on(model, X[60:]) is None
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_other_numbers_of_rows_ask_no_tree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("part", ["half of them", "all of them and others"])
+def test_rows_that_begin_with_them_are_noticed(name: str, part: str) -> None:
     model, X, fresh = known(name)
-    monkeypatch.setattr(bag_proof.BagProof, "add", lambda *_: pytest.fail("the trees were asked"))
-    for rows in (X[:-2], fresh[:300], np.concatenate([X, fresh[:100]])):
-        assert found_on(model, rows) is None
+    rows = {"half of them": X[:300], "all of them and others": np.concatenate([X, fresh])}[part]
+    with pytest.warns(rfsize.exceptions.TrainingRowsWarning):
+        rfsize.tree_outputs(model, rows)
+    calls = [
+        lambda: rfsize.StopTable.calibrate(model, rows, metric="scores", tolerance=1.0, alpha=0.9),
+        lambda: rfsize.shrink(model, rows, metric="scores", tolerance=1.0, alpha=0.9),
+        lambda: rfsize.truncate(model, rows, metric="scores", tolerance=1.0, alpha=0.9, target="forest"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="rows that the forest was trained on"):
+            call()
+
+
+@pytest.mark.parametrize("n_trained", [5000, 9000])
+def test_a_part_of_many_rows_is_noticed(n_trained: int) -> None:
+    X, y = drawn(n_trained, seed=2)
+    for model in (train_lightgbm(X, y, 60), train_xgboost(X, y, 60)):
+        assert found_on(model, X[: n_trained // 4]) is not None
+        assert found_on(model, X[n_trained // 4 : n_trained // 2]) is None
+        assert found_on(model, drawn(n_trained // 4, seed=3)[0]) is None
+
+
+def test_fresh_rows_are_not_taken_for_them() -> None:
+    """Each of 150 fresh sets of rows, and training rows in another order, which nothing can recognise."""
+    wrong = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        n_trained, n_trees = int(rng.integers(100, 800)), int(rng.integers(2, 30))
+        X, y = drawn(n_trained, seed)
+        models = (
+            train_lightgbm(X, y, n_trees, num_leaves=int(rng.integers(2, 60)), min_data_in_leaf=1),
+            train_xgboost(X, y, n_trees, subsample=0.8),
+            RandomForestClassifier(n_trees, min_samples_leaf=int(rng.integers(1, 9)), random_state=seed).fit(X, y),
+        )
+        for model in models:
+            wrong += found_on(model, drawn(int(rng.integers(100, 900)), 1000 + seed)[0]) is not None
+            wrong += found_on(model, X[::-1]) is not None
+    assert wrong == 0
 
 
 def test_fresh_rows_are_told_before_all_have_been_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,8 +161,7 @@ def test_what_is_known_of_the_rows_helps() -> None:
     assert found_on(model, fresh, (fresh[:, 0] > 0.5).astype(int)) is None
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 600)
     weighted = xgboost_of(X, y, weight, subsample=0.6)
-    assert found_on(weighted, X) is None
-    assert found_on(weighted, X, y, weight) is not None
+    assert found_on(weighted, X, y, weight).startswith("X are the 600 rows")
     assert found_on(weighted, fresh, y, weight) is None
     assert found_on(weighted, fresh, y[:3], weight) is None
 
@@ -188,10 +205,10 @@ def test_reports_of_what_was_counted_carry_it() -> None:
 @pytest.mark.parametrize("framework", ["LightGBM", "XGBoost", "random forest", "extremely randomised"])
 def test_nothing_is_certified_on_them(framework: str) -> None:
     model, X, fresh = known(framework)
-    with pytest.raises(ValueError, match="X are the 600 rows that the forest was trained on"):
+    with pytest.raises(ValueError, match="rows that the forest was trained on"):
         rfsize.StopTable.calibrate(model, X, alpha=0.9)
     table = rfsize.StopTable.build(20, alpha=0.9)
-    with pytest.raises(ValueError, match="X are the 600 rows that the forest was trained on"):
+    with pytest.raises(ValueError, match="rows that the forest was trained on"):
         table.certified(model, X)
     assert rfsize.StopTable.calibrate(model, fresh, alpha=0.9).certificate.rows > 0
 
@@ -226,8 +243,8 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     model, X, _ = known("LightGBM")
     model.save_model(tmp_path / "model.txt")
-    np.save(tmp_path / "rows.npy", X)
-    main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.npy"), "--alpha", "0.9"])
+    pd.DataFrame(X).add_prefix("f").to_parquet(tmp_path / "rows.parquet")
+    main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.parquet"), "--alpha", "0.9"])
     assert "! X are the 600 rows that the forest was trained on" in capsys.readouterr().out
 
 

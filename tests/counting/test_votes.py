@@ -242,3 +242,10 @@ def test_a_right_sized_classifier_refuses_them_too(data: Data) -> None:
     for X, message in ((masked, "masked values in the columns"), (huge, "whole number beyond double precision")):
         with pytest.raises(ValueError, match=message):
             model.fit(X, data.y)
+
+
+def test_votes_at_another_threshold_are_other_votes() -> None:
+    counts = [[3, 1], [0, 4]]
+    assert rfsize.Votes(counts, threshold=0.3) == rfsize.Votes(counts, threshold=0.3)
+    assert rfsize.Votes(counts, threshold=0.3) != rfsize.Votes(counts, threshold=0.7)
+    assert rfsize.Votes(counts) != rfsize.Votes(counts, threshold=0.5)

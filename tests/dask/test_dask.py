@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
-from helpers.forests import Data
+from helpers.forests import Data, train_lightgbm, train_xgboost
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 
@@ -94,6 +94,39 @@ def test_where_a_part_of_the_rows_is_scored(
     assert np.array_equal(found.blocks.rows, expected.blocks.rows)
 
 
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "sklearn"])
+def test_every_partition_is_checked(client: Any, kind: str, data: Data) -> None:
+    """Dask itself does not compare the columns of partitions with those that a collection states."""
+    train = {"lightgbm": train_lightgbm, "xgboost": train_xgboost, "sklearn": _forest}[kind]
+    frame = pd.DataFrame(data.X[:600], columns=NAMES)
+    model = train(frame, data.y[:600], 15)
+    halves = [frame[:300], frame[300:]]
+
+    def collection(second: pd.DataFrame) -> Any:
+        return dd.from_map(lambda part: part, [halves[0], second], meta=frame[:0])
+
+    turned = collection(halves[1][NAMES[::-1]])
+    expected = rfsize.tree_outputs(model, frame)
+    assert rfsize.tree_outputs(model, rfsize.dask.rows(turned, client=client)).votes == expected.votes
+    own = rfsize.dask.predict(rfsize.compile(model), turned).compute()
+    assert np.array_equal(own, rfsize.compile(model).predict(frame))
+    for second, message in (
+        (halves[1].drop(columns="x3"), r"missing \['x3'\]"),
+        (halves[1].assign(x3="?"), "hold no numbers"),
+    ):
+        X = collection(second)
+        with pytest.raises(ValueError, match=message):
+            rfsize.size(model, rfsize.dask.rows(X, client=client), alpha=0.8)
+        with pytest.raises(ValueError, match=message):
+            rfsize.StopTable.calibrate(model, rfsize.dask.rows(X, client=client), alpha=0.8)
+        with pytest.raises(ValueError, match=message):
+            rfsize.dask.predict(rfsize.compile(model), X).compute()
+
+
+def _forest(X: Any, y: Any, n_trees: int) -> Any:
+    return RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "auc", "tolerance": 0.01}])
 def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) -> None:
     for X in collections(data.X).values():
@@ -113,8 +146,7 @@ def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
 
 
 @pytest.mark.parametrize("max_rows", [700, "auto"])
-def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 400)
+def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any) -> None:
     expected = rfsize.size(lgb_booster, data.X, alpha=0.9, max_rows=max_rows)
     for X in collections(data.X).values():
         found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), alpha=0.9, max_rows=max_rows)

@@ -1,4 +1,4 @@
-"""Priors and stop tables for tests: a random one of every kind, rule and prior."""
+"""Priors and stop tables for tests: a random one of every kind and prior."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from rfsize import Votes
-from rfsize.stopping import urn
 from rfsize.stopping.table import StopTable
 
 ALPHAS = st.one_of(st.sampled_from([0.3, 0.5, 0.9, 0.99, 0.999]), st.floats(0.05, 0.99999))
@@ -23,14 +22,6 @@ def binary_priors(draw: st.DrawFn, largest: int = 60) -> np.ndarray:
     return prior
 
 
-def ternary_prior(n_trees: int, seed: int) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    prior = generator.gamma(0.5, size=(n_trees + 1, n_trees + 1)) * urn.simplex(n_trees)
-    prior[generator.random(prior.shape) < 0.4] = 0.0
-    prior[0, n_trees] += 0.1
-    return prior
-
-
 def some_votes(n_classes: int, seed: int = 0, n_rows: int = 300) -> Votes:
     """Out-of-bag votes of a plausible kind: rows asked by different numbers of trees, which are so by chance."""
     generator = np.random.default_rng(seed)
@@ -39,21 +30,13 @@ def some_votes(n_classes: int, seed: int = 0, n_rows: int = 300) -> Votes:
     return Votes(counts, n_trees=60)
 
 
-def random_table(n_trees: int, n_classes: int, alpha: float, rule: str, seed: int) -> StopTable:
-    exact = n_classes == 2 or (n_classes == 3 and n_trees <= 201)
+def random_table(n_trees: int, n_classes: int, alpha: float, seed: int) -> StopTable:
     prior = some_votes(n_classes, seed) if seed % 2 else "uniform"
-    if n_classes > 2 and rule == "robust":
-        rule = "optimal"
-    return StopTable.build(n_trees, alpha=alpha, prior=prior, rule=rule if exact else "threshold", n_classes=n_classes)
+    return StopTable.build(n_trees, alpha=alpha, prior=prior, n_classes=n_classes)
 
 
 tables = st.builds(
-    random_table,
-    st.integers(1, 14),
-    st.integers(2, 5),
-    st.one_of(ALPHAS, st.just(1.0)),
-    st.sampled_from(["threshold", "optimal", "robust"]),
-    st.integers(0, 20),
+    random_table, st.integers(1, 14), st.integers(2, 5), st.one_of(ALPHAS, st.just(1.0)), st.integers(0, 20)
 )
 
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,14 @@ class TestReport:
 
 def test_it_stays_the_same(importances: Importances) -> None:
     assert str(importances.size()) == str(importances.size())
+
+
+@pytest.mark.parametrize("top", [None, 3])
+def test_the_page_lists_sizes_by_alpha(data: Data, top: int | None) -> None:
+    model = RandomForestRegressor(60, max_features=2, random_state=0).fit(data.X, data.X[:, 0] + data.X[:, 1])
+    report = rfsize.oob_importance(model, data.X, data.X[:, 0] + data.X[:, 1]).size(alpha=0.9, top=top)
+    page = report._repr_html_()
+    rows = re.findall(r'<tr( class="marked")?><th scope="row">(0\.\d+)</th><td>([\d,]+)</td></tr>', page)
+    assert len(rows) > 2
+    assert all(report.size_at(float(alpha)) == int(size.replace(",", "")) for _, alpha, size in rows)
+    assert [int(size.replace(",", "")) for marked, _, size in rows if marked] == [report.n_trees]

@@ -177,10 +177,10 @@ def test_averaged_scores(framework: str, n_classes: int, tmp_path: Path) -> None
     assert stopped.predict_labels(X, return_trees=True)[1].mean() < fast.predict_labels(X, return_trees=True)[1].mean()
 
 
-@pytest.mark.parametrize("kind", ["none", "binary", "ternary", "leaders", "lossless leaders"])
+@pytest.mark.parametrize("kind", ["none", "binary", "leaders", "lossless leaders"])
 @pytest.mark.parametrize("framework", WITH_EVERYTHING)
 def test_votes(framework: str, kind: str, tmp_path: Path) -> None:
-    n_classes = {"binary": 2, "none": 2, "ternary": 3}.get(kind, 5)
+    n_classes = {"binary": 2, "none": 2}.get(kind, 5)
     model, X = WITH_EVERYTHING[framework](n_classes)
     if kind.endswith(("none", "lossless leaders")):
         fast = rfsize.compile(model, voting="hard")

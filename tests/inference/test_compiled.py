@@ -22,9 +22,8 @@ import rfsize
 from helpers.forests import Data
 
 
-@pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
-def test_binary_tables(rule: Any, booster: Any, rows: np.ndarray, data: Data) -> None:
-    table = rfsize.StopTable.build(61, prior=rfsize.tree_outputs(booster, data.fresh).votes, rule=rule, alpha=0.95)
+def test_binary_tables(booster: Any, rows: np.ndarray, data: Data) -> None:
+    table = rfsize.StopTable.build(61, prior=rfsize.tree_outputs(booster, data.fresh).votes, alpha=0.95)
     labels, asked = rfsize.compile(booster, table).predict_labels(rows, return_trees=True)
     expected, trees = table.apply(rfsize.tree_outputs(booster, rows).by_tree())
     assert np.array_equal(labels, expected)
@@ -33,15 +32,9 @@ def test_binary_tables(rule: Any, booster: Any, rows: np.ndarray, data: Data) ->
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
-@pytest.mark.parametrize("kind", ["ternary", "leaders"])
-def test_tables_of_more_classes(
-    kind: str, framework: str, rows: np.ndarray, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_of_more_classes(framework: str, rows: np.ndarray, request: pytest.FixtureRequest) -> None:
     model = request.getfixturevalue("lgb_multiclass" if framework == "lightgbm" else "xgb_multiclass")
-    if kind == "leaders":
-        monkeypatch.setattr("rfsize.stopping.rules.ternary.MAX_TERNARY", 0)
     table = rfsize.StopTable.build(21, n_classes=3, alpha=0.9)
-    assert table.kind == kind
     labels, asked = rfsize.compile(model, table).predict_labels(rows, return_trees=True)
     expected, trees = table.apply(rfsize.tree_outputs(model, rows).by_tree())
     assert np.array_equal(labels, expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 import rfsize
 from helpers.compiled_forests import LIGHTGBM, XGBOOST, fresh
 from helpers.forests import Data, train_lightgbm, train_xgboost
+from rfsize.exceptions import RfsizeWarning
 
 THREE = {"num_class": 3}
 
@@ -80,6 +82,14 @@ def test_labels_of_any_classifier(name: str, data: Data) -> None:
     assert np.array_equal(fast.predict_labels(data.fresh[:3]), labels[:3])
 
 
+@pytest.mark.parametrize("name", ["lgb classifier", "xgb classifier", "xgb softmax classifier", "random forest"])
+def test_probabilities_have_the_precision_of_the_model_s_own(name: str, data: Data) -> None:
+    model = MODELS[name](data)
+    own = model.predict_proba(data.fresh)
+    assert own.dtype == rfsize.compile(model).predict_proba(data.fresh).dtype
+    assert own.dtype == rfsize.compile([model, model]).predict_proba(data.fresh).dtype
+
+
 def asks_fewer(fast: rfsize.CompiledForest, X: np.ndarray) -> dict[str, bool]:
     """Whether methods ask fewer trees than without a table."""
     plain = rfsize.CompiledForest(fast.forest)
@@ -97,13 +107,19 @@ def test_what_tables_act_on(name: str, data: Data) -> None:
     gives_labels = "classifier" in name or "softmax" in name or name == "random forest"
     of_labels = rfsize.StopTable.calibrate(model, X, alpha=0.8)
     acts = {"predict": gives_labels, "predict_labels": True, "predict_proba": False}
-    fast = rfsize.compile(model, of_labels)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        fast = rfsize.compile(model, of_labels)
+    in_vain = [warning for warning in given if issubclass(warning.category, RfsizeWarning)]
+    assert ["predict_labels" in str(warning.message) for warning in in_vain] == [True] * (not gives_labels)
     assert asks_fewer(fast, data.fresh) == acts
     assert f"; on {'predict and ' * gives_labels}predict_labels: StopTable(" in repr(fast)
     near: Any = {"metric": "probabilities", "tolerance": 0.2, "alpha": 0.8}
     of_probabilities = rfsize.StopTable.calibrate(model, X, **near)
     acts = {"predict": not gives_labels, "predict_labels": False, "predict_proba": True}
-    fast = rfsize.compile(model, of_probabilities)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RfsizeWarning)
+        fast = rfsize.compile(model, of_probabilities)
     assert asks_fewer(fast, data.fresh) == acts
     assert f"; on {'predict and ' * (not gives_labels)}predict_proba: StopTable(" in repr(fast)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 import lightgbm as lgb
 import numpy as np
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 import rfsize
 from helpers.damaged import damaged_text, damaged_values
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters.damage import damage_refused
 from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.model_text import ForestText, conventions, tree_table
 from rfsize.integrations.xgboost import model_json
@@ -49,11 +49,6 @@ def categorical(data: Data) -> dict[str, Any]:
     return found
 
 
-def assert_foreseen(error: ValueError) -> None:
-    """That a check says what it found, and expected."""
-    assert "reading it raises" not in str(error)
-
-
 def read_text(text: str) -> None:
     """Without LightGBM, which takes most damage, and crashes on some."""
     forest = ForestText.read(text)
@@ -68,10 +63,8 @@ def read_text(text: str) -> None:
 @settings(max_examples=300)
 @given(seed=st.integers(0, 2**32))
 def test_lightgbm_text(text: str, seed: int) -> None:
-    try:
+    with contextlib.suppress(*OURS):
         read_text(damaged_text(text, np.random.default_rng(seed)))
-    except OURS as error:
-        assert_foreseen(error)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +116,8 @@ def read_document(document: Any) -> None:
 @given(seed=st.integers(0, 2**32), several=st.booleans())
 def test_xgboost_json(document: dict[str, Any], categorical: dict[str, Any], several: bool, seed: int) -> None:
     learner = (document if several else categorical)["learner"]
-    try:
+    with contextlib.suppress(*OURS):
         read_document(damaged_values(learner, np.random.default_rng(seed)))
-    except OURS as error:
-        assert_foreseen(error)
 
 
 def at(document: Any, path: str, value: Any) -> Any:
@@ -227,11 +218,17 @@ def test_xgboost_models_that_claim_gigabytes(name: str, document: dict[str, Any]
         rfsize.compile(written(document, **{name: "2147483647"}))
 
 
-def test_what_no_check_names_is_refused_all_the_same() -> None:
-    for error in (KeyError("trees"), MemoryError(), RecursionError(), OverflowError(), AttributeError("size")):
-        expected = f"reading it raises {type(error).__name__}"
-        with pytest.raises(rfsize.exceptions.NotAForestError, match=expected), damage_refused():
-            raise error
-    for own in OURS:
-        with pytest.raises(own, match="as it was"), damage_refused():
-            raise own("as it was")
+@pytest.mark.parametrize("error", [KeyError("trees"), MemoryError()])
+def test_an_error_that_the_model_did_not_cause_is_not_called_damage(
+    error: Exception, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a lack of memory, or a fault of rfsize: training the model again would not help."""
+
+    def fails(*_: Any, **__: Any) -> NoReturn:
+        raise error
+
+    models = train_lightgbm(data.X, data.y, 3), train_xgboost(data.X, data.y, 3)
+    monkeypatch.setattr(np, "concatenate", fails)
+    for model in models:
+        with pytest.raises(type(error)):
+            rfsize.compile(model)

@@ -18,16 +18,18 @@ def prefix_majority(votes: list[int], voters: list[bool]) -> list[int | None]:
     return winners
 
 
-def mcnemar(b: int, c: int) -> float:
-    """Two-sided p: b and c are the rows that only one of the two gets right."""
-    if b == c:
+def mcnemar(b: int, c: int, exact: bool = False) -> float:
+    """Two-sided p of rows that only one of the two gets right. In the paper, fewer than 20 are equality."""
+    if b == c or (b + c < 20 and not exact):
         return 1.0
     if b + c < 20:
         return float(binomtest(b, b + c, 0.5).pvalue)
     return float(chi2.sf((abs(b - c) - 1) ** 2 / (b + c), df=1))
 
 
-def mcnemar_sizes(votes: np.ndarray, y: np.ndarray, sizes: list[int]) -> dict[tuple[int, int], tuple[float, bool]]:
+def mcnemar_sizes(
+    votes: np.ndarray, y: np.ndarray, sizes: list[int], exact: bool = False
+) -> dict[tuple[int, int], tuple[float, bool]]:
     """p, and whether the larger is the better, of all pairs of sizes."""
     winners = [prefix_majority(row, [True] * len(row)) for row in votes.tolist()]
     found = {}
@@ -35,13 +37,13 @@ def mcnemar_sizes(votes: np.ndarray, y: np.ndarray, sizes: list[int]) -> dict[tu
         for n in sizes:
             b = sum(row[m - 1] == label != row[n - 1] for row, label in zip(winners, y.tolist(), strict=True))
             c = sum(row[n - 1] == label != row[m - 1] for row, label in zip(winners, y.tolist(), strict=True))
-            found[m, n] = (mcnemar(b, c), c > b)
+            found[m, n] = (mcnemar(b, c, exact), c > b)
     return found
 
 
-def mcnemar_size(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float) -> int:
+def mcnemar_size(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float, exact: bool = False) -> int:
     """The smallest size that no larger one beats."""
-    pairs = mcnemar_sizes(votes, y, sizes)
+    pairs = mcnemar_sizes(votes, y, sizes, exact)
 
     def beats(n: int, m: int) -> bool:
         p, better = pairs[m, n]
@@ -50,10 +52,12 @@ def mcnemar_size(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: floa
     return next(m for m in sizes if not any(beats(n, m) for n in sizes if n > m))
 
 
-def mcnemar_growing(votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float, patience: int) -> tuple[int, int]:
+def mcnemar_growing(
+    votes: np.ndarray, y: np.ndarray, sizes: list[int], level: float, patience: int, exact: bool = False
+) -> tuple[int, int]:
     """The incremental variant, size by size: the answer, and the size at which growth stopped."""
     for i in range(1, len(sizes) + 1):
-        smallest = mcnemar_size(votes, y, sizes[:i], level)
+        smallest = mcnemar_size(votes, y, sizes[:i], level, exact)
         if sum(size > smallest for size in sizes[:i]) >= patience:
             return smallest, sizes[i - 1]
     return smallest, sizes[-1]

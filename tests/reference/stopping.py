@@ -1,23 +1,26 @@
-"""Where voting stops, one vote at a time: by the tables, by all orders of the votes, and by programs in full."""
+"""Where voting stops, one vote at a time: by the papers' rule, by the tables, and by all orders of the votes."""
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import lil_matrix, vstack
-from scipy.stats import hypergeom
 
 from reference.urn import urn_masses
 
 
-def threshold_decision(wins: list[Fraction], alpha: Fraction) -> int:
-    """The class whose probability exceeds α, or -1."""
-    leader = wins.index(max(wins))
+def papers_decision(prior: list[Fraction], asked: int, count: int, alpha: Fraction) -> int:
+    """The rule of HYPER and SIBA for two classes, from the sums over all final tallies.
+
+    The class that leads the votes polled, if it wins with a probability above α, or can no longer lose; else -1. At a
+    tie no class leads. Tallies that cannot occur under the prior stop only where nothing can change any more.
+    """
+    counts, n_trees = [asked - count, count], len(prior) - 1
+    certain = settled(counts, n_trees - asked)
+    if certain >= 0 or counts[0] == counts[1]:
+        return certain
+    leader, wins = int(counts[1] > counts[0]), urn_masses(prior, asked, count)
     return leader if wins[leader] > alpha * sum(wins) else -1
 
 
@@ -47,20 +50,11 @@ def stop(table: Any, asked: int, counts: list[int]) -> int:
         if counts[1] <= table.stops.lower[asked]:
             return 0
         return 1 if counts[1] >= table.stops.upper[asked] else -1
-    if table.kind == "ternary":
-        return int(table.stops.decision[ternary_states(table.n_trees)[asked, counts[0], counts[1]]])
     order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
     most, next_most = counts[order[0]], counts[order[1]]
     if most >= table.stops.upper[most + next_most]:
         return order[0]
     return settled(counts, table.n_trees - asked)
-
-
-@cache
-def ternary_states(n_trees: int) -> dict[tuple[int, int, int], int]:
-    """Place of each state (trees asked, votes for class 0, votes for class 1) in their order."""
-    states = ((t, a, b) for t in range(n_trees + 1) for a in range(t + 1) for b in range(t + 1 - a))
-    return {state: place for place, state in enumerate(states)}
 
 
 def table_outcome(table: Any, tallies: dict[tuple[int, ...], float]) -> tuple[float, float]:
@@ -85,90 +79,6 @@ def table_outcome(table: Any, tallies: dict[tuple[int, ...], float]) -> tuple[fl
         if weight > 0.0:
             ask(tally, (0,) * len(tally), weight, tally.index(max(tally)))
     return wrong, trees
-
-
-def disagreement_of_tally(lower: list[int], upper: list[int], tally: int) -> float:
-    """P(wrong answer | final tally), forward through the tree of votes."""
-    n_trees = len(lower) - 1
-    going = {0: 1.0}
-    wrong = 0.0
-    for asked in range(1, n_trees + 1):
-        arrived: dict[int, float] = {}
-        for count, share in going.items():
-            one = (tally - count) / (n_trees - asked + 1)
-            for next_count, next_share in ((count + 1, share * one), (count, share * (1.0 - one))):
-                arrived[next_count] = arrived.get(next_count, 0.0) + next_share
-        going = {}
-        for count, share in arrived.items():
-            if count <= lower[asked]:
-                wrong += share * (2 * tally > n_trees)
-            elif count >= upper[asked]:
-                wrong += share * (2 * tally <= n_trees)
-            else:
-                going[count] = share
-    return wrong
-
-
-def least_cost(prior: list[float], penalty: float) -> float:
-    """Fewest expected trees + penalty · disagreement over all stops whatever, from the sums over the tallies."""
-    n_trees = len(prior) - 1
-    exact = [Fraction(weight) for weight in prior]
-    following: dict[int, float] = {}
-    for asked in range(n_trees, -1, -1):
-        here = {}
-        for count in range(asked + 1):
-            wins = [float(mass) for mass in urn_masses(exact, asked, count)]
-            mass = sum(wins)
-            go_on = math.inf
-            if asked < n_trees:
-                # Each order of the first votes is as likely as any other with the same tally.
-                share_1, share_0 = (count + 1) / (asked + 1), (asked + 1 - count) / (asked + 1)
-                go_on = following[count + 1] * share_1 + following[count] * share_0
-            stop_now = penalty * min(wins) + asked * mass if asked else math.inf
-            here[count] = min(go_on, stop_now)
-        following = here
-    return following[0]
-
-
-def robust_program(prior: np.ndarray, alpha: float) -> float:
-    """Fewest expected trees of randomised stops by the linear program over all tallies, written out in full."""
-    n_trees = len(prior) - 1
-    states = [(t, n) for t in range(n_trees + 1) for n in range(t + 1)]
-    place = {state: i for i, state in enumerate(states)}
-    # Per state: the share of its vote orders that arrive, stop with class 0, and stop with class 1.
-    arrive, stop_0, stop_1 = (len(states) * k for k in range(3))
-    flow, right = lil_matrix((len(states), 3 * len(states))), np.zeros(len(states))
-    errors, cost = lil_matrix((n_trees + 1, 3 * len(states))), np.zeros(3 * len(states))
-    upper = np.ones(3 * len(states))
-    ends = lil_matrix((len(states), 3 * len(states)))
-    for (t, n), i in place.items():
-        flow[i, arrive + i] = 1.0
-        right[i] = t == 0
-        for before, share in (((t - 1, n), (t - n) / max(t, 1)), ((t - 1, n - 1), n / max(t, 1))):
-            if before in place:
-                for variable, sign in ((arrive, -share), (stop_0, share), (stop_1, share)):
-                    flow[i, variable + place[before]] = sign
-        ends[i, [arrive + i, stop_0 + i, stop_1 + i]] = [-1.0, 1.0, 1.0]
-        if t == 0:
-            upper[[stop_0, stop_1]] = 0.0
-        if t == n_trees:
-            upper[(stop_1 if 2 * n <= n_trees else stop_0) + i] = 0.0
-        for tally in range(n_trees + 1):
-            chance = hypergeom.pmf(n, n_trees, tally, t)
-            errors[tally, (stop_0 if 2 * tally > n_trees else stop_1) + i] = chance
-            # Every state that is not left by a stop asks one more tree.
-            for variable, sign in ((arrive, 1.0), (stop_0, -1.0), (stop_1, -1.0)):
-                cost[variable + i] += sign * chance * prior[tally] * (t < n_trees)
-    found = linprog(
-        cost,
-        A_ub=vstack([errors, ends]).tocsr(),
-        b_ub=np.concatenate([np.full(n_trees + 1, 1.0 - alpha), np.zeros(len(states))]),
-        A_eq=flow.tocsr(),
-        b_eq=right,
-        bounds=np.stack([np.zeros_like(upper), upper], axis=1),
-        method="highs",
-    )
-    return float(found.fun)
 
 
 def weighted_vote(weights: list[float], row: list[int], n_classes: int) -> int:

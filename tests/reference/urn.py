@@ -17,26 +17,31 @@ def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction,
     return wins[0], wins[1]
 
 
-def ternary_masses(prior: dict[tuple[int, ...], Fraction], counts: tuple[int, ...]) -> list[Fraction]:
-    """P(the first votes are ``counts``, and class k wins), for each of three classes."""
-    wins = [Fraction(0)] * 3
-    for tally, weight in prior.items():
-        ways = math.prod(math.comb(full, some) for full, some in zip(tally, counts, strict=True))
-        wins[tally.index(max(tally))] += weight * Fraction(ways, math.comb(sum(tally), sum(counts)))
-    return wins
-
-
-def smoothed(
-    histogram: dict[tuple[int, ...], float], tallies: list[tuple[int, ...]], reach: int = 2
-) -> dict[tuple[int, ...], float]:
-    """Every tally's weight spread evenly over the tallies at most ``reach`` votes of any class away."""
-    spread = dict.fromkeys(tallies, 0.0)
-    for tally, weight in histogram.items():
-        window = [other for other in tallies if max(abs(a - b) for a, b in zip(tally, other, strict=True)) <= reach]
+def smoothed(histogram: list[int]) -> list[Fraction]:
+    """rfsize's smoothing: the weight of each tally is spread evenly over the tallies at most two votes away."""
+    spread = [Fraction(0)] * len(histogram)
+    for tally, weight in enumerate(histogram):
+        window = [other for other in range(len(histogram)) if abs(other - tally) <= 2]
         for other in window:
-            spread[other] += weight / len(window)
-    total = sum(spread.values())
-    return {tally: weight / total for tally, weight in spread.items()}
+            spread[other] += Fraction(weight, len(window))
+    return [weight / sum(spread) for weight in spread]
+
+
+def smoothed_by_the_authors(histogram: list[int]) -> list[Fraction]:
+    """The authors' smoothing: a moving average whose window of five shrinks symmetrically at the ends."""
+    last = len(histogram) - 1
+    means = []
+    for tally in range(last + 1):
+        reach = min(2, tally, last - tally)
+        window = histogram[tally - reach : tally + reach + 1]
+        means.append(Fraction(sum(window), len(window)))
+    return [mean / sum(means) for mean in means]
+
+
+def tallies_of(rows: list[tuple[int, int]], n_trees: int) -> list[int]:
+    """How many rows have each number of ``n_trees`` votes for class 1, with their own votes scaled and rounded."""
+    tallies = [scaled_tally(one, zero + one, n_trees) for zero, one in rows if zero + one]
+    return [tallies.count(tally) for tally in range(n_trees + 1)]
 
 
 def scaled_tally(votes_of_class: int, asked: int, n_trees: int) -> int:

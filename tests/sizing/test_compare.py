@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score, root_mean_squared_error
@@ -97,7 +98,7 @@ def test_the_limit_takes_off_what_few_trees_lose(train_and_fresh: tuple[np.ndarr
 def test_forests_of_one_setting_are_told_apart_no_more_often_than_they_may() -> None:
     wrong = 0
     for seed in range(40):
-        X, y = rfsize.datasets.threenorm(200, seed=seed)
+        X, y = make_classification(200, flip_y=0.2, random_state=seed)
         of = [
             outputs(RandomForestClassifier(60, min_samples_leaf=3, random_state=one).fit(X, y), X, y, oob=True)
             for one in (seed, 1000 + seed)

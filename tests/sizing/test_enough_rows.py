@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from helpers.forests import Data, train_lightgbm
+from helpers.forests import Data
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +43,11 @@ def test_fewer_rows_are_all_taken(booster: Any, data: Data) -> None:
         assert str(found) == str(rfsize.size(booster, data.X, alpha=0.9))
 
 
-@pytest.mark.parametrize("goal", [{"alpha": 0.95}, {"metric": "probabilities", "tolerance": 0.05}])
-def test_enough_rows_are_drawn(data: Data, many: np.ndarray, goal: dict[str, Any]) -> None:
-    forest = train_lightgbm(data.X, data.y, 60)
-    found, whole = rfsize.size(forest, many, max_rows="auto", **goal), rfsize.size(forest, many, **goal)
-    (low, high), (lowest, highest) = found.interval, whole.interval
-    assert low <= whole.n_trees <= high
-    assert math.log(high / low) < 1.3 * math.log(highest / lowest)
-    assert any(f"{rows:,} rows" in str(found) for rows in (10_000, 40_000)), "not all 60,000 were needed"
-
-
-def test_where_rows_are_what_is_uncertain_more_are_drawn(
-    data: Data, many: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rfsize.sizing.enough_rows._FIRST", 100)
-    assert rfsize.size(train_lightgbm(data.X, data.y, 60), many, alpha=0.95, max_rows="auto").n_rows >= 400
+def test_auto_draws_a_hundred_thousand_rows(booster: Any, many: np.ndarray) -> None:
+    rows = np.concatenate([many, many])
+    found, expected = (rfsize.size(booster, rows, alpha=0.9, max_rows=of) for of in ("auto", 100_000))
+    assert found.n_rows == 100_000
+    assert str(found) == str(expected)
 
 
 @pytest.mark.parametrize(

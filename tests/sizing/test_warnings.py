@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import re
@@ -13,7 +14,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from lightgbm import Booster, LGBMClassifier
+from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from helpers.forests import Data
@@ -60,7 +64,7 @@ def test_what_suffers_comes_first_wherever_it_is_read(tmp_path: Path) -> None:
     assert lines[2:5] == [f"  ! {one.text}" for one in (changing, probabilities, ranking)]
     values = json.loads(json.dumps(report.to_dict()))
     assert next(iter(values)) == "warnings"
-    assert values["warnings"][0] == {"category": "LabelsOnlyWarning", "text": changing.text}
+    assert values["warnings"][0]["text"] == changing.text
     report.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert 'class="good"' not in page
@@ -161,3 +165,69 @@ def test_a_size_that_is_only_a_bound_is_called_one(data: Data) -> None:
     first = f"your 100 trees are perhaps not enough: up to {report.n_trees:,} may be needed"
     assert str(report).splitlines()[0] == first
     assert f"at most {report.n_trees:,}" in [one.value for one in report._account().figures]
+
+
+@pytest.mark.parametrize("framework", ["random forest", "LightGBM"])
+def test_few_rows_that_leave_the_size_open_say_so(framework: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = (X[:, 0] + rng.normal(size=1500) > 0).astype(int)
+    bags: dict[str, Any] = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1, "n_jobs": 1}
+    models = {"random forest": RandomForestClassifier(300, random_state=0), "LightGBM": LGBMClassifier(**bags)}
+    model = models[framework].set_params(n_estimators=300).fit(X[:500], y[:500])
+    report = rfsize.size(model, X[500:510], alpha=0.9)
+    assert report.enough
+    low, high = report.interval
+    assert high > 4 * low
+    with pytest.warns(rfsize.exceptions.OpenSizeWarning, match="10 rows"):
+        rfsize.truncate(model, X[500:510], alpha=0.9)
+    assert "10 rows" in str(report).split("!")[1]
+    assert report.warnings[0].category is rfsize.exceptions.OpenSizeWarning
+    many = rfsize.size(model, X[500:], alpha=0.9)
+    assert many.interval[1] < min(300, 4 * many.interval[0])
+    assert given(lambda: rfsize.truncate(model, X[500:], alpha=0.9)) == []
+    beyond = rfsize.size(model, X[500:], alpha=1.0 - many.loss_at(290).value)
+    assert beyond.enough
+    assert beyond.available < beyond.interval[1] < 4 * beyond.interval[0]
+    assert beyond.warnings[0].category is rfsize.exceptions.OpenSizeWarning
+
+
+def test_a_number_as_third_argument_is_refused_by_name() -> None:
+    model, X, _ = rare()
+    for call in (rfsize.size, rfsize.truncate, rfsize.shrink):
+        for number in (0.95, np.float64(0.9), 1):
+            with pytest.raises(ValueError, match="alpha="):
+                call(model, X, number)
+
+
+def test_showing_a_report_asks_no_tree(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printing, pickling, copying and drawing read what `size` computed: nothing is cut, timed or predicted."""
+    model = RandomForestClassifier(40, random_state=0).fit(data.X, data.y)
+    compiled = rfsize.compile(model)
+    bags: dict[str, Any] = {"boosting_type": "rf", "subsample": 0.6, "subsample_freq": 1, "verbose": -1, "n_jobs": 1}
+    booster = LGBMClassifier(n_estimators=40, **bags).fit(data.X, data.y)
+    reports = [
+        rfsize.size(model, data.X, data.y, oob=True, alpha=0.9),
+        rfsize.size(model, data.fresh, data.fresh[:, 0] > 0, alpha=0.9, target="forest"),
+        rfsize.size(booster, data.fresh, alpha=0.9),
+        rfsize.size(compiled, data.fresh, alpha=0.9),
+        rfsize.shrink(model, data.fresh, data.fresh[:, 0] > 0, n_trees=5)[1],
+    ]
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a tree was asked, or a model was made")
+
+    for kind, names in {
+        DecisionTreeClassifier: ("apply", "predict_proba"),
+        RandomForestClassifier: ("apply", "predict", "predict_proba", "__deepcopy__"),
+        Booster: ("predict", "model_to_string", "__deepcopy__"),
+    }.items():
+        for name in names:
+            monkeypatch.setattr(kind, name, refuse, raising=False)
+    for report in reports:
+        shown = str(report)
+        assert str(pickle.loads(pickle.dumps(report))) == str(copy.copy(report)) == shown
+        assert copy.copy(report).loss_at(5).value == report.loss_at(5).value
+        assert "<svg" in report._repr_html_()
+        report.plot()
+    plt.close("all")

@@ -21,10 +21,10 @@ COUNTS = ClassCounts(rows=(400, 100), disagreements=(0, 0), trees=(800, 200))
 
 
 def average_table(needed: Any, *, cut: float = 0.5, n_classes: int = 2, **more: Any) -> StopTable:
-    known = more or {"certificate": Certificate(COUNTS, 0.95)}
+    known = more or {"certificate": Certificate(COUNTS, 0.99, 0.95)}
     stops = AverageStops(np.array([math.inf, *needed]), cut)
     known["threshold"] = 0.5 if n_classes == 2 else None
-    return StopTable(len(needed), n_classes, 0.99, "lead", "forest", None, stops=stops, **known)
+    return StopTable(len(needed), n_classes, 0.99, stops=stops, **known)
 
 
 def settled(scores: Any, needed: list[float], cut: float) -> tuple[int, int]:
@@ -76,8 +76,8 @@ def test_other_scores_are_refused(scores: np.ndarray) -> None:
 def test_tables_survive_their_dictionary() -> None:
     for table in (
         average_table([1.0, 0.5, 0.0]),
-        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.95), classes=("no", "yes")),
-        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.9), classes=(1, 2.5)),
+        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.99, 0.95), classes=("no", "yes")),
+        average_table([0.5, 0.0], certificate=Certificate(COUNTS, 0.99, 0.9), classes=(1, 2.5)),
     ):
         restored = StopTable.from_dict(json.loads(json.dumps(table.to_dict())))
         assert restored == table
@@ -95,13 +95,10 @@ FORGERIES: list[tuple[dict[str, Any], str]] = [
     ({"stops": {"needed": [1.0, 0.5, 0.0], "cut": None}}, "cut"),
     ({"stops": {"needed": [1.0, 0.5, 0.0]}}, "keys cut, needed"),
     ({"prior": [0.25] * 4}, "no prior"),
-    ({"rule": "optimal"}, "rule"),
-    ({"target": "limit"}, "limit"),
     ({"measured": [1.0, 0.0]}, "has the keys"),
     ({"nominal": 0.9}, "nominal"),
     ({"nominal": 2.0}, "nominal"),
     ({"certificate": None}, "has a certificate"),
-    ({"counts": {name: CERTIFICATE[name] for name in ("rows", "disagreements", "trees")}}, "counts are those"),
     ({"certificate": {**CERTIFICATE, "disagreements": [2, 0]}}, "bound is 1.2"),
     ({"certificate": {**CERTIFICATE, "average": "macro"}}, "bound is 2.9"),
     ({"certificate": {**CERTIFICATE, "average": "mean"}}, "average"),
@@ -121,7 +118,7 @@ FORGERIES: list[tuple[dict[str, Any], str]] = [
     ({"classes": ["a", []]}, "numbers or text"),
     ({"classes": ["a", "b" * 10_001]}, "numbers or text"),
     ({"classes": [1, 10**30]}, "numbers or text"),
-    ({"kind": "binary"}, "rule"),
+    ({"kind": "binary"}, "keys lower, upper"),
 ]
 
 

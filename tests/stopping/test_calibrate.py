@@ -94,7 +94,7 @@ def test_a_calibrated_table_does_what_its_certificate_says(model: tuple[Any, np.
     assert certificate.rows == 2000
     assert certificate.bound <= 1 - ALPHA
     assert table.expected_trees() == asked.mean() < 40
-    assert (table.voting, table.promise, table.rule) == ("soft", "certified", "lead")
+    assert (table.voting, table.promise, table.kind) == ("soft", "certified", "averages")
     fresh = scores_of(forest, X[FRESH])
     label, final = table.apply(fresh)[0], running_leads(fresh, table.stops.cut)[1][:, -1]
     assert (label != final).mean() < 1.5 * (1 - ALPHA)
@@ -172,7 +172,7 @@ def test_testing_stops_at_the_first_rule_that_fails() -> None:
     assert micro.boldest(differing, rows) == 1
     assert macro.boldest(differing, rows) == 0
     assert micro.boldest(differing, np.array([100, 100])) == -1
-    assert macro.boldest(differing[:, :2], np.array([1000, 0])) == 1
+    assert macro.boldest(differing[:, :2], np.array([1000, 0])) == -1  # no row certifies the second class
 
 
 def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:
@@ -181,13 +181,28 @@ def test_too_few_rows_are_refused_with_how_many_it_takes() -> None:
         rfsize.StopTable.calibrate(forest, X2[1500:1700])
     said = forest.predict(X2[REST])
     rare = np.concatenate([X2[REST][said < 0.5][:500], X2[REST][said > 0.5][:20]])
-    message = r"'macro' takes 299 rows of each class .* class 1 to 20 of 520 rows.* about 7,774 rows"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"average='macro'.* 7,774 rows"):
         rfsize.StopTable.calibrate(forest, rare, average="macro")
     advised = finest_alpha(len(rare), 0.95)
     with pytest.raises(ValueError, match=rf"these rows can certify average='micro' with alpha={advised}$"):
         rfsize.StopTable.calibrate(forest, rare, average="macro")
     assert rfsize.StopTable.calibrate(forest, rare, alpha=advised).certificate is not None
+
+
+def test_a_class_without_rows_certifies_nothing(model: tuple[Any, np.ndarray]) -> None:
+    forest, X = model
+    labels = rfsize.compile(forest).predict_labels(X[REST])
+    rows = X[REST][labels != labels[0]]
+    calls = (
+        lambda: rfsize.StopTable.calibrate(forest, rows, alpha=0.9, average="macro"),
+        lambda: rfsize.size(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda: rfsize.shrink(forest, rows, alpha=0.9, average="macro"),
+        lambda: rfsize.shrink(forest, rows, n_trees=5, average="macro"),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="average='macro'"):
+            call()
 
 
 @given(rows=st.integers(10, 10**7), confidence=st.sampled_from([0.5, 0.8, 0.95, 0.999]))
@@ -221,12 +236,9 @@ def test_a_cut_of_one_probability_is_the_tables() -> None:
     assert table.certificate.counts.rows[1] == (forest.predict(xgb.DMatrix(X2[REST])) > 0.2).sum()
 
 
-@pytest.mark.parametrize("rule", ["threshold", "optimal", "robust"])
-def test_tables_of_votes_are_certified(rule: Any) -> None:
+def test_tables_of_votes_are_certified() -> None:
     forest = MODELS["lightgbm"][0]()
-    built = rfsize.StopTable.build(
-        61, alpha=ALPHA, prior=rfsize.tree_outputs(forest, X2[TRAIN], oob=True).votes, rule=rule
-    )
+    built = rfsize.StopTable.build(61, alpha=ALPHA, prior=rfsize.tree_outputs(forest, X2[TRAIN], oob=True))
     table = built.certified(forest, X2[REST])
     votes = rfsize.tree_outputs(forest, X2[REST]).by_tree()
     labels, asked = table.apply(votes)
@@ -234,7 +246,9 @@ def test_tables_of_votes_are_certified(rule: Any) -> None:
     assert table.certificate is not None
     assert table.certificate.counts == ClassCounts.of(winner, labels != winner, asked, 2)
     assert table.certificate.bound <= 1 - ALPHA
-    assert (table.rule, table.alpha, table.kind) == (rule, ALPHA, "binary")
+    assert (table.alpha, table.kind) == (ALPHA, "binary")
+    assert table.expected_trees() == pytest.approx(asked.mean())
+    assert table.expected_disagreement() == pytest.approx((labels != winner).mean())
     assert rfsize.StopTable.from_dict(table.to_dict()) == table
     assert "certified at 95 %" in repr(table)
 
@@ -247,7 +261,8 @@ def test_tables_of_many_classes_are_certified() -> None:
     counts = table.certificate.counts
     assert (table.expected_trees(), table.expected_disagreement()) == (counts.mean_trees, counts.disagreement)
     assert rfsize.StopTable.from_dict(table.to_dict()) == table
-    assert table.expected_trees() < built.expected_trees()  # which shares 1 - alpha among the rivals
+    asked = built.apply(rfsize.tree_outputs(forest, X4[REST]).by_tree())[1]
+    assert table.expected_trees() < asked.mean()  # which shares 1 - alpha among the rivals
 
 
 def test_ensembles_that_predict_by_votes_get_tables_of_votes() -> None:
@@ -292,22 +307,20 @@ def test_tables_say_what_rare_classes_lose() -> None:
     assert "of rare classes' rows: 1 (" in repr(table)
     votes = rfsize.Votes([[99, 2]] * 9700 + [[48, 53]] * 300, ["no", "yes"])
     with pytest.warns(rfsize.exceptions.RareClassWarning, match="'yes'"):
-        built = rfsize.StopTable.build(101, alpha=0.97, prior=votes, rule="optimal")
+        built = rfsize.StopTable.build(101, alpha=0.95, prior=votes)
     assert built.classes == ("no", "yes")
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_outcomes_of_classes_add_up(n_classes: int) -> None:
-    table = rfsize.StopTable.build(21, alpha=0.95, prior=some_votes(n_classes))
+def test_outcomes_of_classes_add_up() -> None:
+    table = rfsize.StopTable.build(21, alpha=0.95, prior=some_votes(2))
     found = table.by_class()
     assert sum(outcome.share for outcome in found) == pytest.approx(1.0)
     assert sum(o.share * o.disagreement for o in found) == pytest.approx(table.expected_disagreement(), rel=1e-9)
     assert sum(o.share * o.trees for o in found) == pytest.approx(table.expected_trees())
     votes = np.random.default_rng(0).permuted(np.repeat([0, 1, 1], 7)[None].repeat(4000, 0), axis=1)
-    if n_classes == 2:  # 14 of 21 votes, alone
-        only = rfsize.StopTable.build(21, alpha=0.95, prior=np.eye(22)[14])
-        assert only.by_class()[1].trees == pytest.approx(only.apply(votes)[1].mean(), rel=0.05)
-        assert math.isnan(only.by_class()[0].disagreement)
+    only = rfsize.StopTable.build(21, alpha=0.95, prior=np.eye(22)[14])
+    assert only.by_class()[1].trees == pytest.approx(only.apply(votes)[1].mean(), rel=0.05)
+    assert math.isnan(only.by_class()[0].disagreement)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +345,6 @@ def test_tables_of_other_forests_are_not_certified() -> None:
         rfsize.StopTable.build(21).certified(forest, X2[REST])
     for table in (
         rfsize.StopTable.build(61, alpha=1.0),
-        rfsize.StopTable.build(61, target="limit"),
         rfsize.StopTable.lossless(np.ones(61)),
         rfsize.StopTable.calibrate(forest, X2[REST]),
     ):
@@ -340,14 +352,18 @@ def test_tables_of_other_forests_are_not_certified() -> None:
             table.certified(forest, X2[REST])
 
 
-def test_certificates_say_what_they_are_of() -> None:
+def test_a_certificate_claims_what_was_asked_for_and_not_the_bound_of_the_rule_it_chose() -> None:
     counts = ClassCounts((990, 10), (2, 3), (2000, 40))
-    assert str(Certificate(counts, 0.95)) == "certified at 95 %: at most 1.05 % of the rows differ (5 of 1,000 did)"
-    assert "of each class's rows" in str(Certificate(counts, 0.95, "macro"))
+    certificate = Certificate(counts, 0.98, 0.95)
+    assert certificate.bound == 0.02
+    assert certificate.exact_bound == pytest.approx(bounds(np.array([5]), np.array([1000]), 0.95)[0])
+    assert "2 %" in str(certificate)
+    assert f"{100 * certificate.exact_bound:.2f}" not in str(certificate)
     # Neither rounds to what nobody can certify.
-    surest = Certificate(ClassCounts((10**6,), (0,), (10**6,)), 0.999)
-    assert str(surest) == "certified at 99.9 %: at most 0.0007 % of the rows differ (0 of 1,000,000 did)"
-    assert Certificate(counts, 0.95, "macro").bound > 0.5
+    surest = Certificate(ClassCounts((10**6,), (0,), (10**6,)), 0.999993, 0.999)
+    assert "0.0007 %" in str(surest)
+    assert "99.9 %" in str(surest)
+    assert Certificate(counts, 0.98, 0.95, "macro").exact_bound > 0.5
 
 
 def test_a_confidence_below_a_half_certifies_nothing() -> None:

@@ -43,7 +43,7 @@ def test_thresholds_are_those_of_least_cost(monkeypatch: pytest.MonkeyPatch) -> 
     lead, label = LEAD[:60, :8].copy(), LABEL[:60, :8]
     plain = needed_leads(1.0, 8)[1:]
     order, differs = np.argsort(-lead, axis=0, kind="stable"), label != label[:, -1:]
-    shape = learning._learned(lead, order, differs, plain, 12.0)
+    shape = learning._learned(lead, order, differs, plain, np.array([12.0]))[0]
     expected = np.array(first_thresholds(lead, differs, 12.0))
     expected = np.where(np.isinf(expected), 1.05 * lead[:, :-1].max(axis=0), expected)
     assert shape[:-1] == pytest.approx(np.minimum.accumulate(expected))
@@ -55,7 +55,7 @@ def test_limits_are_smoothed_over_numbers_of_trees_that_are_alike() -> None:
     lead, label = LEAD[:200, :9].copy(), LABEL[:200, :9]
     plain = needed_leads(1.0, 9)[1:]
     order, differs = np.argsort(-lead, axis=0, kind="stable"), label != label[:, -1:]
-    shape = learning._learned(lead, order, differs, plain, 12.0)
+    shape = learning._learned(lead, order, differs, plain, np.array([12.0]))[0]
     needed = np.array(first_thresholds(lead, differs, 12.0))
     rough = np.log(np.where(np.isinf(needed), 1.05 * lead[:, :-1].max(axis=0), needed) / plain[:-1])
     expected = []

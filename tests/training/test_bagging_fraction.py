@@ -70,12 +70,10 @@ def test_a_fraction_that_is_far_worse_does_not_stay(data: Data) -> None:
     """On labels without noise a tree of a few rows cannot keep up with one of hundreds."""
     params, dtrain = given("xgboost", data.X, (data.X[:, 0] > 0) ^ (data.X[:, 1] > 0), max_depth=0, subsample=0.01)
     options = {"fractions": [0.02, 0.5], "n_trees": 60}
-    for search_by in ("full", "elimination"):
-        found = select_bagging_fraction(params, dtrain, search=search_by, **options)
-        assert found.best == 0.5
-        assert "take fraction 0.500" in str(found)
-        assert not found.curve["dropped"][0]  # compared to the end
-        assert "the best error is at 0.500, at the end" in str(found)
+    found = select_bagging_fraction(params, dtrain, **options)
+    assert found.best == 0.5
+    assert "take fraction 0.500" in str(found)
+    assert "the best error is at 0.500, at the end" in str(found)
 
 
 def test_where_no_fraction_is_named_the_best_is_chosen(data: Data) -> None:
@@ -141,7 +139,6 @@ def test_the_curve_is_that_of_forests_trained_plainly(framework: str, data: Data
     np.testing.assert_allclose(found.curve["difference_se"], expected)
     assert (found.curve["trees"] == TREES).all()
     assert found.trees_grown == TREES * len(GRID)
-    assert not found.curve["dropped"].any()
 
 
 def test_a_forest_of_the_best_fraction_is_grown_from_its_parameters(framework: str, data: Data) -> None:
@@ -272,8 +269,7 @@ def test_a_scorer_that_takes_no_weights_is_refused_where_there_are_any(data: Dat
 
 
 def test_a_search_of_one_fraction(framework: str, data: Data) -> None:
-    for kind in ("full", "elimination"):
-        assert search(framework, data, [0.4], search=kind).best == 0.4
+    assert search(framework, data, [0.4]).best == 0.4
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -369,8 +365,6 @@ def test_a_choice_within_noise_says_so(data: Data) -> None:
         ({"fractions": [0.5, 0.2, 0.5]}, "twice"),
         ({"n_trees": 1}, "n_trees"),
         ({"n_trees": 2.5}, "n_trees"),
-        ({"n_trees": 10, "search": "elimination"}, "too small to eliminate"),
-        ({"search": "grid"}, "search must be one of"),
         ({"rule": "1se"}, "rule must be one of"),
         ({"seed": -1}, "seed"),
     ],
@@ -388,11 +382,8 @@ def test_data_of_no_framework_are_refused(data: Data) -> None:
 
 
 def test_what_is_printed_and_written(data: Data) -> None:
-    found = search("xgboost", data, (0.1, 0.2, 0.45, 0.7), search="elimination", rule="one-se", n_trees=60)
-    text = str(found)
-    assert f"*   {found.best:.3f}" in text
-    assert "is the smallest of 4 within one standard error of the best" in text
-    assert "dropped after comparison 1" in text
+    found = search("xgboost", data, (0.1, 0.2, 0.45, 0.7), n_trees=60)
+    assert f"*   {found.best:.3f}" in str(found)
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["best"] == found.best
     assert [row["fraction"] for row in document["curve"]] == [0.1, 0.2, 0.45, 0.7]
@@ -400,7 +391,7 @@ def test_what_is_printed_and_written(data: Data) -> None:
     assert frame["error"].tolist() == found.curve["error"].tolist()
 
 
-@pytest.mark.parametrize("options", [{}, {"search": "elimination", "n_trees": 60}, {"metric": accuracy}])
+@pytest.mark.parametrize("options", [{}, {"metric": accuracy}])
 def test_plot(options: dict[str, Any], data: Data) -> None:
     import matplotlib
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 import pytest
+import sklearn
 import xgboost as xgb
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
@@ -18,6 +18,7 @@ import rfsize
 from helpers.classifiers import KINDS
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 
+DRAWS_MORE = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 NAMES = np.array(["no", "yes"])
 ROWS, TREES, FEW = 400, 35, {"fractions": [0.2, 0.4], "n_trees": 35, "rule": "best", "progress": False}
 
@@ -98,21 +99,47 @@ def test_scorers_see_the_labels_and_numbers_that_were_given(data: Data) -> None:
     assert (numbers.curve["error"] < np.var(X[:, 0] + X[:, 1])).all()
 
 
-def test_a_search_is_taken_up_again(data: Data, tmp_path: Path) -> None:
-    X, y = data.X[:ROWS], data.y[:ROWS]
-    forest = RandomForestClassifier(max_depth=4)
-    first = searched(forest, X, y, resume=tmp_path / "search.zip")
-    again = searched(forest, X, y, resume=tmp_path / "search.zip")
-    assert str(again) == str(first)
-    assert again.curve["seconds"].tolist() == first.curve["seconds"].tolist()
-    with pytest.raises(ValueError, match="a search with other params"):
-        searched(RandomForestClassifier(max_depth=5), X, y, resume=tmp_path / "search.zip")
-
-
-def test_the_default_grid_draws_no_more_than_there_are_rows(data: Data) -> None:
+def test_the_default_grid_is_that_of_the_paper(data: Data) -> None:
+    """From 0.1 to 1.2 draws with replacement for each row, where scikit-learn draws more than all rows."""
     forest = RandomForestClassifier(max_depth=3, random_state=0)
-    found = searched(forest, data.X[:ROWS], data.y[:ROWS], fractions=None, n_trees=24)
-    assert (len(found.curve), found.curve["fraction"].max()) == (10, 0.5)
+    found = searched(forest, data.X[:ROWS], data.y[:ROWS], fractions=None, n_trees=50)
+    ratios = rfsize.theory.ratio_with_replacement(found.curve["fraction"])
+    assert ratios.tolist() == pytest.approx((np.arange(1, 13 if DRAWS_MORE else 11) / 10).tolist())
+
+
+@pytest.mark.skipif(not DRAWS_MORE, reason="scikit-learn draws at most all rows before 1.9")
+@pytest.mark.parametrize(
+    "forest",
+    [
+        RandomForestClassifier(max_samples=1.2, random_state=0),
+        RandomForestClassifier(max_samples=int(1.2 * ROWS), random_state=0),
+        BaggingClassifier(max_samples=int(1.2 * ROWS), random_state=0),
+    ],
+)
+def test_more_draws_than_rows(forest: Any, data: Data) -> None:
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    found = searched(forest, X, y, rule="keep", fractions=[0.5], n_trees=50)
+    assert found.own == pytest.approx(12 / 22)
+    assert found.curve["fraction"].tolist() == pytest.approx([0.5, 12 / 22])
+    fitted = clone(forest).set_params(n_estimators=50).fit(X, y)
+    outputs = rfsize.tree_outputs(fitted, X, y, oob=True)
+    seen = outputs.votes.asked > 0
+    error = (outputs.predict_labels(fill=-1) != y)[seen].mean()
+    assert found.curve["error"][1] == pytest.approx(error, abs=2 / ROWS)
+
+
+def test_a_fraction_of_which_too_few_votes_would_come_is_left_out(data: Data) -> None:
+    """Of a row in the bag of nearly all trees, 40 trees say next to nothing."""
+    X, y = data.X[:ROWS], data.y[:ROWS]
+    forest = BaggingClassifier(max_samples=0.95, bootstrap=False, random_state=0)
+    found = searched(forest, X, y, rule="keep", n_trees=40)
+    assert found.left_out == (0.95,)
+    assert found.curve["fraction"].tolist() == [0.2, 0.4]
+    assert found.best in (0.2, 0.4)
+    assert "0.950" in str(found)
+    assert found.to_dict()["left_out"] == [0.95]
+    with pytest.raises(rfsize.exceptions.FewVotesError, match="fractions"):
+        searched(forest, X, y, fractions=[0.9, 0.95], n_trees=40)
 
 
 def test_bagging_over_other_learners_is_judged_by_their_probabilities(data: Data) -> None:
@@ -129,7 +156,6 @@ def test_bagging_over_other_learners_is_judged_by_their_probabilities(data: Data
 @pytest.mark.parametrize(
     ("kind", "options", "error", "message"),
     [
-        ("random forest", {"fractions": [0.6]}, ValueError, "fractions up to 0.5"),
         ("random forest", {"y": None}, ValueError, "y is missing"),
         ("extra-trees", {}, rfsize.exceptions.InbagError, "bootstrap=True"),
     ],

@@ -68,7 +68,6 @@ def test_one_of_a_kind_is_told_in_the_singular() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (lambda: rfsize.StopTable.build(1, alpha=0.99, rule="optimal", target="limit"), "a forest of 1 tree disagrees"),
         (lambda: rfsize.compile(stump(), rfsize.StopTable.build(3)), "the forest has 1 tree and 2 classes"),
         (lambda: rfsize.StopTable.calibrate(stump(), np.zeros((1, 1))), "1 row cannot certify"),
     ],

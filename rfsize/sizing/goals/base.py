@@ -14,7 +14,6 @@ from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.evidence import VOTINGS, Evidence
 from rfsize.counting.representative import FEWEST_VOTES
 from rfsize.reporting.account import Grid, Picture
-from rfsize.sizing.described import Savings
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.utils.warn import Caution
@@ -69,6 +68,9 @@ class Goal(ABC):
     is_share = False
     """Whether a loss is a share of the rows."""
 
+    takes_alpha = False
+    """Whether the user states the level by ``alpha``, and not by ``tolerance``."""
+
     of_votes = False
     """Whether the goal needs nothing but the trees' votes."""
 
@@ -77,6 +79,9 @@ class Goal(ABC):
 
     made_by = "rfsize.truncate(model, n_trees=report)"
     """The call that makes the smaller forest of a report."""
+
+    call = "report = rfsize.size({rows}, {options})"
+    """The call that asks another question of the same forest."""
 
     def __post_init__(self) -> None:
         if self.confidence is not None and share("confidence", self.confidence) < 0.5:
@@ -188,7 +193,7 @@ class GoalOnRows(Goal):
     voting: str = "auto"
     average: str = "micro"
 
-    is_share = True
+    is_share = takes_alpha = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -303,11 +308,6 @@ class Answer(ABC):
     against = "an unlimited forest"
     """The forest that smaller forests are compared with."""
 
-    @property
-    def savings(self) -> Savings | None:
-        """Bytes and time of the forest at hand and of the smaller one, if the latter's trees are not the first ones."""
-        return None
-
     def which(self, kept: int, trees: str) -> str:
         """The subject of a sentence about the kept trees, such as "105 of your 500 trees"."""
         return f"{kept:,} of {trees}"
@@ -375,20 +375,16 @@ class Answer(ABC):
         """Notes that the report adds to T*."""
         return []
 
-    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[Caution]:
         """What suffers if a forest is cut to ``n_trees`` trees for this goal, by the answers to ``others``."""
         return []
 
-    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
+    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
         """How this goal suffers if a forest is cut to ``n_trees`` trees for its labels; None if it does not."""
         return None
 
     def grids(self, n_trees: int) -> tuple[Grid, ...]:
         """Further tables about a forest of ``n_trees`` trees."""
-        return ()
-
-    def main_pictures(self) -> tuple[Picture, ...]:
-        """Pictures that replace the one of the loss over the number of trees, if any."""
         return ()
 
     def pictures(self) -> tuple[Picture, ...]:

@@ -8,7 +8,7 @@ L. Lei (2021). "Learn then test: calibrating predictive algorithms to achieve ri
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize.adapters.registry import adapter_for
 from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
@@ -23,18 +24,22 @@ from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_rows import trained_on
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, NotAForestError, NotCertifiedWarning, TrainingRowsWarning
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
-from rfsize.sizing.goals.labels import LabelGoal, changing_classes, harms, own_predict
+from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict, unlabelled_classes
 from rfsize.sizing.named_metrics import MetricLike, name_of
-from rfsize.sizing.words import finite, from_to, in_words
+from rfsize.sizing.paired import harms_of_cut, paired_metrics
+from rfsize.sizing.words import RARE, finite, from_to
+from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, in_percent
 
 # The note on more rows is about this many times the rows.
 _MORE_ROWS = 4
+
+_TOLERANCE = 0.001  # of a metric, in the advice to size by it
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,12 @@ class CertifiedGoal(GoalOnRows):
         tolerance = tolerance_of_numbers(y) if self.tolerance is None else self.tolerance
         return replace(self, metric="scores", tolerance=tolerance)
 
+    def keeping(self, metric: str, tolerance: float) -> dict[str, Any]:
+        """The arguments that keep something else within a tolerance."""
+        if metric == "probabilities":
+            return {"metric": metric, "tolerance": tolerance, "target": "forest"}
+        return {"metric": metric, "tolerance": _TOLERANCE, "target": "limit"}
+
     def answer(self, outputs: Evidence) -> CertifiedAnswer:
         """The sizes that the rows certify.
 
@@ -162,7 +173,23 @@ class CertifiedGoal(GoalOnRows):
         classes = outputs.classes.tolist()
         promise.check_rows(first.rows, classes or [""])
         obeyed = adapter.obeyed_at(trees.rows.threshold)
-        return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), obeyed)
+        harms = self._harms(outputs, first.fewest(promise), first.label_shares(classes)) if self.of_labels else []
+        return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), obeyed, harms)
+
+    def _harms(self, outputs: Evidence, n_trees: int, shares: dict[Any, float]) -> list[Caution]:
+        """What else the first ``n_trees`` trees lose against all trees, on the same rows."""
+        if outputs.scores is None or not outputs.scores.are_finite() or n_trees >= outputs.n_trees:
+            return []
+        means = outputs.predictor.predictions(outputs.scores.mean).mean(axis=0)
+        harms = unlabelled_classes(shares, means.tolist(), target="forest")
+        first = None if outputs.y is None and min(shares.values()) >= RARE else _first_trees_on(outputs, n_trees)
+        if first is None:
+            return harms
+        metrics = None
+        if outputs.y is not None:
+            y, weight = (None if of is None else of[outputs.scored] for of in (outputs.y, outputs.sample_weight))
+            metrics = paired_metrics(outputs.predictor, len(outputs.scores), y, weight)
+        return [*harms, *harms_of_cut(outputs.predictor, first, outputs.scores.mean, shares, self.keeping, metrics)]
 
     def _limit(self, outputs: Evidence, voting: str) -> Answer | None:
         """The answer of the same rows for an unlimited forest; None if they do not tell."""
@@ -179,6 +206,17 @@ class CertifiedGoal(GoalOnRows):
         return None if too_few or found.cannot_tell(outputs.n_trees) else found
 
 
+def _first_trees_on(outputs: Evidence, n_trees: int) -> Floats | None:
+    """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
+    forest = outputs.asked_again
+    try:
+        small = adapter_for(forest.adapter.truncated(n_trees), casts_votes=False)
+    except NotAForestError:
+        return None
+    scores = Evidence.of(replace(forest, adapter=small)).scores
+    return None if scores is None else scores.mean
+
+
 def _taken(given: dict[str, Any]) -> dict[str, Any]:
     """Take ``method`` out of the given options."""
     given.pop("threshold", None)
@@ -189,7 +227,7 @@ def _rows_to_certify_on(outputs: Evidence) -> Any:
     """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
     refuse_to_certify(outputs.source)
     if any(one.category is TrainingRowsWarning for one in outputs.noted):
-        raise trained_on(outputs.n_rows)
+        raise trained_on()
     if outputs.forest is None:
         raise ValueError(
             "target='forest' needs the model, and these outputs refer to no model (counted Votes, pickled or "
@@ -228,8 +266,9 @@ class CertifiedAnswer(Answer):
         classes: list[Any],
         limit: Answer | None,
         predict_obeys: str,
+        harms: Sequence[Caution] = (),
     ) -> None:
-        self._predict_obeys = predict_obeys
+        self._predict_obeys, self._harms = predict_obeys, harms
         self.goal, self._promise, self._first, self._classes, self._limit = goal, promise, first, classes, limit
         self.n_rows, self.n_dropped, self.lacks_votes = int(first.rows.sum()), 0, False
         self.votes_per_row = float(first.available)
@@ -312,20 +351,15 @@ class CertifiedAnswer(Answer):
             return []
         interval = from_to((self._limit.quantile(TAIL), self._limit.quantile(1.0 - TAIL)))
         return [
-            f"a new forest needs {in_words(self._limit.n_trees)} trees ({interval}) to predict like an unlimited "
+            f"a new forest needs {how_many(self._limit.n_trees, 'tree')} ({interval}) to predict like an unlimited "
             f"forest, on average over forests: {self._limit.goal.title}"
         ]
 
-    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[Caution]:
         if not self.goal.of_labels or n_trees == self._first.available:
             return []
-        rows, changing = self._first.rows, []
-        shares = dict(zip(self._classes, (rows / rows.sum()).tolist(), strict=True))
-        if self.goal.average == "micro":
-            how = "differ from those of all trees"
-            changing = changing_classes(self.by_class(n_trees), shares, self.goal.level, how)
-        # The advice of other goals is about an unlimited forest.
-        return [*changing, *(f"{harm} and target='limit'" for harm in harms(shares, n_trees, others))]
+        how, shares = "differ from those of all trees", self._first.label_shares(self._classes)
+        return [*changing_classes(self.by_class(n_trees), shares, self.goal, how), *self._harms]
 
     def to_dict(self) -> dict[str, Any]:
         limit = None if self._limit is None else self._limit.n_trees

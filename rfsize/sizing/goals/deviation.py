@@ -145,5 +145,9 @@ def tolerance_of_numbers(y: ArrayLike | None) -> float:
             "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
             "deviation), or metric='scores' with a tolerance in the unit of y"
         )
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("the forest is a regression, and y holds something other than numbers: give numbers") from None
     # If y is constant, any tolerance is reached.
-    return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0
+    return _OF_NUMBERS * float(numbers.std() if numbers.size else 0.0) or 1.0

@@ -8,7 +8,7 @@ classifiers be?" Pattern Recognition 46(5), 1323-1336.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +23,7 @@ from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
 from rfsize.estimation.shared_trees import TreeNoise
 from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_sizes, of_group_sizes, within_classes
-from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError
 from rfsize.reporting.account import Grid, Picture
 from rfsize.reporting.words import most_changed
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
@@ -33,6 +33,7 @@ from rfsize.sizing.words import RARE, VOTED, in_round_percent, no_votes_advice
 from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, in_percent, printable
 from rfsize.voting.blocks import TreeBlocks
 
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 # A warning is given if more than _CHANGED times 1 − α of a class's labels change, or if a class gets fewer labels than
 # 1/_LABELS of its mean probability. A warning names at most _NAMED classes.
 _CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
-
-# If the upper end of an interval is more than _WIDE times the lower end, the interval tells little but the order of
-# magnitude. Sizes below _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
-_WIDE, _FEW_TREES = 6.0, 3
 
 _BINS = 25  # of the rows' distances from a tie
 
@@ -288,9 +285,6 @@ class LabelAnswer(Answer):
 
     def notes(self) -> list[str]:
         notes = [] if self.estimate.caveat is None else [self.estimate.caveat]
-        low, high = self.quantile(TAIL), self.quantile(1.0 - TAIL)
-        if high > _WIDE * max(low, _FEW_TREES):
-            notes.append("the interval is wide: more rows or more trees narrow it")
         small = {of: round(part * self.n_rows) for of, part in self.label_shares.items() if self._is_small(part)}
         if self.goal.average == "macro" and small:
             few = ", ".join(f"{printable(of)} ({rows:,})" for of, rows in small.items())
@@ -308,20 +302,12 @@ class LabelAnswer(Answer):
         """Whether too few rows get the label of a class to tell much about the class."""
         return 0 < round(part * self.n_rows) < FEWEST_ROWS
 
-    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
-        changing = []
-        if self.goal.average == "micro":
-            changing = changing_classes(self.by_class(n_trees), self.label_shares, self.goal.level, "still change")
-        return [*changing, *self._unlabelled_classes(), *harms(self.label_shares, n_trees, others)]
-
-    def _unlabelled_classes(self) -> list[str]:
-        """Classes that get far fewer labels than their mean probability suggests; empty if there are no scores."""
-        expected = self._probabilities or []
+    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[Caution]:
+        is_rare = min(self.label_shares.values()) < RARE
         return [
-            f"class {printable(name)} gets {in_percent(given)} of the labels, and its mean probability is "
-            f"{in_percent(mean)}; size its probabilities by metric='probabilities', tolerance=0.01"
-            for (name, given), mean in zip(self.label_shares.items(), expected, strict=False)
-            if _LABELS * given < mean
+            *changing_classes(self.by_class(n_trees), self.label_shares, self.goal, "still change"),
+            *unlabelled_classes(self.label_shares, self._probabilities or []),
+            *(harm for other in others() if (harm := other.harm(n_trees, of_a_rare_class=is_rare))),
         ]
 
     def grids(self, n_trees: int) -> tuple[Grid, ...]:
@@ -367,11 +353,11 @@ def own_predict(voting: str, predict_obeys: str) -> str:
     return f"this report is about labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_obeys]}"
 
 
-def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level: float, how: str) -> list[str]:
-    """Warnings about classes in which many more labels change than the goal allows on average."""
+def changing_classes(changed: dict[Any, float], shares: dict[Any, float], goal: GoalOnRows, how: str) -> list[Caution]:
+    """A warning about classes in which many more labels change than the goal allows on average."""
     most = sorted(changed, key=lambda of: -changed[of])
-    suffer = [of for of in most if changed[of] > _CHANGED * level]
-    if not suffer:
+    suffer = [of for of in most if changed[of] > _CHANGED * goal.level]
+    if goal.average == "macro" or not suffer:
         return []
     named = "; ".join(
         f"class {printable(of)} (predicted on {in_round_percent(shares[of])} of rows): "
@@ -379,14 +365,26 @@ def changing_classes(changed: dict[Any, float], shares: dict[Any, float], level:
         for of in suffer[:_NAMED]
     )
     more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
-    return [f"{named} {how}{more}; size them by average='macro'"]
+    return [Caution.advising(LabelsOnlyWarning, f"{named} {how}{more}; size them", average="macro")]
 
 
-def harms(shares: dict[Any, float], n_trees: int, others: Callable[[], Iterable[Answer]]) -> Iterator[str]:
-    """What else suffers if a forest is cut to ``n_trees`` trees for its labels."""
-    is_rare = min(shares.values()) < RARE
-    found = (other.harm(n_trees, of_a_rare_class=is_rare) for other in others())
-    return (harm for harm in found if harm)
+def unlabelled_classes(shares: dict[Any, float], probabilities: Sequence[float], **options: Any) -> list[Caution]:
+    """Warnings about classes that get far fewer labels than their mean probability suggests.
+
+    ``probabilities`` are in the order of the classes, or empty if they are not known. ``options`` are further arguments
+    of the advised call.
+    """
+    advice = {"metric": "probabilities", "tolerance": 0.01, **options}
+    return [
+        Caution.advising(
+            LabelsOnlyWarning,
+            f"class {printable(name)} gets {in_percent(given)} of the labels, and its mean probability is "
+            f"{in_percent(mean)}; size its probabilities",
+            **advice,
+        )
+        for (name, given), mean in zip(shares.items(), probabilities, strict=False)
+        if _LABELS * given < mean
+    ]
 
 
 def _draw_margins(margins: Margins, ax: Axes) -> None:

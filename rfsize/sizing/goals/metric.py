@@ -11,6 +11,7 @@ import numpy as np
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
 from rfsize.estimation.intervals import COVERAGE, TAIL
+from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
 from rfsize.sizing.goals.deviation import scores_of
@@ -25,9 +26,11 @@ from rfsize.sizing.named_metrics import (
     judge_of,
     predictions_for,
 )
+from rfsize.sizing.paired import AUC_LOSS, RELATIVE_LOSS
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
 
 # Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured.
@@ -37,10 +40,8 @@ _FEWEST_VOTES = 40
 # rows do not tell what a ranking loses: each is predicted by trees that lack one row of its class, itself.
 _FEW_ROWS, _FEWEST_RANKED = 100, 50
 
-# A forest cut for its labels gets a warning if it loses more than this: of the AUC; and, if a class is rare, of the log
-# loss or Brier score, as a share of it (with balanced classes this loss is normal: labels take fewer trees). Then the
-# tolerances that the warning advises.
-_RANKING, _PROBABILITIES, _TOLERANCE = 0.005, 0.02, {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
+# The tolerances that a warning about a forest cut for its labels advises.
+_TOLERANCE = {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
 # If only an upper bound of the loss is known, it must exceed the limit by this factor, since the loss is often half the
 # bound. And the quantile at which the loss of small forests counts as sure.
 _BOUND, _LEAST = 2.0, 0.05
@@ -126,6 +127,15 @@ class MetricGoal(GoalWithin):
             answer.n_trees = math.inf
         answer.cautions = cautions_of_size(judge, blocks, predicted, int(min(answer.n_trees, outputs.n_trees)))
         return answer
+
+
+def refuse_soft_labels(goal: Goal) -> None:
+    """Raise ``ValueError`` if a goal compares predictions with labels that are probabilities of class 1."""
+    if isinstance(goal, MetricGoal):
+        raise ValueError(
+            f"metric={goal.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
+        )
 
 
 def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
@@ -239,20 +249,22 @@ class MetricAnswer(Answer):
             )
         return found
 
-    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> str | None:
+    def harm(self, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
         name, is_ranking = self.goal.name, self.goal.name == "auc"
         if name not in _TOLERANCE or not (is_ranking or of_a_rare_class):
             return None
-        lost = self._too_much(n_trees, _RANKING if is_ranking else _PROBABILITIES * self.now)
+        lost = self._too_much(n_trees, AUC_LOSS if is_ranking else RELATIVE_LOSS * self.now)
         if lost is None:
             return None
         surely, by_how_much = lost
-        advice = f"metric='{name}', tolerance={_TOLERANCE[name]}"
+        advice = {"metric": name, "tolerance": _TOLERANCE[name]}
         suffer = "suffer" if surely else "may suffer"
         if is_ranking:
             suffers = "suffers" if surely else suffer
-            return f"ranking {suffers}: {self._words} {by_how_much}; size it by {advice}"
-        return f"probabilities {suffer}: {self._words} {by_how_much} (all trees: {self.now:.3g}); size them by {advice}"
+            text = f"ranking {suffers}: {self._words} {by_how_much}; size it"
+        else:
+            text = f"probabilities {suffer}: {self._words} {by_how_much} (all trees: {self.now:.3g}); size them"
+        return Caution.advising(LabelsOnlyWarning, text, **advice)
 
     def _too_much(self, n_trees: int, most: float) -> tuple[bool, str] | None:
         """Whether ``n_trees`` trees surely lose more than ``most``, and how much in words; None if they do not.

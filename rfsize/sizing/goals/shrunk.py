@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import SizesTried
 from rfsize.estimation.intervals import TAIL
-from rfsize.reporting.account import Picture
-from rfsize.sizing.described import Savings
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal
 from rfsize.sizing.goals.named import any_goal
-from rfsize.sizing.goals.weighed import Weighing
 from rfsize.sizing.metrics import Metric
-from rfsize.sizing.words import metric_in_words
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.sizing.paired import PairedLoss
+from rfsize.utils.typing import Int64s
+from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent
 
 
@@ -87,6 +85,7 @@ class ShrunkGoal(CertifiedGoal):
     n_trees: int | None = None
 
     made_by = "rfsize.shrink(model, X)[0]"
+    call = "small, report = rfsize.shrink(model, X, {options})"
     certifier = "rfsize.shrink"
     of_metrics = "give it to rfsize.truncate"
 
@@ -98,6 +97,10 @@ class ShrunkGoal(CertifiedGoal):
     def options(self) -> dict[str, Any]:
         of_goal = {name: value for name, value in super().options.items() if name != "target"}
         return of_goal if self.n_trees is None else {**of_goal, "n_trees": self.n_trees}
+
+    def keeping(self, metric: str, tolerance: float) -> dict[str, Any]:
+        """The arguments that keep the probabilities, and with them what metrics measure."""
+        return {"metric": "probabilities", "tolerance": tolerance}
 
 
 class ShrunkAnswer(CertifiedAnswer):
@@ -112,12 +115,12 @@ class ShrunkAnswer(CertifiedAnswer):
         promise: Promise,
         sizes: ShrunkSizes,
         classes: list[Any],
-        refits_below: int,
         labels_by: str,
-        weighing: Weighing | None,
+        harms: Sequence[Caution],
+        refits_below: int,
     ) -> None:
-        self._refits_below, self._weighing = refits_below, weighing
-        super().__init__(goal, promise, sizes, classes, None, labels_by)
+        self._refits_below = refits_below
+        super().__init__(goal, promise, sizes, classes, None, labels_by, harms)
         self.tried = sizes.all
         if goal.n_trees is not None:
             self.n_trees, self.are = goal.n_trees, "kept"
@@ -128,46 +131,8 @@ class ShrunkAnswer(CertifiedAnswer):
         how = "chosen and refitted" if kept <= self._refits_below else "chosen but not refitted"
         return f"{kept:,} of {trees}, {how},"
 
-    @property
-    def savings(self) -> Savings | None:
-        return None if self._weighing is None else self._weighing.savings
-
-    def main_pictures(self) -> tuple[Picture, ...]:
-        return () if self._weighing is None else self._weighing.pictures
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_weighing": None if self._weighing is None else self._weighing.without_models()}
-
     def notes(self) -> list[str]:
         return [] if self.goal.n_trees is not None else super().notes()
-
-    def suffering(self, n_trees: int, others: Callable[[], Iterable[Answer]]) -> list[str]:
-        return super().suffering(n_trees, lambda: ())
-
-
-class Paired(NamedTuple):
-    """A metric of a forest compared with the metric of the whole forest, on the same rows.
-
-    Attributes
-    ----------
-    lost : float
-        How much worse the smaller forest is.
-    error : float
-        Standard error of ``lost``, over the choice of the rows.
-    """
-
-    lost: float
-    error: float
-
-    @classmethod
-    def of(cls, judge: Metric, predicted: Floats, by_all: Floats) -> Paired:
-        """From the predictions of both forests, for a metric whose first-order terms by row are known."""
-        rows = np.arange(len(judge.truth))
-        of_few, of_all = (judge.influence(rows, found) for found in (predicted, by_all))
-        assert of_few is not None
-        assert of_all is not None
-        lost = judge.worse * (judge.value(rows, predicted) - judge.value(rows, by_all))
-        return cls(lost, float(np.sqrt(np.square(of_few - of_all).sum())))
 
 
 class PairedAnswer(Answer):
@@ -176,15 +141,17 @@ class PairedAnswer(Answer):
     against = "all of your trees"
     fewest_votes = 0
 
-    def __init__(self, judge: Metric, sizes: ShrunkSizes, lost: Sequence[Paired]) -> None:
-        self.goal = any_goal(judge.name)
-        self._sizes, self._lost, self._sign = sizes, lost, "−" if judge.larger_is_better else "+"
-        self.n_rows, self.n_dropped, self.lacks_votes = len(judge.truth), 0, False
+    def __init__(self, metric: Metric, sizes: ShrunkSizes, lost: Sequence[PairedLoss]) -> None:
+        self.goal = any_goal(metric.name)
+        self._sizes, self._lost = sizes, lost
+        self.n_rows, self.n_dropped, self.lacks_votes = len(metric.truth), 0, False
         self.n_trees, self.votes_per_row = sizes.whole, float(sizes.whole)
         self.tried = sizes.all
 
-    def _of(self, n_trees: int) -> Paired:
-        return Paired(0.0, 0.0) if n_trees >= self._sizes.whole else self._lost[place_of(n_trees, self._sizes.tried)]
+    def _of(self, n_trees: int) -> PairedLoss:
+        if n_trees >= self._sizes.whole:
+            return PairedLoss(0.0, 0.0)
+        return self._lost[place_of(n_trees, self._sizes.tried)]
 
     def size_at(self, level: float) -> int:
         """The smallest size tried that loses no more than ``level``."""
@@ -207,8 +174,4 @@ class PairedAnswer(Answer):
         return f"{self.in_short(n_trees)} ({low:.2g} to {high:.2g} worse)"
 
     def in_short(self, n_trees: int) -> str:
-        name, (lost, error) = metric_in_words(self.goal.name), self._of(n_trees)
-        if abs(lost) < 1e-12:
-            return f"{name} unchanged"
-        better = {"−": "+", "+": "−"}[self._sign]
-        return f"{name} {self._sign if lost > 0.0 else better}{abs(lost):.2g} (± {error:.1g})"
+        return self._of(n_trees).in_short(self.goal.name)

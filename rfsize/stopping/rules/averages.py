@@ -50,7 +50,6 @@ class AverageStops(ScoreStops):
     """
 
     kind = "averages"
-    rules = ("lead",)
     stored = ("needed", "cut")
     metric = "labels"
     calibrates = ("labels",)
@@ -61,7 +60,7 @@ class AverageStops(ScoreStops):
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
         """If there are many rows, learn on some how the lead that stops should fall, and certify on the others."""
-        terms = Terms.of_forest(trees, promise, "lead")
+        terms = Terms.of_forest(trees, promise)
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
         shape = _learned_shape(trees, promise, every, plain) if every else plain
         limits, n_classes = limits_tried(trees, shape), terms.n_classes

@@ -12,7 +12,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
 
 TREES_BETWEEN_LOOKS = 8
@@ -32,24 +31,6 @@ TREES_BETWEEN_LOOKS = 8
 
 # The most votes or scores in one block.
 _TOGETHER = 2_000_000
-
-
-class Figures(NamedTuple):
-    """What a rule is expected to do to rows.
-
-    Attributes
-    ----------
-    disagreement : float
-        Share of the rows that disagree with the target.
-    trees : float
-        Mean number of trees asked; NaN if unknown.
-    unsettled : float
-        Share of the rows that never reach α.
-    """
-
-    disagreement: float
-    trees: float
-    unsettled: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +74,6 @@ class Stops(ABC):
     ----------
     kind : str
         Name of the class in files.
-    rules : tuple of str
-        The values that a table's ``rule`` can have.
     stored : tuple of str
         The keys of `to_dict`.
     voting : {"hard", "soft"}
@@ -103,22 +82,15 @@ class Stops(ABC):
         What a row gets as answer.
     calibrates : tuple of str
         The metrics for which `rfsize.StopTable.calibrate` makes stops of this class.
-    is_computed : bool
-        Whether the figures follow from a prior, and not from rows.
-    knows_limit : bool
-        Whether the target can be "limit", an unlimited forest.
     counts_alike : bool
         Whether all members have equal weights.
     """
 
     kind: ClassVar[str]
-    rules: ClassVar[tuple[str, ...]]
     stored: ClassVar[tuple[str, ...]]
     voting: ClassVar[str]
     metric: str
     calibrates: ClassVar[tuple[str, ...]] = ()
-    is_computed: ClassVar[bool] = False
-    knows_limit: ClassVar[bool] = False
     counts_alike: ClassVar[bool] = True
 
     _by_kind: ClassVar[dict[str, type[Stops]]] = {}
@@ -157,10 +129,6 @@ class Stops(ABC):
         """The terms, the boldest stops (those that ask fewest trees) that the rows certify, and their certificate."""
         raise NotImplementedError
 
-    def simulated(self, terms: Terms, votes: Votes | None) -> ClassCounts | None:
-        """Counts on simulated rows for new stops; None if the figures follow from the terms."""
-        return None
-
     @abstractmethod
     def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
         """Check the outputs of trees that `answers` takes; ``ValueError`` if they are invalid."""
@@ -191,22 +159,10 @@ class Stops(ABC):
     def check_forest(self, forest: Forest) -> None:  # noqa: B027
         """``ValueError`` if the rule does not fit a forest, beyond the number of its trees and classes."""
 
-    def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
-        """Disagreement and trees asked, from the counts on rows or from the terms."""
-        assert seen is not None
-        return Figures(seen.disagreement, seen.mean_trees, 0.0)
-
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
         """Disagreement and trees asked, for each class that all trees predict."""
         assert seen is not None
         return seen.by_class(terms.class_labels)
-
-    def by_tally(self, target: str) -> Floats | None:
-        """Probability of a wrong answer given each final tally; None if a tally is not a single number."""
-        return None
-
-    def check_kept(self, terms: Terms) -> None:  # noqa: B027
-        """``TableError`` if the stops of a file do not keep what the terms promise."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -226,13 +182,8 @@ class Stops(ABC):
 
     @property
     def goes_by(self) -> str:
-        """Words for a table's ``repr`` that say what agrees, if the rule alone does not."""
+        """Words for a table's ``repr`` that say what agrees, if it is not labels."""
         return ""
-
-    @property
-    def differs(self) -> str:
-        """The end of a sentence: "1 % of the rows …"."""
-        return "get another label than all trees give"
 
     @abstractmethod
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:

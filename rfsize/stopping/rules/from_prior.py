@@ -19,13 +19,12 @@ from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
-from rfsize.stopping.terms import TARGETS, Terms, checked_trees, labels_of
+from rfsize.stopping.terms import Terms, checked_trees, labels_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
 from rfsize.voting.votes import Votes
 
-ROUNDING = 1e-9
-"""An expected disagreement may exceed its bound by this much, relative to the bound, because of rounding."""
+_ROUNDING = 1e-9  # of the sum of a stored prior
 
 # Nominal disagreements to try, relative to 1 − α: four for each doubling.
 _NOMINAL = 2.0 ** np.arange(-6.0, 6.75, 0.25)
@@ -43,18 +42,9 @@ class UrnStops(VoteStops):
     calibrates = ("labels",)
 
     @classmethod
-    def check_rule(cls, rule: str, target: str) -> None:
-        """Raise ``ValueError`` if the rule or the target is not defined for these stops."""
-        if rule == "robust" and (rule not in cls.rules or target != "forest"):
-            raise ValueError(
-                "rule='robust' bounds the disagreement with all trees for every tally of two classes; more classes, "
-                "and target='limit', have no such bound: use rule='optimal' or 'threshold'"
-            )
-
-    @classmethod
+    @abstractmethod
     def prior_from(cls, prior: Votes | ArrayLike, n_trees: int) -> Floats:
         """Normalised weights of the final tallies, from votes or from given weights, which are checked."""
-        return urn.votes_prior(prior, n_trees) if isinstance(prior, Votes) else urn.checked_prior(prior, n_trees)
 
     @classmethod
     @abstractmethod
@@ -69,7 +59,7 @@ class UrnStops(VoteStops):
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, UrnStops, Certificate]:
         """Take the prior from one row in five, and certify on the other rows."""
-        terms = Terms.of_forest(trees, promise, "threshold")
+        terms = Terms.of_forest(trees, promise)
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
         prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
         nominal, stops, certificate = others.certified(replace(terms, prior=prior), promise)
@@ -77,7 +67,17 @@ class UrnStops(VoteStops):
 
     @classmethod
     def prior_of(cls, fields: Fields, n_trees: int) -> Floats | None:
-        return stored_prior(fields, n_trees + 1)
+        if fields["prior"] is None:
+            return None
+        weights = fields.numbers("prior", float, n_trees + 1)
+        if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= _ROUNDING:
+            refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
+        return weights
+
+
+def wins_of(terms: Terms) -> Floats:
+    """`urn.winning_masses` of the prior; None means uniform."""
+    return urn.winning_masses(urn.uniform_prior(terms.n_trees) if terms.prior is None else terms.prior)
 
 
 def urn_stops(n_trees: int, n_classes: int) -> type[UrnStops]:
@@ -86,10 +86,8 @@ def urn_stops(n_trees: int, n_classes: int) -> type[UrnStops]:
     return kind
 
 
-def terms_of_prior(
-    n_trees: int, alpha: float, prior: Any, rule: str, target: str, n_classes: int | None
-) -> tuple[Terms, Votes | None]:
-    """Check the arguments of `rfsize.StopTable.build`; return the terms, and the votes if the prior is votes.
+def terms_of_prior(n_trees: int, alpha: float, prior: Any, n_classes: int | None) -> Terms:
+    """Check the arguments of `rfsize.StopTable.build`, and return the terms of the table.
 
     Raises
     ------
@@ -101,22 +99,18 @@ def terms_of_prior(
     n_trees = checked_trees(n_trees)
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < alpha <= 1.0:
         raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
-    choice("rule", rule, ("threshold", "optimal", "robust"))
-    choice("target", target, TARGETS)
     if n_classes is not None:
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-    votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else None
     if isinstance(prior, str):
-        choice("prior", prior, ("uniform",), "; or give rfsize.Votes, or an array of weights")
-        found, weights = n_classes or 2, None
-    else:
-        found = np.ndim(prior) + 1 if votes is None else len(votes.classes)
-        weights = urn_stops(n_trees, max(2, found)).prior_from(prior if votes is None else votes, n_trees)
-    if n_classes not in (None, found):
-        raise ValueError(f"n_classes is {n_classes}, but prior is over {found} classes; leave n_classes out")
-    urn_stops(n_trees, found).check_rule(rule, target)
+        choice("prior", prior, ("uniform",), "; or give what rfsize.tree_outputs returns")
+        return Terms(n_trees, n_classes or 2, float(alpha))
+    votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else None
+    of_prior = 2 if votes is None else len(votes.classes)
+    if n_classes not in (None, of_prior):
+        raise ValueError(f"n_classes is {n_classes}, but prior is over {of_prior} classes; leave n_classes out")
+    weights = urn_stops(n_trees, of_prior).prior_from(prior if votes is None else votes, n_trees)
     labels = (None, None) if votes is None else (labels_of(votes.classes), votes.threshold)
-    return Terms(n_trees, found, float(alpha), rule, target, weights, None, *labels), votes
+    return Terms(n_trees, of_prior, float(alpha), weights, None, *labels)
 
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
@@ -126,16 +120,6 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
     if lack is not None:
         raise lack.error()
     return evidence.votes
-
-
-def stored_prior(fields: Fields, size: int) -> Floats | None:
-    """Read the weights of all tallies; None means uniform."""
-    if fields["prior"] is None:
-        return None
-    weights = fields.numbers("prior", float, size)
-    if (weights < 0.0).any() or not abs(weights.sum() - 1.0) <= ROUNDING:
-        refuse(f"prior must hold weights of at least 0 that sum to 1, found a sum of {weights.sum():g}")
-    return weights
 
 
 @dataclass(frozen=True, eq=False)

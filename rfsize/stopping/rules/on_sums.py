@@ -89,7 +89,7 @@ class LabelsBySums(Settling):
 def _predicted_labels(forest: Forest, total: Floats) -> Int64s:
     """Index of the class that the framework predicts from the sums of all scores. Overwrites the sums."""
     number = np.empty((len(total), len(forest.classes)))
-    forest.predicting(forest.link_of_labels).predict(total, number)
+    forest.predicting(forest.compiled_link).predict(total, number)
     if forest.n_scores == 1:
         own = forest.precision.type(forest.threshold)  # in the precision of the probability
         return np.asarray(number[:, 1] > own, dtype=np.int64)

@@ -58,7 +58,6 @@ class SpreadStops(ScoreStops):
     """
 
     kind = "spread"
-    rules = ("spread",)
     stored = ("limit", "pooled", "weight", "every", "link", "slope", "metric", "tolerance")
     calibrates = ("probabilities", "scores")
 
@@ -80,7 +79,7 @@ class SpreadStops(ScoreStops):
 
         The same rows must not do both: the rules to test must not depend on the rows that test them.
         """
-        terms, metric, tolerance = Terms.of_forest(trees, promise, "spread"), promise.metric, promise.tolerance
+        terms, metric, tolerance = Terms.of_forest(trees, promise), promise.metric, promise.tolerance
         n_classes = trees.adapter.classes.size
         link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
         cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
@@ -111,9 +110,10 @@ class SpreadStops(ScoreStops):
         """The numbers to compare with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
         n_trees = tree_scores.shape[1]
         asked = np.arange(1, n_trees + 1)[:, None]
-        total = np.cumsum(tree_scores, axis=1, dtype=np.float64)
-        mean = total / asked
-        squares = np.cumsum(np.square(tree_scores, dtype=np.float64), axis=1) - total * mean
+        mean = np.cumsum(tree_scores, axis=1, dtype=np.float64) / asked
+        # Distances from the first tree's score, because the squares of large scores would cancel.
+        apart = np.subtract(tree_scores, tree_scores[:, :1], dtype=np.float64)
+        squares = np.cumsum(np.square(apart), axis=1) - np.square(np.cumsum(apart, axis=1)) / asked
         variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + asked - 1.0)
         trees_left = np.sqrt(1.0 / asked[:, 0] - 1.0 / n_trees)
         left = (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left
@@ -123,10 +123,6 @@ class SpreadStops(ScoreStops):
     @property
     def goes_by(self) -> str:
         return f"metric={self.metric!r}, tolerance={self.tolerance:g}"
-
-    @property
-    def differs(self) -> str:
-        return f"get {self.metric} that are off by more than {self.tolerance:g}"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -144,8 +140,8 @@ class SpreadStops(ScoreStops):
     def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> SpreadStops:
         limit, weight, slope, tolerance = map(fields.real, ("limit", "weight", "slope", "tolerance"))
         pooled, every = fields.numbers("pooled", float), fields.whole("every", 1, MAX_TREES)
-        if limit < 0.0 or weight < 1.0 or slope == 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
-            refuse("limit and pooled must be at least 0, weight at least 1, slope not 0 and tolerance above 0")
+        if limit < 0.0 or weight < 1.0 or slope <= 0.0 or tolerance <= 0.0 or (pooled < 0.0).any():
+            refuse("limit and pooled must be at least 0, weight at least 1, slope and tolerance above 0")
         fits = {1: range(1, MAX_CLASSES + 1), 2: (1, 2)}.get(n_classes, (n_classes,))
         if len(pooled) not in fits:
             refuse(f"pooled must hold one number for each score of a tree, found {len(pooled)} for {n_classes} classes")

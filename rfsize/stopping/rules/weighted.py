@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize import _core
 from rfsize.certifying.certificate import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.rules.base import Drawing, Figures
+from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
 from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
@@ -85,9 +85,7 @@ class WeightedStops(VoteStops):
     """
 
     kind = "weighted"
-    rules = ("lossless",)
     stored = ("weights", "against", "total")
-    is_computed = True
     counts_alike = False
 
     weights: Floats
@@ -156,15 +154,8 @@ class WeightedStops(VoteStops):
             scores += np.where(tree_votes[:, member, None] == np.arange(n_classes), worth, against)
         return (scores / self.total).argmax(axis=1)
 
-    def figures(self, terms: Terms, seen: ClassCounts | None) -> Figures:
-        return Figures(0.0, np.nan, 0.0)
-
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
         return [ClassOutcome(label, np.nan, 0.0, np.nan) for label in terms.class_labels]
-
-    def check_kept(self, terms: Terms) -> None:
-        if terms.alpha != 1.0:
-            refuse("a table of weighted votes is lossless, with an alpha of 1")
 
     def to_dict(self) -> dict[str, Any]:
         return {"weights": self.weights.tolist(), "against": self.against, "total": self.total}
@@ -186,7 +177,7 @@ class WeightedStops(VoteStops):
 
     def terms(self, n_classes: int) -> Terms:
         """The terms of a table with these stops."""
-        return Terms(self.weights.size, n_classes, 1.0, "lossless", "forest", None)
+        return Terms(self.weights.size, n_classes, 1.0)
 
     def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
         return _LabelsByWeights(self, forest, every)

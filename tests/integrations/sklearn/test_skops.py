@@ -69,7 +69,7 @@ def test_all_that_the_command_line_does(kind: str, table: Path, tmp_path: Path) 
         rfsize.tree_outputs(kept, rows[["a", "b", "c"]]).votes.counts,
         rfsize.tree_outputs(expected, rows[["a", "b", "c"]]).votes.counts,
     )
-    assert run(tmp_path, "table", whole, "rows.csv", "-o", stops) == 0
+    rfsize.StopTable.build(30, alpha=0.9).save(stops)
     assert run(tmp_path, "compile", whole, "--table", stops, "-o", fast) == 0
     labels = rfsize.compile(model).predict(rows[["a", "b", "c"]])
     assert set(labels) == {"yes", "no"}

@@ -128,9 +128,9 @@ def test_the_command_line_takes_it(
     rows: np.ndarray, data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     booster, _ = trained(rows, data.y, 0.0, 61)
-    model, table, forest = (str(tmp_path / name) for name in ("forest.ubj", "rows.npz", "fast.rfsize"))
+    model, table, forest = (str(tmp_path / name) for name in ("forest.ubj", "rows.parquet", "fast.rfsize"))
     booster.save_model(model)
-    np.savez(table, X=rows, y=data.y)
+    pd.DataFrame(rows).add_prefix("f").to_parquet(table)
     bags = ["--oob", "--seed", "3", "--subsample", "0.632"]
     assert main(["size", model, table, *bags, "--missing", "0", "--alpha", "0.8"]) == 0
     assert main(["size", model, table, *bags, "--alpha", "0.8"]) == 2

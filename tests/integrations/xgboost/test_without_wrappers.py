@@ -43,8 +43,8 @@ compiled = rfsize.compile(model)
 assert np.array_equal(compiled.predict(X), model.predict(X))
 
 labels = np.array(["no", "yes"])[y]
-for table in (None, "threshold"):
-    sized = rfsize.RightSizedClassifier(forest, alpha=0.9, stop_table=table).fit(X, labels)
+for voting in ("auto", "hard"):
+    sized = rfsize.RightSizedClassifier(forest, alpha=0.9, voting=voting).fit(X, labels)
     assert sized.report_.source == "oob"
     assert sized.estimator_.num_parallel_tree == sized.n_trees_
     assert sized.score(X, labels) > 0.8

@@ -51,7 +51,7 @@ def test_a_classifier_grows(fitted: bool, classifier: Any, data: Data) -> None:
 
 def test_a_right_sized_classifier_takes_it(classifier: Any, data: Data) -> None:
     y = np.array(["no", "yes"])[data.y]
-    model = rfsize.RightSizedClassifier(classifier, alpha=0.9, stop_table="lossless").fit(data.X, y)
+    model = rfsize.RightSizedClassifier(classifier, alpha=0.9).fit(data.X, y)
     assert model.estimator_.n_estimators == model.n_trees_
     assert set(model.predict(data.fresh)) == {"no", "yes"}
 
