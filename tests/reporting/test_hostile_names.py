@@ -40,8 +40,9 @@ def test_reports_tables_and_warnings(rows: Any, tmp_path: Path) -> None:
         report = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9)
         of_classes = rfsize.size(forest, X[:500], y[:500], oob=True, alpha=0.9, average="macro")
         table = rfsize.StopTable.calibrate(forest, X[500:], alpha=0.9)
-        results = (report, of_classes, table, rfsize.oob_score(forest, X[:500], y[:500]))
+        results = (report, of_classes, rfsize.oob_score(forest, X[:500], y[:500]))
         rfsize.truncate(forest, X[:500], y[:500], oob=True, alpha=0.9)
+    assert is_plain(repr(table))
     for result in results:
         assert is_plain(f"{result}\n{result!r}"), result
         result.to_html(tmp_path / "page.html")
