@@ -1,6 +1,7 @@
-"""How much time SizeCallback adds to the training of 1000 trees: 100,000 rows × 20 features, 255 leaves.
+"""How much time SizeCallback adds to a long training and to a short one.
 
-    python benchmarks/callback_cost.py
+    python benchmarks/callback_cost.py                                          # 1000 trees of 255 leaves, 100,000 rows
+    python benchmarks/callback_cost.py --rows 20000 --trees 300 --leaves 31     # each also with --data
 
 Trainings with and without the callback alternate, so that changes in the machine's speed affect both. Alpha is out of
 reach, so no training stops early. CPU time is printed as well as wall time, since other processes hardly lengthen it;
@@ -19,14 +20,13 @@ import numpy as np
 
 import rfsize
 
-ROWS, FEATURES, TREES = 100_000, 20, 1000
+FEATURES = 20
 SETTINGS = {
     "objective": "binary",
     "boosting": "rf",
     "bagging_fraction": 0.632,
     "bagging_freq": 1,
     "feature_fraction": 0.5,
-    "num_leaves": 255,
     "verbose": -1,
 }
 
@@ -44,29 +44,32 @@ class Timed(rfsize.SizeCallback):
             self.seconds += time.process_time() - start
 
 
-def seconds(dataset: lgb.Dataset, callbacks: list[object]) -> np.ndarray:
+def seconds(leaves: int, dataset: lgb.Dataset, trees: int, callbacks: list[object]) -> np.ndarray:
     """Wall and CPU time of one training."""
     start = np.array([time.perf_counter(), time.process_time()])
-    lgb.train(SETTINGS, dataset, TREES, callbacks=callbacks)
+    lgb.train({**SETTINGS, "num_leaves": leaves}, dataset, trees, callbacks=callbacks)
     return np.array([time.perf_counter(), time.process_time()]) - start
 
 
 def main() -> None:
     """Print the seconds of each pair and the median of their ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=9)
-    repetitions = parser.parse_args().repetitions
+    for name, default in (("repetitions", 9), ("rows", 100_000), ("trees", 1000), ("leaves", 255)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--data", action="store_true", help="give the callback the rows")
+    options = parser.parse_args()
+    repetitions = options.repetitions
     warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(ROWS, FEATURES))
-    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=ROWS) > 0
+    X = rng.normal(size=(options.rows, FEATURES))
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=options.rows) > 0
     dataset = lgb.Dataset(X, y.astype(int)).construct()
-    lgb.train(SETTINGS, dataset, 10)
+    seconds(options.leaves, dataset, 10, [])
     ratios, within = [], []
     for _ in range(repetitions):
-        plain = seconds(dataset, [])
-        callback = Timed(alpha=0.999999)
-        sized = seconds(dataset, [callback])
+        plain = seconds(options.leaves, dataset, options.trees, [])
+        callback = Timed(alpha=0.999999, data=X if options.data else None)
+        sized = seconds(options.leaves, dataset, options.trees, [callback])
         ratios.append(sized / plain)
         within.append(callback.seconds / (sized[1] - callback.seconds))
         for clock, one, other in zip(("wall", "CPU"), plain, sized, strict=True):

@@ -43,7 +43,7 @@ TREES, LEAVES, CLASSES, ROWS = (
 )
 TRAINED, FRESH = 3000, 8_000
 MOST_TREES = 1000  # with one tree for each class and iteration
-KINDS = ("votes", "votes, optimal", "votes, certified", "scores, certified")
+KINDS = ("votes", "votes, certified", "scores, certified")
 
 
 class Outcome(NamedTuple):
@@ -92,8 +92,6 @@ def outcomes(name: str, model: Any, train: Any, calibration: Any, fresh: Any) ->
         "votes, certified": built.certified(model, calibration),
         "scores, certified": StopTable.calibrate(model, calibration, alpha=ALPHA, voting="soft"),
     }
-    if built.kind != "leaders":
-        tables["votes, optimal"] = StopTable.build(n_trees, alpha=ALPHA, prior=votes, rule="optimal")
     said: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {kind: [] for kind in tables}
     all_trees = dict.fromkeys(("hard", "soft"), StopTable.build(n_trees, alpha=1.0, n_classes=n_classes))
     soft = tables["scores, certified"]

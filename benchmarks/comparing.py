@@ -17,6 +17,7 @@ import argparse
 import warnings
 from typing import Any
 
+import made
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import brier_score_loss, roc_auc_score
@@ -33,7 +34,7 @@ def forest(trees: int, features: Any, seed: int, rows: Any) -> Any:
 
 def repetition(seed: int) -> list[list[float]]:
     """For each metric: interval holds, false alarm, relative width, significance by pairs and by two scores."""
-    rows, fresh = (rfsize.datasets.threenorm(n, seed=s) for n, s in ((ROWS, seed), (FRESH, 10_000 + seed)))
+    rows, fresh = (made.threenorm(n, seed=s) for n, s in ((ROWS, seed), (FRESH, 10_000 + seed)))
     forests = [forest(TREES, *of, rows) for of in (("sqrt", seed), (None, seed), ("sqrt", 20_000 + seed))]
     truth = [forest(MANY, features, 30_000 + seed, rows).predict_proba(fresh[0])[:, 1] for features in ("sqrt", None)]
     usual, all_features, again = (rfsize.tree_outputs(one, *rows, oob=True) for one in forests)

@@ -22,6 +22,7 @@ import argparse
 import warnings
 from typing import Any
 
+import made
 import numpy as np
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -63,7 +64,7 @@ def quantile(scores: np.ndarray) -> float:
 
 
 def classes(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    X, y = rfsize.datasets.threenorm(10 * n_rows, seed=seed)
+    X, y = made.threenorm(10 * n_rows, seed=seed)
     low, high = np.flatnonzero(y == 0)[: n_rows - n_rows // 10], np.flatnonzero(y == 1)[: n_rows // 10]
     rows = np.random.default_rng(seed).permutation(np.concatenate([low, high]))
     return X[rows], y[rows]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import made
 import numpy as np
 import skops.io
 from sklearn.ensemble import RandomForestClassifier
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--without", choices=["onnx"])
     options = parser.parse_args()
-    X, y = rfsize.datasets.twonorm(options.rows, seed=0)
+    X, y = made.twonorm(options.rows, seed=0)
     noise = np.random.default_rng(0)
     y = np.where(noise.random(len(y)) < 0.1, noise.integers(0, 2, len(y)), y)
     forest = RandomForestClassifier(options.trees, random_state=0, n_jobs=2).fit(X, y)

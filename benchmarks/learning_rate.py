@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
+from made import threenorm
 from sklearn.metrics import log_loss
 
 import rfsize
-from rfsize.datasets import threenorm
 
 TREES, ROWS, FRESH = 300, 3000, 5000
 FOREST = {"objective": "binary:logistic", "num_parallel_tree": TREES, "subsample": 0.632, "colsample_bynode": 0.3}

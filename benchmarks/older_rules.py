@@ -37,8 +37,8 @@ def chosen_sizes(forest: RandomForestClassifier, training: Rows, validation: Row
     X, y = training
     held = rfsize.tree_outputs(forest, validation[0]).by_tree()
     classes = forest.classes_
-    pairs = rfsize.baselines.mcnemar_size(held[:, :200], validation[1], classes=classes)
-    growing = rfsize.baselines.mcnemar_size(held, validation[1], step=10, patience=10, classes=classes)
+    pairs = rfsize.baselines.mcnemar_size(held[:, :200], validation[1], exact=True, classes=classes)
+    growing = rfsize.baselines.mcnemar_size(held, validation[1], step=10, patience=10, exact=True, classes=classes)
     batches = rfsize.baselines.banfield_size(
         rfsize.tree_outputs(forest, X).by_tree(), y, inbag=rfsize.inbag(forest, X), classes=classes
     )

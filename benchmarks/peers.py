@@ -156,7 +156,7 @@ def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
     (X, y), truth = rows.train, {"classes": np.arange(rows.n_classes)}
     score, bags = told.scores(X), rfsize.inbag(told.adapter, X)
     losses, errors = out_of_bag_curve(told, score, bags, y)
-    tested = rfsize.baselines.mcnemar_size(held, rows.validation[1], step=10, patience=10, **truth)
+    tested = rfsize.baselines.mcnemar_size(held, rows.validation[1], step=10, patience=10, exact=True, **truth)
     batches = rfsize.baselines.banfield_size(told.votes(score), y, inbag=bags, **truth)
     return {
         "100 trees": Choice(100, 100),

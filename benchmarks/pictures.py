@@ -40,7 +40,7 @@ def main() -> None:
             DOCS / "size.png", dpi=100, bbox_inches="tight", metadata={"Software": None}
         )
     print(report)
-    X, X_val, y, _ = train_test_split(X, digit >= 5, random_state=0)
+    X, _, y, _ = train_test_split(X, digit >= 5, random_state=0)
     model = LGBMClassifier(**FOREST, n_estimators=100, random_state=0).fit(X, y)
     counted = rfsize.tree_outputs(model, X, y, oob=True)
     report = rfsize.size(counted, alpha=ALPHA)
@@ -49,8 +49,7 @@ def main() -> None:
         raise SystemExit("docs/report.png is not drawn: neither chromium nor google-chrome is on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        table = rfsize.StopTable.calibrate(model, X_val, alpha=ALPHA)
-        report.to_html(page, rfsize.oob_score(counted, metric="auc"), table)
+        report.to_html(page, rfsize.oob_score(counted, metric="auc"))
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1000,1090"]
         subprocess.run(
             [browser, *options, f"--screenshot={DOCS / 'report.png'}", page.as_uri()], check=True, capture_output=True

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from made import circle, ringnorm, threenorm, twonorm, waveform
 from scipy.ndimage import gaussian_filter
 from sklearn.model_selection import train_test_split
-
-from rfsize.datasets import circle, ringnorm, threenorm, twonorm, waveform
 
 __all__ = ["circle", "ringnorm", "threenorm", "twonorm", "waveform"]
 

@@ -26,9 +26,9 @@ from types import FrameType
 from typing import Any
 
 import lightgbm as lgb
+import made
 
 import rfsize
-from rfsize import datasets
 
 ROOT = Path(__file__).parents[1]
 ROWS, TREES, MOST = 2000, 500, 12
@@ -132,7 +132,7 @@ def is_importing(frame: FrameType | None) -> bool:
 
 def print_trips(names: bool) -> None:
     """A line for each of the main calls."""
-    X, y = datasets.twonorm(2 * ROWS, seed=0)
+    X, y = made.twonorm(2 * ROWS, seed=0)
     X_val = X[ROWS:]
     model = lgb.LGBMClassifier(n_estimators=TREES, **FOREST).fit(X[:ROWS], y[:ROWS])
     trips: dict[str, Callable[[], object]] = {

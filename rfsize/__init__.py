@@ -77,7 +77,7 @@ _IMPORTED_WHEN_USED = {
     "SizeCallback": "rfsize.integrations.lightgbm.callback",
 }
 # Modules that take time to import, or that need an extra: loaded at the first use, after `import rfsize` alone.
-_PACKAGES = {"baselines", "dask", "datasets", "spark", "testing"}
+_PACKAGES = {"baselines", "dask", "spark", "testing"}
 
 
 def __getattr__(name: str) -> Any:

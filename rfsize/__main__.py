@@ -1,5 +1,8 @@
-"""``python -m rfsize``: the command line."""
+"""``python -m rfsize`` is ``rfsize``."""
+
+import sys
 
 from rfsize.cli import main
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    sys.exit(main())

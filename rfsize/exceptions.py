@@ -139,13 +139,13 @@ class CopiesWarning(RfsizeWarning):
 class UndefinedMetricError(RfsizeError):
     """A metric has no value on these rows and predictions, although both are valid.
 
-    Log loss is infinite if the class of a row gets a probability of 0. Rankings such as AUC need rows of both classes.
-    Use another metric, more rows, or trees with more rows in each leaf.
+    Rankings such as AUC need rows of both classes, and every metric needs rows with a weight above 0. Use another
+    metric, or more rows.
     """
 
 
-class InfiniteLossWarning(RfsizeWarning):
-    """Log loss is finite on these rows, but may be infinite on others.
+class ClippedLossWarning(RfsizeWarning):
+    """Some rows get a probability of 0 for their class, and scikit-learn's clipping decides what they add to log loss.
 
     Some leaves hold rows of one class only, and give the other classes a probability of 0. Use the Brier score, or
     train trees with more rows in each leaf.

@@ -78,12 +78,7 @@ CALLS: dict[str, Callable[[AtHand], object]] = {
     "tree_outputs by cv: seed and subsample": lambda at: rfsize.tree_outputs(
         at.forest, at.X, at.y, cv=3, seed=1, subsample=0.5
     ),
-    "tree_outputs by cv: missing and max_memory": lambda at: rfsize.tree_outputs(
-        at.forest, at.X, at.y, cv=3, missing=0.0, max_memory=1e9
-    ),
-    "tree_outputs of parameters by cv: y and sample_weight": lambda at: rfsize.tree_outputs(
-        BAGGED, at.data, at.y, cv=3, sample_weight=at.weight
-    ),
+    "tree_outputs by cv: missing": lambda at: rfsize.tree_outputs(at.forest, at.X, at.y, cv=3, missing=0.0),
     "estimator by auc: alpha": lambda at: at.estimator(alpha=0.9, **AUC),
     "estimator by auc: voting and average": lambda at: at.estimator(voting="hard", average="macro", **AUC),
 }

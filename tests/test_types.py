@@ -52,8 +52,6 @@ def downstream(
 
     reveal_type(rfsize.tree_outputs(booster, X))                                # TreeOutputs
     reveal_type(rfsize.tree_outputs(booster, X).votes)                          # Votes
-    reveal_type(rfsize.tree_outputs(params, X, cv=5))                           # TreeOutputs
-    reveal_type(rfsize.tree_outputs(booster, X).concat())                       # TreeOutputs
     assert_type(rfsize.inbag(booster, X), NDArray[np.bool_])
     reveal_type(rfsize.theory.ratio_with_replacement(0.5))                             # float
     assert_type(rfsize.theory.fraction_without_replacement([1, 2]), NDArray[np.float64])

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.datasets import fetch_openml, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from rfsize import datasets
+from benchmarks import made
 
 Rows = tuple[np.ndarray, np.ndarray]
 Draw = Callable[[int, np.random.Generator], Rows]
@@ -75,14 +75,14 @@ TABLES = {
 SAME = {"diabetes": "pima", "horse-colic": "horse", "segment": "image"}
 
 DRAWN: dict[str, Draw] = {
-    "twonorm": datasets.twonorm,
-    "threenorm": datasets.threenorm,
-    "ringnorm": datasets.ringnorm,
-    "ringnorm of mlbench": partial(datasets.ringnorm, centre=1.0),
-    "waveform": datasets.waveform,
-    "circle": datasets.circle,
-    "spiral": partial(datasets.spiral, noise=0.147),
-    "led24": datasets.led24,
+    "twonorm": made.twonorm,
+    "threenorm": made.threenorm,
+    "ringnorm": made.ringnorm,
+    "ringnorm of mlbench": partial(made.ringnorm, centre=1.0),
+    "waveform": made.waveform,
+    "circle": made.circle,
+    "spiral": partial(made.spiral, noise=0.147),
+    "led24": made.led24,
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rfsize.cli import main
 
-COMMANDS = ("demo", "size", "report", "truncate", "shrink", "grow", "fraction", "table", "compile", "predict")
+COMMANDS = ("demo", "size", "truncate", "shrink", "grow", "compile", "predict")
 
 
 def write(app):

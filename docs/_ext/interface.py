@@ -47,7 +47,7 @@ GROUPS = {
         "load": (),
         "CompiledForest": ("classes", "n_trees", "predict", "predict_labels", "predict_proba", "save", "to_c"),
         "CompiledMean": ("forests", "classes", "n_trees", "predict", "predict_labels", "predict_proba", "save"),
-        "StopTable": ("certificate", "build", "calibrate", "lossless", "apply", "plot", "to_html", "save", "load"),
+        "StopTable": ("certificate", "build", "calibrate", "lossless", "apply", "plot", "save", "load"),
     },
     "Dask and Spark": dict.fromkeys(
         ("dask.rows", "dask.grow", "dask.predict", "dask.predict_labels", "spark.predict_udf"), ()

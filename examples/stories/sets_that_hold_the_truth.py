@@ -36,14 +36,14 @@ xgboost = {
 }
 
 # %%
-# **A rare class.** One row in ten is of class 1.
+# **A rare class.** One row in ten is of class 1: a normal cloud in 20 dimensions, between two clouds of class 0.
 
 
 def draw(n_rows, seed):
-    X, y = rfsize.datasets.threenorm(10 * n_rows, seed=seed)
-    common, rare = np.flatnonzero(y == 0)[: n_rows - n_rows // 10], np.flatnonzero(y == 1)[: n_rows // 10]
-    rows = np.random.default_rng(seed).permutation(np.concatenate([common, rare]))
-    return X[rows], y[rows]
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n_rows) % 10 == 0).astype(int)
+    centre = np.where(y[:, None] == 0, rng.choice([-1, 1], (n_rows, 1)), (-1.0) ** np.arange(20))
+    return rng.normal(size=(n_rows, 20)) + centre * 2 / np.sqrt(20), y
 
 
 X, y = draw(1000, seed=0)

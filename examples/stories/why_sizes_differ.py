@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import rfsize
-from rfsize import datasets, theory
+from rfsize import theory
 
 # %%
 # There are four problems: three synthetic ones from the papers, and handwritten digits (5 or more, or below?). For
@@ -23,16 +23,36 @@ from rfsize import datasets, theory
 
 
 def drawn(make):
-    X, y = make(4000, seed=0)
+    """300 rows to train on, and fresh ones."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    X, y = make(rng, y)
     return X[:300], X[300:], y[:300], y[300:]
+
+
+def circle(rng, y):
+    """Points of a square; those of class 1 lie in a circle of half its area."""
+    X = rng.uniform(-1, 1, (len(y), 2))
+    return X, ((X**2).sum(axis=1) < 2 / np.pi).astype(int)
+
+
+def twonorm(rng, y):
+    """A normal cloud for each class, in 20 dimensions."""
+    return rng.normal(size=(len(y), 20)) + np.where(y == 0, 1, -1)[:, None] * 2 / np.sqrt(20), y
+
+
+def threenorm(rng, y):
+    """Two clouds of class 0, and one of class 1 between them."""
+    of_class_0, of_class_1 = rng.choice([-1, 1], (len(y), 1)), (-1.0) ** np.arange(20)
+    return rng.normal(size=(len(y), 20)) + np.where(y[:, None] == 0, of_class_0, of_class_1) * 2 / np.sqrt(20), y
 
 
 digits, digit = load_digits(return_X_y=True)
 problems = {
-    "circle": drawn(datasets.circle),
-    "twonorm": drawn(datasets.twonorm),
+    "circle": drawn(circle),
+    "twonorm": drawn(twonorm),
     "digits": train_test_split(digits, digit >= 5, train_size=300, random_state=0),
-    "threenorm": drawn(datasets.threenorm),
+    "threenorm": drawn(threenorm),
 }
 forests, reports = {}, {}
 for name, (X, X_fresh, y, _) in problems.items():

@@ -8,21 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
-from numpy.typing import NDArray
 
 from rfsize.adapters.damage import damage_refused, refuse
-from rfsize.adapters.integration import Integration, no_training_data
-from rfsize.adapters.trainer import trees_to_train
-from rfsize.counting.evidence import Evidence
-from rfsize.integrations.lightgbm.bags import cautions
+from rfsize.adapters.integration import Integration
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TREE_COUNT_NAMES, value_of, without
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer, one_tree
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.lightgbm.training_rows import rows_of
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
 
@@ -64,30 +59,8 @@ class LightGbm(Integration):
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 
-    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        if not isinstance(data, lgb.Dataset):
-            raise no_training_data(data)
-        _, label, weight = one_tree(without(copy.deepcopy(params), *IGNORED), data)
-        return label, weight
-
     def rows_of(self, data: Any) -> Any:
         return rows_of(data) if isinstance(data, lgb.Dataset) else None
-
-    def held_out_outputs(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> Evidence:
-        n_trees = trees_to_train(value_of(params, "num_iterations", None), "num_iterations")
-        params = without(copy.deepcopy(params), *IGNORED)
-        data._update_params(params).construct()
-        booster = lgb.Booster(params, data.subset(train.tolist()))
-        booster.add_valid(data.subset(held_out.tolist()), "held out")
-        booster.update()
-        reader = TrainingVoteReader(booster, params, valid="held out", threshold=threshold, every_tree=True)
-        reader.read(params)
-        for _ in range(n_trees - 1):
-            booster.update()
-            reader.read(params)
-        return reader.outputs("rows given").noting(*cautions(reader.forest))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES

@@ -104,7 +104,17 @@ class LightGbmBags(LaidOutBags):
         self.levels = np.broadcast_to(levels, layout.n_rows)
         self.blocks = forest.blocks()
         self.n_members = sum(trees for _, trees in self.blocks)
+        self.first_member = 0
         self.is_full = self._full_bags()
+
+    def of_members(self, start: int, stop: int) -> LightGbmBags:
+        """The bags of members ``start`` to ``stop`` of a forest in training, which may not have them yet."""
+        bags = copy.copy(self)
+        (seed, _), bags.n_members = self.blocks[0], stop
+        bags.blocks = [(seed, stop)]
+        bags.is_full = bags._full_bags()[:, start:]
+        bags.first_member, bags.n_members = start, stop - start
+        return bags
 
     def _full_bags(self) -> Bools:
         """Trees after the first bag in their block that holds all rows of a machine; shape (n_machines, n_members).
@@ -133,7 +143,7 @@ class LightGbmBags(LaidOutBags):
 
     def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
-        inbag = draws.of_trees(range(self.n_members))
+        inbag = draws.of_trees(range(self.first_member, self.first_member + self.n_members))
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]

@@ -22,7 +22,7 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, leading_bags, rebuilt_bags, seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.merging import loaded, trees_of, with_trees
-from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, conventions, tree_table
+from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, are_soft, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
@@ -141,6 +141,21 @@ class LightGbmForest(Adapter):
             raise ValueError("y must hold the numbers that the Booster was trained on, found text") from None
         return label > 0
 
+    def truth(self, y: Any) -> Any:
+        """The labels of a Booster: the class indices, or the sign for a binary objective, as in training."""
+        if hasattr(self._model, "classes_") or not self.classes.size:
+            return y
+        labels = np.asarray(y).ravel()
+        if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+            return y
+        truth = self._forest.truth(labels)
+        if are_soft(self._forest, truth):
+            raise ValueError(
+                "y holds soft labels, between 0 and 1, and metrics compare predictions with classes: leave y out, and "
+                "size labels by alpha, or metric='probabilities' with a tolerance"
+            )
+        return truth
+
     def truncated(self, n_trees: int) -> Any:
         return self.with_booster(loaded(self.booster.model_to_string(num_iteration=n_trees)))
 
@@ -194,8 +209,8 @@ def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
-            "a CVBooster holds several forests: size each of cvbooster.boosters alone, or give all of them to "
-            "rfsize.oob_score(cvbooster, X, y, cv=folds), which scores and sizes them, or to rfsize.compile"
+            "a CVBooster holds several forests: size or score each of cvbooster.boosters on the rows that it was "
+            "trained on, or give all of them to rfsize.compile"
         )
     if isinstance(model, lgb.Booster):
         return model

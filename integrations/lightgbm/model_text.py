@@ -129,6 +129,17 @@ class ForestText:
             )
         return Link("square" if name == "regression" and options == "sqrt" else LINKS[name], self.sigmoid)
 
+    def truth(self, label: NDArray[Any]) -> NDArray[Any]:
+        """Training labels as LightGBM reads them: class indices, or numbers.
+
+        A binary objective reads only the sign of a label. The labels of a cross-entropy may be probabilities between 0
+        and 1: such soft labels stay as they are, see `are_soft`.
+        """
+        if self.header.get("objective", "").startswith("binary"):
+            return (label > 0).astype(np.int64)
+        is_whole = self.casts_votes and not (label % 1).any()
+        return label.astype(np.int64 if is_whole else np.float64)
+
     def blocks(self) -> list[tuple[int, int]]:
         """Bagging seed and number of trees of each forest that was merged into this one. Truncation keeps the first.
 
@@ -163,6 +174,11 @@ class ForestText:
             raise InbagError(
                 f"the model text does not say {name}, so the bags cannot be rebuilt; take {FRESH_ROWS}"
             ) from None
+
+
+def are_soft(forest: ForestText, truth: NDArray[Any] | None) -> bool:
+    """Whether labels that `ForestText.truth` returned are probabilities of class 1, with no class for a row."""
+    return truth is not None and forest.casts_votes and truth.dtype.kind == "f"
 
 
 # LightGBM keeps the parameter lines of a loaded model, and ignores lines without a value. So the name of such a line

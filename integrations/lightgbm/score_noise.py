@@ -1,4 +1,4 @@
-"""Rounding noise in the scores that are read from LightGBM's training predictions."""
+"""What is lost to rounding in the scores that are read from LightGBM's training predictions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from rfsize.voting.links import Link
 # Scores this close to the threshold, or to another class, are ties, because differences have rounding noise.
 TIE = 1e-9
 
-
-_LEAST_LOG = -690.0  # of a probability that is known to full precision
-
-
-# A score counts in means and scatter if its rounding noise is at most this share of it.
-_BLUR = 1e-2
-
+# The mean scores, times the slope, that a prediction can hold. A probability near 1 is known to 1e-16, so from log-odds
+# of 36 on it rounds to 1, and before that a single tree among a thousand is no longer seen. Small probabilities are
+# known to full precision down to the smallest double.
+_LOWEST, _HIGHEST = -690.0, 690.0
+_HIGHEST_LOG_ODDS = 30.0
 
 _EPSILON = float(np.finfo(float).eps)
 
@@ -46,24 +44,35 @@ class LightGbmLink(Link):
         slope = float(params.get("sigmoid", forest.sigmoid)) if "sigmoid:" in options else 1.0
         return cls("logistic" if name == "multiclassova" else forest.link.kind, slope)
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest mean score, times the slope, that `score` returns."""
+        if self.kind in ("identity", "square"):
+            return -np.inf, np.inf
+        return _LOWEST, _HIGHEST_LOG_ODDS if self.kind == "logistic" else _HIGHEST
+
     def score(self, predicted: Floats) -> Floats:
-        """Mean scores times the slope, from LightGBM's predictions; for a softmax, up to a constant for each row."""
+        """Mean scores times the slope, from LightGBM's predictions; for a softmax, up to a constant for each row.
+
+        A mean beyond `bounds` counts as the bound: the row is settled.
+        """
         if self.kind == "identity":
             return predicted.copy()
         if self.kind == "square":
             return np.sign(predicted) * np.sqrt(np.abs(predicted))
         with np.errstate(divide="ignore"):
-            return np.log(predicted / (1.0 - predicted) if self.kind == "logistic" else predicted)
+            score = np.log(predicted / (1.0 - predicted) if self.kind == "logistic" else predicted)
+        return np.clip(score, *self.bounds)
 
 
 @dataclass
 class Newest:
-    """The scores of the newest tree (of each class) on every row.
+    """The scores of the newest tree (of each class) on some rows.
 
     ``score`` and ``noise``, the bound on its rounding noise (None if negligible everywhere), have the shape
-    (n_outputs, n_rows). The scores of a softmax lack one constant for each row. ``known`` marks the rows with known
-    scores. ``tie`` is the noise to expect in any score, and ``exact`` says that there is no noise. ``text`` is the text
-    of the tree, once it was read.
+    (n_outputs, n_rows). The noise is infinite where the mean before or after the tree is at a bound of the link. The
+    scores of a softmax lack one constant for each row. ``known`` marks the rows with known scores. ``tie`` is the noise
+    to expect in any score, and ``exact`` says that there is no noise.
     """
 
     tree: int
@@ -71,16 +80,19 @@ class Newest:
     noise: Floats | None
     known: Bools
     tie: float
-    text: ForestText | None = None
     exact: bool = False
 
+    @property
+    def bounded(self) -> Bools:
+        """Rows whose mean score, before or after the tree, is at a bound."""
+        return np.zeros_like(self.known) if self.noise is None else np.asarray(np.isinf(self.noise).any(axis=0))
 
-def rounding_noise(link: LightGbmLink, tree: int, before: Floats, mean: Floats) -> tuple[Floats | None, float]:
-    """Bound on the rounding noise of the scores of a tree, and the noise to expect in any score.
 
-    The bound is ``inf`` where scores are lost, and None if it is negligible everywhere. A probability p is known to
-    about one unit in the last place, and its log-odds to this unit over 1 − p. Both are multiplied by the number of
-    trees.
+def newest_scores(link: LightGbmLink, tree: int, before: Floats, mean: Floats) -> Newest:
+    """The scores of a tree, from the change of the mean.
+
+    A probability p is known to about one unit in the last place, and its log-odds to this unit over 1 − p. The noise is
+    both, multiplied by the number of trees.
 
     Parameters
     ----------
@@ -88,29 +100,26 @@ def rounding_noise(link: LightGbmLink, tree: int, before: Floats, mean: Floats) 
     tree : int
         Number of trees before.
     before, mean : ndarray of float64, shape (n_outputs, n_rows)
-        Mean scores before and after the tree.
+        Mean scores before and after the tree, from `LightGbmLink.score`.
     """
-    unit = _EPSILON * (tree + 1)
-    highest = max(before.max(), mean.max())
+    score = (tree + 1) * mean - tree * before
+    noise, tie = _noise_and_tie(link, tree, before, mean)
+    return Newest(tree, score, noise, np.ones(score.shape[1], dtype=np.bool_), tie)
+
+
+def _noise_and_tie(link: LightGbmLink, tree: int, before: Floats, mean: Floats) -> tuple[Floats | None, float]:
+    unit, (low, high) = _EPSILON * (tree + 1), link.bounds
+    highest, lowest = max(before.max(), mean.max()), min(before.min(), mean.min())
+    is_bounded = None
+    if lowest <= low or highest >= high:
+        is_bounded = (np.minimum(before, mean) <= low) | (np.maximum(before, mean) >= high)
     if link.kind == "logistic":
-        if highest < 7.0:
+        if highest < 7.0 and is_bounded is None:
             return None, TIE
-        with np.errstate(divide="ignore"):
-            return 8.0 * unit / expit(-np.maximum(before, mean)), TIE
-    lowest = min(before.min(), mean.min())
-    if link.kind == "softmax" and lowest < _LEAST_LOG:
-        lost = (np.minimum(before, mean) < _LEAST_LOG).any(axis=0)
-        return np.where(lost, np.inf, np.zeros_like(mean)), -64.0 * unit * _LEAST_LOG
+        noise = 8.0 * unit / expit(-np.maximum(before, mean))
+        return noise if is_bounded is None else np.where(is_bounded, np.inf, noise), TIE
     scale = max(highest, -lowest, 1.0 if link.kind in {"softmax", "exp"} else 0.0)
-    return None, 64.0 * unit * float(scale)
-
-
-def are_sharp(newest: Newest) -> Bools:
-    """Rows with known scores, in which rounding noise hardly changes means or scatter."""
-    if newest.noise is None:
-        return newest.known
-    sharp = newest.noise <= TIE + _BLUR * np.abs(newest.score)
-    return np.asarray(newest.known & sharp.all(axis=0))
+    return None if is_bounded is None else np.where(is_bounded, np.inf, 0.0), 64.0 * unit * float(scale)
 
 
 def first_of_tied(score: Floats, tie: float) -> NDArray[np.int16]:

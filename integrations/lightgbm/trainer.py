@@ -18,18 +18,24 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import check_alike, loaded, merged
-from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.integrations.lightgbm.model_text import ForestText, are_soft
 from rfsize.integrations.lightgbm.parameters import IGNORED, SEEDS, value_of, without
 from rfsize.integrations.lightgbm.score_noise import LightGbmLink
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader, rows_of
+from rfsize.integrations.lightgbm.training_rows import Training, rows_of
+from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
+from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
+from rfsize.utils.words import how_many
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.tallied import Tallied
 
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
+
+
+_FEW_TIES = 0.01  # without the rows, ties of this share of the votes go to the lowest class
 
 
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
@@ -78,6 +84,7 @@ class LightGbmTrainer(Trainer):
         self.rows = rows_of(dtrain) if given is None else given
         self.link, self.n_outputs = LightGbmLink.of(self._forest, params), self._forest.n_outputs
         refuse_other_samplers(self._forest.parameters)
+        self.has_soft_labels = are_soft(self._forest, self.label)
         self.classes = np.arange(self._forest.n_classes)
         give(cautions(self._forest))
 
@@ -193,7 +200,7 @@ class LightGbmInTraining(ForestInTraining):
         self._threshold, self.groups = threshold, groups
         self._params, self._rows = params, trainer.rows
         self._booster = lgb.Booster(params, trainer.dtrain)
-        self._reader: TrainingVoteReader | None = None
+        self._reader: TrainingVoteReader | WalkedVotes | None = None
         nothing = Tallied.nothing(len(trainer.label), len(trainer.classes), trainer.n_outputs)
         self._first, self._of_first = first, of_first or nothing
         self.out_of_bag = self._of_first
@@ -202,7 +209,8 @@ class LightGbmInTraining(ForestInTraining):
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
 
-        The bags of the first three trees, of one tree in 128, and of the newest tree are proven leaf by leaf.
+        All bags are proven leaf by leaf; if the Dataset did not keep its rows, those of the first three trees, of one
+        tree in 128, and of the newest tree.
 
         Raises
         ------
@@ -212,19 +220,23 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._reader is None:
-                of_rows: dict[str, Any] = {"every_tree": True, "rows": self._rows, "groups": self.groups}
-                self._reader = TrainingVoteReader(self._booster, self._params, threshold=self._threshold, **of_rows)
-            self._reader.read(self._params)
+                training = Training.of(self._booster, self._params, threshold=self._threshold, groups=self.groups)
+                rows = self._rows
+                self._reader = (
+                    TrainingVoteReader(training) if rows is None else WalkedVotes(training, rows, score_all=True)
+                )
+            else:
+                self._reader.read()
             self.n_trees += 1
         reader = self._reader
         assert reader is not None
-        reader.prove_newest()
-        if reader.proven == 0:
+        tallied = counted(reader)
+        if not reader.proven:
             raise InbagError(
                 "no tree has more than one leaf, so no leaf count can prove which rows were in the bags; allow smaller "
                 "leaves (min_data_in_leaf, min_gain_to_split)"
             )
-        self.out_of_bag = self._of_first.plus(Tallied(reader.counts.T, reader.scores, reader.blocks))
+        self.out_of_bag = self._of_first.plus(tallied)
 
     def booster(self) -> lgb.Booster:
         """All trees so far as one new booster."""
@@ -236,10 +248,26 @@ class LightGbmInTraining(ForestInTraining):
         return grown if self._first is None else merged([self._first, grown])
 
 
+def counted(reader: TrainingVoteReader | WalkedVotes) -> Tallied:
+    """What was counted of all trees so far; ``ValueError`` if rounding hides some of it."""
+    if isinstance(reader, WalkedVotes):
+        reader.count()
+        return reader.tallied
+    reader.prove_newest()
+    if reader.n_bounded or reader.n_unsure > _FEW_TIES * reader.n_votes:
+        raise ValueError(
+            "LightGBM's rounded predictions hide the votes or the scores of single trees on "
+            f"{how_many(max(1, reader.n_bounded), 'row')}, as happens where a class is rare. Let the Dataset keep its "
+            "rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
+        )
+    return Tallied(reader.counts.T, reader.scores, reader.blocks)
+
+
 def one_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> tuple[ForestText, NDArray[Any], Floats | None]:
     """Train one tree, which bins the data and shows how LightGBM reads the parameters; return its text.
 
-    The labels and the weights of the data follow. Labels are class indices, or numbers if trees cast no votes.
+    The labels and the weights of the data follow. Labels are class indices, or numbers if trees cast no votes, or soft
+    labels between 0 and 1 of a cross-entropy.
 
     Raises
     ------
@@ -252,8 +280,11 @@ def one_tree(params: dict[str, Any], dtrain: lgb.Dataset) -> tuple[ForestText, N
     if are_labels_given and np.isnan(np.asarray(dtrain.label, dtype=np.float64)).any():
         raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
     forest = ForestText.read(lgb.train(params, dtrain, 1).model_to_string(), casts_votes=False)
-    label = trained_on(np.asarray(dtrain.get_label(), dtype=np.float64), forest.n_classes)
-    if not are_labels_given and not label.any():
+    given = np.asarray(dtrain.get_label(), dtype=np.float64)
+    label = forest.truth(given)
+    if not are_soft(forest, label):
+        label = trained_on(label, forest.n_classes)
+    if not are_labels_given and not given.any():
         # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
         raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
     weight = dtrain.get_weight()

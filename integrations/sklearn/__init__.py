@@ -58,6 +58,10 @@ class ScikitLearn(Integration):
     def weighted(self, model: Any) -> BoostedTrees | None:
         return BoostedTrees(model) if isinstance(model, AdaBoostClassifier) else None
 
+    def check_estimator(self, estimator: Any) -> None:
+        if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, (*_CLASSIFIERS, *_REGRESSORS)):
+            raise NotAForestError(_why_not(estimator))
+
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         return with_fraction(estimator, fraction, n_rows)
 

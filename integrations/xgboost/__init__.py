@@ -12,9 +12,6 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.adapters.integration import CollectionOnWorkers, Integration
-from rfsize.adapters.trainer import trees_to_train
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, booster_of, tree_count_parameter
@@ -24,13 +21,8 @@ from rfsize.integrations.xgboost.model_files import read_model
 from rfsize.integrations.xgboost.model_json import VERSION, VOTING
 from rfsize.integrations.xgboost.trainer import (
     XgboostTrainer,
-    n_classes_of,
-    refuse_other_data,
     setting,
-    truth_of,
-    understood,
 )
-from rfsize.utils.typing import Floats, Int64s
 
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
 _FIRST_WITH_ROWS_IN_LEAVES = (3, 2)  # of trees that score all classes
@@ -99,30 +91,12 @@ class Xgboost(Integration):
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
 
-    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        refuse_other_data(data)
-        return truth_of(data, n_classes_of(understood(params, data)))
-
     def rows_of(self, data: Any) -> Any:
         return data if isinstance(data, xgb.DMatrix) and holds_rows(data) else None
 
     def missing_in(self, data: Any) -> float | None:
         told = getattr(data, "missing", None)
         return None if told is None or np.isnan(told) else float(told)
-
-    def held_out_outputs(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> Evidence:
-        n_trees = trees_to_train(params.get("num_parallel_tree"), "num_parallel_tree")
-        if not holds_rows(data):
-            raise ValueError(
-                f"X holds binned rows, or rows in external memory ({type(data).__name__}), of which none can be taken: "
-                "give a DMatrix of all rows"
-            )
-        settings = {"eta": 1.0} if not params.keys() & {"eta", "learning_rate"} else {}
-        booster = xgb.train({**settings, **params, "num_parallel_tree": n_trees}, data.slice(train), 1)
-        forest = XgboostForest(booster, casts_votes=False)
-        return Evidence.of(ForestOnRows.of(forest, data.slice(held_out), threshold=threshold))
 
     def tree_count_parameters(self, estimator: Any) -> set[str]:
         return {tree_count_parameter(estimator)}

@@ -199,8 +199,8 @@ class XgboostBags(LaidOutBags):
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in the order of training. No booster stores weights and "
-            "what meant missing, and none from a file stores seed and subsample: go on with "
+            "Give exactly the training rows, all of them, in the order of training. A booster keeps neither weights "
+            "nor what meant missing, and one from a file neither seed nor subsample: go on with "
             "rfsize.tree_outputs(model, X, y, oob=True, sample_weight=..., missing=..., seed=..., subsample=...), "
             "with what the training had. If several workers trained it, give the DaskDMatrix of the training as X, "
             "or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, feature_weights or "

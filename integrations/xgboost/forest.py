@@ -34,6 +34,7 @@ from rfsize.integrations.xgboost.bags import (
     remembered,
     round_shares,
 )
+from rfsize.integrations.xgboost.categories import categorical, check_names
 from rfsize.integrations.xgboost.dmatrix import check_dmatrix
 from rfsize.integrations.xgboost.first_round import (
     Gradients,
@@ -52,8 +53,6 @@ from rfsize.integrations.xgboost.model_json import (
     LINKS,
     VOTING,
     assembled,
-    categorical,
-    check_names,
     conventions,
     document,
     leaf_values,
@@ -66,7 +65,7 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 from rfsize.voting.links import Link
 
 # If base_score is nearer to the largest label, single precision is too coarse to compare leaves with labels.
@@ -331,7 +330,7 @@ class XgboostForest(Adapter):
         if fraction == 1.0:
             return
         share("subsample", fraction)
-        chosen = int(config["generic_param"]["seed"]) if seed is None else int(seed)
+        chosen = int(config["generic_param"]["seed"]) if seed is None else whole("seed", seed, at_least=-(2**63))
         for tree_seed in possible_seeds(chosen, self._children, training, forgotten=is_given):
             yield DrawnBags(fraction, tree_seed)
 

@@ -12,7 +12,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.columns import Categorical
 from rfsize.adapters.damage import (
     MOST_FEATURES,
     NUMBER,
@@ -27,6 +26,7 @@ from rfsize.adapters.damage import (
 )
 from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.exceptions import NotAForestError
+from rfsize.integrations.xgboost.categories import categorical, names_of
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
 
@@ -424,7 +424,7 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
     """How XGBoost reads rows and adds up scores. The sums start with the ``margins``."""
     stored = learner["gradient_booster"]["model"]
     encoded, kinds = stored.get("cats", {}).get("enc", []), categorical(learner)
-    categories = tuple(_categories(encoded[feature]) for feature in kinds.named or ())
+    categories = tuple(names_of(encoded[feature]) for feature in kinds.named or ())
     return Conventions(
         framework="XGBoost",
         reading=Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO),
@@ -439,16 +439,6 @@ def conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.flo
         category_features=kinds.named,
         coded_features=kinds.coded,
     )
-
-
-def categorical(learner: dict[str, Any]) -> Categorical:
-    """The features that were categorical at training."""
-    stored = learner["gradient_booster"]["model"]
-    encoded = stored.get("cats", {}).get("enc", [])
-    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
-    declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
-    coded = tuple(feature for feature in declared if feature not in named)
-    return Categorical(named, len(named), coded, takes_codes="cats" not in stored)
 
 
 def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
@@ -468,45 +458,3 @@ def _categories_of_splits(tree: dict[str, Any]) -> list[Int64s]:
         refuse(f"the sets of categories of {name} take more than {_MOST_BITS:,} bits")
     is_split = np.asarray(tree["left_children"]) != -1
     return [found for node, found in zip(tree["categories_nodes"], sets, strict=True) if is_split[node]]
-
-
-def _categories(column: dict[str, Any]) -> tuple[Any, ...]:
-    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends."""
-    if "offsets" not in column:
-        return tuple(column["values"])
-    text, ends = _text(column), column["offsets"]
-    if not text.isascii():
-        # From pandas, XGBoost stores ends in characters, and as many bytes as characters. From Arrow it stores bytes.
-        raise NotAForestError(
-            "the XGBoost model holds categories that are not ASCII, and XGBoost does not say where each of their names "
-            "ends: train on categories of ASCII names, or on their codes as numbers with feature_types='c'"
-        )
-    return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
-
-
-def check_names(learner: dict[str, Any], X: Any) -> None:
-    """Raise ``ValueError`` if XGBoost would confuse categories of a DataFrame.
-
-    XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names stand for
-    the same categories only if all categories are as at training.
-    """
-    encoded = learner["gradient_booster"]["model"].get("cats", {}).get("enc", [])
-    wrong = []
-    for position, column in enumerate(encoded):
-        if "offsets" not in column or str(X.dtypes.iloc[position]) != "category":
-            continue
-        names = [str(name) for name in X.iloc[:, position].cat.categories]
-        text, ends = "".join(names), list(itertools.accumulate(map(len, names), initial=0))
-        is_as_stored = ends == column["offsets"] and text.encode()[: len(text)] == _text(column)
-        if not is_as_stored and not (text.isascii() and _text(column).isascii()):
-            wrong.append(str(X.columns[position]))
-    if wrong:
-        raise ValueError(
-            f"the columns {wrong} of X hold other categories than at training, or in another order, and of names that "
-            "are not ASCII XGBoost takes one for another: give them the categories of training, with "
-            ".cat.set_categories"
-        )
-
-
-def _text(column: dict[str, Any]) -> bytes:
-    return bytes(value % 256 for value in column["values"])

@@ -244,8 +244,10 @@ void bind_forest(nb::module_& m) {
              nb::arg("start"), nb::arg("missing"), nb::arg("base"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
-        .def_prop_ro("nodes", &views_of_nodes, nb::sig("def nodes(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
-        .def_prop_ro("columns", &views_of_columns, nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
+        .def_prop_ro("nodes", &views_of_nodes,
+                     nb::sig("def nodes(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
+        .def_prop_ro("columns", &views_of_columns,
+                     nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<Few>(m, "FewRows")

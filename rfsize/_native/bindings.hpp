@@ -4,7 +4,6 @@
 
 #include <nanobind/ndarray.h>
 
-#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -48,16 +47,6 @@ std::vector<T> copied(const Array<const T, 1>& array) {
 
 inline void expect(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
-}
-
-// An array of NumPy's that owns these numbers.
-inline nb::ndarray<nb::numpy, double> numpy_of(std::vector<double>&& numbers,
-                                               std::initializer_list<std::size_t> shape) {
-    auto kept = std::make_unique<std::vector<double>>(std::move(numbers));
-    double* data = kept->data();
-    const nb::capsule owner(kept.get(), [](void* held) noexcept { delete static_cast<std::vector<double>*>(held); });
-    static_cast<void>(kept.release());
-    return {data, shape, owner};
 }
 
 }  // namespace rfsize

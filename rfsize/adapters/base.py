@@ -299,6 +299,10 @@ class Adapter(ABC):
             f"rfsize cannot train more trees of {self.framework}; train a forest of another size, or truncate this one"
         )
 
+    def truth(self, y: Any) -> Any:
+        """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
+        return y
+
     def check(self, X: Any) -> Any:
         """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the forest."""
         return rows_for(X, self.columns, check=self.check)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.trainer import Trainer
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import training_labels
 
 
@@ -145,13 +144,6 @@ class Integration(ABC):
         """One booster with the trees of all ``boosters``, in order; these differ only in their seeds."""
         raise self._no_blocks()
 
-    def truth_of(self, params: dict[str, Any], data: Any) -> tuple[NDArray[Any], Floats | None]:
-        """Labels of training data, shape (n_rows,), and the sample weights, or None if there are none.
-
-        Labels are class indices, int64. They are numbers if the parameters train no classifier.
-        """
-        raise no_training_data(data)
-
     def rows_of(self, data: Any) -> Any:
         """The rows in the training data, to search for duplicates; None if the data hold no readable rows.
 
@@ -162,23 +154,6 @@ class Integration(ABC):
     def missing_in(self, data: Any) -> float | None:
         """Value that training data read as missing, besides NaN; None if models store that value themselves."""
         return None
-
-    def held_out_outputs(
-        self, params: dict[str, Any], data: Any, train: Int64s, held_out: Int64s, *, threshold: float
-    ) -> Any:
-        """Train a forest on the rows ``train`` of ``data``; return its outputs on the rows ``held_out`` as `Evidence`.
-
-        The parameters set the number of trees, see `rfsize.adapters.trainer.trees_to_train`.
-
-        Raises
-        ------
-        NotAForestError
-            If the parameters do not train a forest of independent trees.
-        ValueError
-            If rows cannot be taken from the data, the parameters do not set the number of trees, or the forest cannot
-            use the threshold.
-        """
-        raise no_training_data(data)
 
     # Estimators
 

@@ -164,8 +164,8 @@ def _adapter_of(model: Any, *, casts_votes: bool) -> Adapter:
         return own
     if isinstance(model, (list, tuple)):
         raise NotAForestError(
-            f"model is a {type(model).__name__}: give one model at a time, or all models of a cross-validation to "
-            "rfsize.oob_score(models, X, y, cv=folds), which scores and sizes them, or to rfsize.compile"
+            f"model is a {type(model).__name__}: give one model at a time, or all of them to rfsize.compile, which "
+            "averages what they predict"
         )
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}, not a trained model")

@@ -85,6 +85,8 @@ class Trainer(ABC):
         Turns mean scores into what the framework predicts.
     largest_fraction : float
         Largest bagging fraction that the framework can draw.
+    has_soft_labels : bool
+        Whether ``label`` holds probabilities of class 1 in place of class indices, so that no metric compares with it.
     """
 
     framework: str
@@ -95,6 +97,7 @@ class Trainer(ABC):
     seed: int
     link: Link
     largest_fraction: float = 1.0
+    has_soft_labels: bool = False
 
     @abstractmethod
     def start(

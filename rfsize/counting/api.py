@@ -29,7 +29,6 @@ def tree_outputs(
     subsample: float | None = None,
     missing: float | None = None,
     threshold: float | None = None,
-    max_memory: float | None = None,
 ) -> TreeOutputs:
     """Ask all trees about your rows once, and use the outputs for several questions.
 
@@ -42,13 +41,12 @@ def tree_outputs(
     model : booster or estimator
         A trained forest: `lightgbm.Booster`, `LGBMClassifier` or `LGBMRegressor`, `xgboost.Booster`, `XGBClassifier` or
         `XGBRegressor`, scikit-learn's forests, `BaggingClassifier` and `BaggingRegressor` over any learner, or a
-        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits, or a
-        dict of parameters for `lightgbm.train` or `xgboost.train` that includes the number of trees
-        (``num_iterations``, ``num_parallel_tree``).
+        `RightSizedClassifier` or `RightSizedRegressor`. With ``cv``: an estimator, which rfsize copies and fits.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
-        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training. With
-        ``cv``: rows to train on; if ``model`` is a dict of parameters, a `lightgbm.Dataset` or `xgboost.DMatrix` with
-        labels and weights. Rows on Dask's workers stay there; see `rfsize.dask.rows`.
+        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training; or, with
+        ``cv``, rows to train on. Rows may also come in pieces: a list of such tables, the path of a Parquet file or
+        folder, a `lightgbm.Sequence`, an `xgboost.DataIter`. Each piece is checked as a table is. Rows on Dask's
+        workers stay there; see `rfsize.dask.rows`.
     y : array_like, shape (n_rows,), optional
         Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags;
         balanced bagging and ``scale_pos_weight`` need them, see `inbag`. With ``cv`` the estimator is fitted on them.
@@ -80,9 +78,6 @@ def tree_outputs(
     threshold : float, optional
         Probability above which a tree votes for class 1; two classes only. By default 0.5, or the threshold of a
         `RightSizedClassifier`.
-    max_memory : float, optional
-        Limit in bytes, such as ``2e9``, for the memory used besides the model and the rows. If the call may need more,
-        it raises an error before it begins. No limit by default.
 
     Returns
     -------
@@ -98,7 +93,7 @@ def tree_outputs(
     InbagError
         If ``oob`` is set and the bags cannot be proven.
     ValueError
-        If ``X`` or an option does not fit, folds share rows, or the call may take more memory than ``max_memory``.
+        If ``X`` or an option does not fit, or folds share rows.
 
     Warns
     -----
@@ -131,11 +126,6 @@ def tree_outputs(
 
     >>> rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), X, y, cv=3)
     TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
-    >>> from lightgbm import Dataset
-    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "verbosity": -1}
-    >>> outputs = rfsize.tree_outputs(params | {"num_iterations": 20}, Dataset(X, y), cv=3)
-    >>> set(outputs.votes.asked.tolist())
-    {20}
     """
     if cv is not None:
         refuse_unused(
@@ -145,7 +135,6 @@ def tree_outputs(
             seed=seed,
             subsample=subsample,
             missing=missing,
-            max_memory=max_memory,
         )
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
@@ -156,7 +145,7 @@ def tree_outputs(
         return TreeOutputs(evidence)
     adapter = adapter_for(model, casts_votes=False)
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing, "max_memory": max_memory}
+    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
     give(dependence_of(adapter))
     evidence = asked(forest, y, sample_weight, keeps="all")

@@ -21,7 +21,7 @@ from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.tags import is_regression
 from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import refuse_unused, sample_weights, whole
+from rfsize.utils.validation import sample_weights, whole
 from rfsize.voting.groups import Groups
 
 Fold = tuple[Int64s, Int64s]
@@ -32,16 +32,10 @@ def cross_validated(
     model: Any, X: Any, y: Any, cv: Any, *, groups: Any, sample_weight: Any, threshold: float
 ) -> Evidence:
     """Train a forest without each fold and ask it about the fold; arguments as in `rfsize.tree_outputs`."""
-    if isinstance(model, dict):
-        refuse_unused(
-            f"the {type(X).__name__} has its labels and weights. Leave them out", y=y, sample_weight=sample_weight
-        )
-        return _of_parameters(model, X, cv, groups, threshold)
     if not hasattr(model, "fit") or not tree_counts(model):
         raise NotAForestError(
             f"cv trains a forest for each fold, and rfsize cannot train a {type(model).__name__}: give an "
-            "estimator, such as RandomForestClassifier(200), or params as a dict with a lightgbm.Dataset or "
-            "xgboost.DMatrix"
+            "estimator, such as RandomForestClassifier(200) or LGBMClassifier(boosting_type='rf', ...)"
         )
     integration_for(model).check_estimator(model)
     names = tree_counts(model)
@@ -67,24 +61,9 @@ def of_estimator(
     return Evidence.of_folds(parts, data.classes, len(data.label), groups)
 
 
-def _of_parameters(params: dict[str, Any], data: Any, cv: Any, groups: Any, threshold: float) -> Evidence:
-    """Train by the framework without each fold of its training data, and ask each forest about its fold."""
-    integration = integration_for(data)
-    X = integration.rows_of(data)
-    label, weight = integration.truth_of(params, data)
-    belong = resolved(groups, X, len(label))
-    are_classes = label.dtype.kind == "i"
-    parts = []
-    for train, held_out in held_out_folds(cv, label, belong, stratified=are_classes):
-        outputs: Evidence = integration.held_out_outputs(params, data, train, held_out, threshold=threshold)
-        parts.append((held_out, outputs))
-    return Evidence.of_folds(parts, parts[0][1].classes, len(label), belong).with_truth(label, weight)
-
-
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
     """The checked data to fit the estimator on."""
-    advice = "cv fits an estimator on rows in memory: give an array or a table, or of a DMatrix the params in place of"
-    rows = rows_in_memory(X, f"{advice} the estimator")
+    rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
     n_rows = matrix.n_rows(rows)
     classes, label = checked_target(y, n_rows, of_labels=not is_regression(estimator))
     weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)

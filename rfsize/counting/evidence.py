@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import TreeBlocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Link, Predictor
-from rfsize.voting.scores import Scores, in_proportion, scored_every
+from rfsize.voting.scores import Scores, scored_every
 from rfsize.voting.votes import Votes
 
 VOTINGS = ("auto", "hard", "soft")
@@ -135,77 +135,6 @@ class Evidence:
             source="oob",
             groups=forest.groups,
         )
-
-    @classmethod
-    def of_batches(cls, batches: Sequence[Evidence]) -> Evidence:
-        """Join the outputs of one forest on several batches of fresh rows; the result refers to no model.
-
-        Raises
-        ------
-        ValueError
-            If the forests differ, or the options that they were asked with.
-        """
-        first = batches[0]
-        for batch in batches:
-            first._check_batch(batch)
-        if len({batch.forest.adapter.digest for batch in batches if batch.forest is not None}) > 1:
-            raise ValueError("concat joins outputs of one forest on batches of rows, and these are of several forests")
-        n_rows = [batch.n_rows for batch in batches]
-        starts = np.cumsum([0, *n_rows[:-1]])
-        scored = [start + np.arange(batch.n_rows)[batch.scored] for start, batch in zip(starts, batches, strict=True)]
-        kept = in_proportion([len(rows) for rows in scored], n_rows)
-
-        def joined(name: str, join: Callable[[Any], Any]) -> Any:
-            values = [getattr(batch, name) for batch in batches]
-            return None if values[0] is None else join(values)
-
-        def votes(voted: list[Votes]) -> Votes:
-            counts = np.concatenate([one.counts for one in voted])
-            return Votes(counts, first.classes, first.n_trees, threshold=voted[0].threshold)
-
-        return replace(
-            first,
-            n_rows=sum(n_rows),
-            voted=joined("voted", votes),
-            scores=joined("scores", lambda scores: Scores.stacked(scores).take(kept)),
-            scored=np.concatenate(scored)[kept],
-            blocks=joined("blocks", lambda blocks: TreeBlocks.of_batches(blocks, n_rows)),
-            y=joined("y", np.concatenate),
-            sample_weight=joined("sample_weight", np.concatenate),
-            noted=tuple(dict.fromkeys(caution for batch in batches for caution in batch.noted)),
-            forest=None,
-            _place=slice(None),
-            _averages=None,
-            _of_training=first._cautions,
-        )
-
-    def _check_batch(self, other: Evidence) -> None:
-        """Raise ``ValueError`` if another batch does not hold fresh rows, or was asked with other options."""
-        if other.source != "rows given" or other.groups.index is not None:
-            raise ValueError(
-                f"concat joins batches of rows that the forest was not trained on, found TreeOutputs({other}): out of "
-                "bag and in cross-validation, give all training rows at once"
-            )
-        for name, value in self._asked_as.items():
-            if (others := other._asked_as[name]) != value:
-                raise ValueError(
-                    f"concat joins outputs of one forest on batches of rows, but {name} is {value} in the first and "
-                    f"{others} in another: make all of them from one forest, with the same arguments"
-                )
-
-    @property
-    def _asked_as(self) -> dict[str, Any]:
-        """What must be equal in all batches."""
-        return {
-            "n_trees": self.n_trees,
-            "classes": self.classes.tolist(),
-            "link": self.link,
-            "cut": self.cut,
-            "threshold": None if self.voted is None else self.voted.threshold,
-            "predict_obeys": self.predict_obeys,
-            "whether y is known": self.y is not None,
-            "whether sample_weight is known": self.sample_weight is not None,
-        }
 
     @classmethod
     def of_folds(
@@ -348,6 +277,8 @@ class Evidence:
                 sample_weight=sample_weight,
             )
             return self
+        if self.forest is not None:
+            y = self.forest.adapter.truth(y)
         training_labels(self.classes, y, self.n_rows)
         weight = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
         return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)
@@ -431,7 +362,7 @@ class Evidence:
         if self.forest is None:
             raise ValueError(
                 "the trees cannot be asked again, because these outputs refer to no model: they are counted "
-                "Votes, of a forest in training, pickled, joined by concat, or made by cross-validation. Give "
+                "Votes, of a forest in training, pickled, or made by cross-validation. Give "
                 "rfsize.tree_outputs(model, X, ...) of a trained model"
             )
         return self.forest

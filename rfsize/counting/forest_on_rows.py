@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -23,26 +22,17 @@ from rfsize.counting.leaves import Ask, SeenByGroup, Visit, asked_about, asked_o
 from rfsize.counting.tally import Tally
 from rfsize.utils import matrix
 from rfsize.utils.typing import Bools, Floats
-from rfsize.utils.validation import positive, refuse_unused
-from rfsize.voting.averages import Averages, Parts
+from rfsize.utils.validation import refuse_unused
+from rfsize.voting.averages import Averages
 from rfsize.voting.blocks import rows_in_blocks
 from rfsize.voting.groups import ALONE, Groups
 from rfsize.voting.links import Predictor
-from rfsize.voting.scores import Scores, most_scored, scored_every
+from rfsize.voting.scores import scored_every
 from rfsize.voting.tallied import Tallied
 from rfsize.voting.votes import Votes
 
 # What is added up: votes; what sizes need; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
-
-# Upper bounds in bytes; `benchmarks/memory.py` measures the memory really taken. For any number of rows: two pieces of
-# rows, and the current block with its leaves, votes and scores, tree by tree.
-_ALWAYS = 500_000_000
-# Votes and scores: bytes for each row and class, for each row, and for each byte of its scores.
-_SIZED, _OF_SCORES = (32, 70), 4
-# Averages: bytes for each row, and for each of its mean scores, including a metric of them; and for each sum over a
-# part of the forest.
-_AVERAGED, _SUMMED = (70, 75), 6
 
 
 def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
@@ -101,11 +91,8 @@ class ForestOnRows:
         subsample: float | None = None,
         groups: Any = None,
         missing: float | None = None,
-        max_memory: float | None = None,
     ) -> ForestOnRows:
         """Check a model (or its adapter), rows and options, and join them; arguments as in `rfsize.tree_outputs`.
-
-        ``max_memory`` is checked before the bags are rebuilt, because rebuilding them may take memory too.
 
         Raises
         ------
@@ -114,7 +101,7 @@ class ForestOnRows:
         InbagError
             If ``oob`` is set and the bags cannot be rebuilt.
         ValueError
-            If ``X`` or an option does not fit, or the rows may take more memory than ``max_memory``.
+            If ``X`` or an option does not fit.
         """
         adapter = adapter_for(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
@@ -123,11 +110,9 @@ class ForestOnRows:
             _refuse_options_of_bags(**of_bags)
         elsewhere = rows_elsewhere(X)
         if elsewhere is not None:
-            found: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
-            check_memory(max_memory, adapter, found.n_rows, oob=oob)
-            return found
+            there: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
+            return there
         X = adapter.check(X)
-        check_memory(max_memory, adapter, matrix.n_rows(X), oob=oob)
         if not oob:
             return cls(adapter, X, None, threshold)
         n_rows = matrix.n_rows(X)
@@ -329,46 +314,6 @@ class PartOfRows:
         with np.errstate(over="ignore", invalid="ignore"):
             visit_answers(adapter, len(self.rows), ask, tally.add, what=what, proof=proof, seen=self.seen)
         return tally.result, [] if proof is None else proof.sums
-
-
-def check_memory(max_memory: float | None, adapter: Adapter, n_rows: int, *, oob: bool) -> None:
-    """Raise ``ValueError`` if asking about the rows may take more than ``max_memory`` bytes.
-
-    The memory of the model and of the rows themselves does not count.
-    """
-    if max_memory is None:
-        return
-    limit = positive("max_memory", max_memory)
-
-    def taken(rows: int) -> int:
-        return bytes_taken(adapter, rows, oob=oob)
-
-    if taken(n_rows) <= limit:
-        return
-    found = (
-        f"{n_rows:,} rows may take {taken(n_rows) / 1000000000.0:,.3f} GB of memory, of which "
-        f"{_ALWAYS / 1000000000.0:.3f} GB do not depend on their number, and max_memory allows "
-        f"{limit / 1000000000.0:,.3f} GB"
-    )
-    fit = bisect_right(range(n_rows), limit, key=taken) - 1
-    if fit < 1:
-        raise ValueError(f"{found}: allow more")
-    if oob:
-        raise ValueError(f"{found}: allow more, or ask on a cluster by rfsize.dask; out of bag takes all rows at once")
-    raise ValueError(
-        f"{found}: ask about {fit} rows at a time, or allow more. In rfsize.size, max_rows={fit} draws that many rows"
-    )
-
-
-def bytes_taken(adapter: Adapter, n_rows: int, *, oob: bool) -> int:
-    """Upper bound in bytes of the memory for ``n_rows`` rows."""
-    n_votes, n_scores = len(adapter.classes), adapter.leaves.n_scores
-    a_row = _SIZED[0] * n_votes + _SIZED[1] + _AVERAGED[0] + _AVERAGED[1] * n_scores
-    in_all = _ALWAYS + _OF_SCORES * Scores.bytes_of(most_scored(n_rows, n_scores), n_scores)
-    in_all += _SUMMED * Parts.most_sums(n_rows, adapter.n_trees, n_scores)
-    if oob:  # whether each tree saw the row
-        a_row += adapter.n_trees * n_scores
-    return in_all + a_row * n_rows
 
 
 class RowsElsewhere(ABC):

@@ -133,46 +133,6 @@ class TreeOutputs:
         """
         return TreeOutputs(self._evidence.with_truth(y, sample_weight))
 
-    def concat(self, *others: TreeOutputs) -> TreeOutputs:
-        """Join the outputs of one forest on several batches of rows.
-
-        Parameters
-        ----------
-        *others : TreeOutputs
-            Outputs of the same forest on further rows that it was not trained on.
-
-        Returns
-        -------
-        TreeOutputs
-            Outputs on all rows. They refer to no model, so the trees cannot be asked again.
-
-        Raises
-        ------
-        ValueError
-            If the forests or the options differ, if only some of the outputs have labels or weights, or if some outputs
-            are out of bag or from cross-validation (these hold all training rows already).
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:1000], y[:1000])
-        >>> batches = [rfsize.tree_outputs(forest, X[rows], y[rows]) for rows in (slice(1000, 1500), slice(1500, None))]
-        >>> outputs = batches[0].concat(*batches[1:])
-        >>> outputs
-        TreeOutputs(797 rows (rows given), 10 classes, 50 trees)
-        >>> rfsize.size(outputs, alpha=0.9).n_trees == rfsize.size(forest, X[1000:], alpha=0.9).n_trees
-        True
-        """
-        for other in others:
-            if not isinstance(other, TreeOutputs):
-                raise ValueError(
-                    f"concat takes tree outputs, found {type(other).__name__}: give what tree_outputs returns"
-                )
-        return TreeOutputs(Evidence.of_batches([each._evidence for each in (self, *others)]))
-
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize.utils.typing import Floats, Int64s
@@ -53,7 +54,14 @@ class Curves(NamedTuple):
         """Disagreement at other sizes, interpolated: curves are nearly straight on logarithmic axes."""
         if np.array_equal(self.sizes, sizes):
             return self.disagreement
-        return np.asarray(np.exp(between(sizes, self.sizes, np.log(np.maximum(self.disagreement, 1e-300)))))
+        logs = np.log(np.maximum(self.disagreement, 1e-300))
+        found = between(sizes, self.sizes, logs)
+        if len(self.sizes) > 1:  # beyond the known sizes, the curves go on straight
+            at, known = np.log(sizes), np.log(self.sizes)
+            for end, next_to_end, beyond in ((0, 1, at < known[0]), (-1, -2, at > known[-1])):
+                slope = (logs[:, end] - logs[:, next_to_end]) / (known[end] - known[next_to_end])
+                found[:, beyond] += slope[:, None] * (at[beyond] - known[end])
+        return np.minimum(np.exp(found), 1.0)
 
     def wider(self, factor: float) -> Curves:
         """Curves with ``factor`` times the distance from their mean, in logarithms; a disagreement of 0 stays 0."""
@@ -63,8 +71,19 @@ class Curves(NamedTuple):
     def quantile(self, alpha: float, share: float) -> int | float:
         """The quantile of T*(α) over the replicates: a share ``share`` of them has a T* of at most this size."""
         found = crossing(self.sizes, self.disagreement, 1.0 - alpha)
-        size = float(np.quantile(found, share, method="inverted_cdf"))
+        size = quantile_of(found, share)
         return 2 * math.ceil((size - 1.0) / 2.0 - 1e-9) + 1 if math.isfinite(size) else math.inf
+
+
+def quantile_of(sizes: Floats, share: float) -> float:
+    """A quantile of replicates of a size; further out than the replicates tell, as if their logarithms were normal."""
+    most = 1.0 - 1.0 / len(sizes)
+    inside = min(max(share, 1.0 - most), most)
+    found = float(np.quantile(sizes, inside, method="inverted_cdf"))
+    if share == inside or not math.isfinite(found):
+        return found
+    median = float(np.quantile(sizes, 0.5, method="inverted_cdf"))
+    return median * (found / median) ** float(ndtri(share) / ndtri(inside))
 
 
 def between(sizes: ArrayLike, known: ArrayLike, values: Floats) -> Floats:

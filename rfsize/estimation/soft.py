@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ _RIVAL_ROWS = 5000  # rows on which the contribution of further rivals is comput
 _LONG, _LONG_IN_NOISE = 1.0, 3.0
 
 _SIZES = spread_sizes()[::2]  # sizes at which the bias and the contribution of further rivals are computed
+
+# Sizes at which disagreement is measured, and the size from which on the normal law holds.
+_MEASURED, _NORMAL = (1, 3, 5, 9), 19
 
 _CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells that are similar in lead and in the trees asked are merged
 
@@ -161,7 +164,14 @@ class SoftLeads(Estimate):
     With several rivals, agreement is the product over the rivals. It is too low if the leads over two rivals are
     positively correlated, as they mostly are, but more accurate than one minus the sum (benchmarks/soft_estimator.py).
     Otherwise it is too high by at most the product of the two probabilities of being overtaken.
+
+    Attributes
+    ----------
+    of_few : ndarray of float, shape (4,)
+        The disagreement of few trees divided by the disagreement that the normal law gives, at each of `_MEASURED`.
     """
+
+    of_few: Floats = np.ones(len(_MEASURED))
 
     def __init__(self, lead: Floats, rows: Floats, cut: float = 0.0) -> None:
         self._lead = lead
@@ -199,7 +209,21 @@ class SoftLeads(Estimate):
 
     def _by_row(self, n_trees: int) -> Floats:
         overtaken = ndtr(-math.sqrt(n_trees) * self._lead)
-        return np.asarray(-np.expm1(np.log1p(-overtaken).sum(axis=1)))
+        by_law = -np.expm1(np.log1p(-overtaken).sum(axis=1))
+        return np.asarray(np.minimum(by_law * self._beside_law(np.array([n_trees])), 1.0))
+
+    def _beside_law(self, sizes: Int64s) -> Floats:
+        """The factor from the normal law to the disagreement of so many trees, shape (n_sizes,)."""
+        return between(sizes, (*_MEASURED, _NORMAL), np.append(self.of_few, 1.0))
+
+    def measured_by(self, blocks: TreeBlocks | None) -> SoftLeads:
+        """The same estimate, with the disagreement of few trees measured on some of the rows."""
+        if blocks is not None:
+            by_law = np.array([self.disagreement(size) for size in _MEASURED])
+            measured = np.array([_disagreement_of_few(blocks, self._cut, size) for size in _MEASURED])
+            is_known = (by_law > 0.0) & np.isfinite(measured)
+            self.of_few = np.divide(measured, by_law, out=np.ones(len(_MEASURED)), where=is_known)
+        return self
 
     def disagreement(self, n_trees: int) -> float:
         return float(np.average(self._by_row(n_trees), weights=self._rows))
@@ -226,6 +250,25 @@ class SoftLeads(Estimate):
         return f"on {in_percent(level)} of the rows the averaged scores are exactly level, and never settle"
 
 
+def _disagreement_of_few(blocks: TreeBlocks, cut: float, n_trees: int) -> float:
+    """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN without rows to measure it."""
+    n_first = blocks.n_first.min(axis=1)
+    enough = n_first >= 2 * n_trees
+    blocks, n_first = blocks.where(enough), n_first[enough]
+    n_rows, n_kept, n_scores = blocks.first.shape
+    n_forests = n_kept // n_trees
+    forests = blocks.first[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
+    differs = _labels(forests, cut) != _labels(blocks.scores.mean, cut)[:, None]
+    weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
+    return float(np.sum(weight * differs * beyond[:, None]) / weight.sum()) if n_rows else math.nan
+
+
+def _labels(mean: Floats, cut: float) -> NDArray[Any]:
+    """The class of the highest mean score, or of two classes whether the score exceeds the cut."""
+    return np.asarray(mean[..., 0] > cut if mean.shape[-1] == 1 else mean.argmax(axis=-1))
+
+
 def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
     """Mean disagreement for each set of leads, shape (n_leads, n_sizes)."""
     return np.array([[one.disagreement(int(size)) for size in sizes] for one in leads])
@@ -233,7 +276,7 @@ def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
 
 def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
     """The plug-in estimate from measured leads; raises ``ValueError`` as `Leads.of` does."""
-    return SoftLeads.of(Leads.of(scores, cut), cut)
+    return SoftLeads.of(Leads.of(scores, cut), cut).measured_by(blocks)
 
 
 class LeadCells(NamedTuple):
@@ -313,7 +356,8 @@ class SmoothLeads(SoftLeads):
     def _by_lead(self, sizes: Int64s) -> Floats:
         """Disagreement for each lead, shape (n_leads, n_sizes)."""
         overtaken = ndtr(-np.sqrt(sizes) * self._lead)
-        return np.asarray(overtaken * between(sizes, _SIZES, self._added * self.unbiased))
+        factor = between(sizes, _SIZES, self._added * self.unbiased) * self._beside_law(sizes)
+        return np.asarray(overtaken * factor)
 
     def _curve(self, sizes: Int64s, mass: Floats) -> Floats:
         return np.minimum(mass @ self._by_lead(sizes), 1.0)
@@ -369,12 +413,13 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
     found.caveat = peak_caveat(density.peak, "scores")
     if blocks is not None and scores.n_scores > 1:
         found.unbiased = _unbiased(blocks, cut)
+    found.measured_by(blocks)
     return found
 
 
 def smooth_or_plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
     """The smooth estimate, or the plug-in estimate if the scores have a peak at a tie, as for votes."""
-    return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut))
+    return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut, blocks))
 
 
 ESTIMATORS: dict[str, Callable[[Scores, float, TreeBlocks | None], Estimate]] = {

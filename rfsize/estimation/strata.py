@@ -103,7 +103,7 @@ class Strata(Estimate):
     def replicates(self, size: int | float) -> Curves:
         """Replicates of the strata, combined independently, although all are drawn with one seed."""
         curves = [part.replicates(size) for part in self._parts]
-        sizes, generator = curves[0].sizes, np.random.default_rng(SEED)
+        sizes, generator = max((one.sizes for one in curves), key=len), np.random.default_rng(SEED)
         at_sizes = [generator.permutation(curve.at(sizes)) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
 

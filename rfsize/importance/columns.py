@@ -88,4 +88,4 @@ class ColumnSets:
 
 
 def _several(some: Any) -> list[Any]:
-    return [some] if isinstance(some, str | Integral) else list(some)
+    return list(some) if isinstance(some, Iterable) and not isinstance(some, str) else [some]

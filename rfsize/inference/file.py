@@ -158,9 +158,9 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
         raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
     parts = []
     for one in forests:
-        file = BytesIO()
-        _FILE.write_to(file, *_written(*one))
-        parts.append(file.getbuffer())
+        written = BytesIO()
+        _FILE.write_to(written, *_written(*one))
+        parts.append(written.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
     with _readable(path, load_forests) as partial, partial.open("wb") as output:

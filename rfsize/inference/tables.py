@@ -14,9 +14,11 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
     Raises
     ------
     ValueError
-        If the given table has weights and the forest has none, or the weights differ.
+        If the given table is none, has weights and the forest has none, or the weights differ.
     """
     weights = adapter.vote_weights
+    if not isinstance(given, StopTable | None):
+        raise ValueError(f"table is a {type(given).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
     if weights is None:
         if given is not None and not given.stops.counts_alike:
             raise ValueError(

@@ -25,7 +25,7 @@ class Result:
         path : str or path-like
             The file to write. An existing file is replaced when the page is complete.
         *others : result of rfsize
-            More results to show below: an `OobScore`, a `StopTable`, a `FractionSearch`, or another report.
+            More results to show below: an `OobScore`, a `FractionSearch`, or another report.
 
         Raises
         ------

@@ -26,7 +26,7 @@ from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, S
 from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.sizing.report import Report
 from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import one_per_row, refuse_number_as_labels, refuse_unused, whole
+from rfsize.utils.validation import one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many, printable
 
@@ -140,7 +140,7 @@ def shrink(
     True
     """
     of_goal: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
-    refuse_number_as_labels(y)
+    refuse_option_as_labels(y)
     if n_trees is not None:
         refuse_unused(
             "n_trees sets the size, and the report says on what share of rows it agrees with all trees. Leave it out",

@@ -19,7 +19,7 @@ from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import first_trees_within, lost_by
-from rfsize.utils.validation import refuse_number_as_labels, refuse_unused, whole
+from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
@@ -191,7 +191,7 @@ def size(
     >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
     (True, 2000, True)
     """
-    refuse_number_as_labels(y)
+    refuse_option_as_labels(y)
     of_target: dict[str, Any] = {"target": target, "confidence": _confidence(target, confidence)}
     goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method, **of_target)
     report = _report(model, X, y, goal, oob=oob, groups=groups, max_rows=max_rows)
@@ -343,7 +343,7 @@ def truncate(
         raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
-    refuse_number_as_labels(y)
+    refuse_option_as_labels(y)
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")

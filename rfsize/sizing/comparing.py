@@ -25,7 +25,7 @@ from rfsize.reporting.words import sentence
 from rfsize.sizing.goals.metric import MetricAnswer
 from rfsize.sizing.goals.named import any_goal
 from rfsize.sizing.metrics import Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score, predictions_for
+from rfsize.sizing.named_metrics import MetricLike, judge_of, predictions_for, usual_metric
 from rfsize.sizing.noise import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.sized_forest import answer_of
@@ -251,9 +251,9 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     >>> found.at_hand.interval[0] < found.at_hand.value < found.at_hand.interval[1] < 0
     True
     """
-    scored = [of_score(metric, one) for one in _of_the_same_rows(first, second)]
-    pair, judges = [one for _, one in scored], [judge_of(*each) for each in scored]
-    answers = [_loss_of(*each) for each in scored]
+    pair = _of_the_same_rows(first, second)
+    metric = usual_metric(pair[0]) if metric is None else metric
+    judges, answers = [judge_of(metric, one) for one in pair], [_loss_of(metric, one) for one in pair]
     for one, answer in zip(pair, answers, strict=True):
         give((*answer.cautions, *one.noted, *one.cautions(of_labels=judges[0].name == "accuracy")))
     paired, rows, predicted = _paired(pair, judges)
@@ -282,7 +282,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
         why=why,
         source=first.source,
         n_rows=len(rows),
-        n_dropped=first.n_rows - len(rows),
+        n_dropped=_n_scored(pair) - len(rows),
     )
 
 
@@ -360,6 +360,12 @@ def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s
         )
     first, second = (predicted(mean[at[rows]]) for (mean, predicted), at in zip(found, is_asked, strict=True))
     return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
+
+
+def _n_scored(pair: list[Evidence]) -> int:
+    """How many rows both forests scored; with very many rows and classes, one row in k."""
+    first, second = (np.arange(one.n_rows)[one.scored] for one in pair)
+    return len(np.intersect1d(first, second, assume_unique=True))
 
 
 def _units(pair: list[Evidence], rows: Int64s) -> Int64s:

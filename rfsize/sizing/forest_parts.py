@@ -12,7 +12,7 @@ Research 17(26), 1-41.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
-from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import of_smaller_forests
+from rfsize.exceptions import UndefinedMetricError
+from rfsize.sizing.metrics import Metric, value_or_nan
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.blocks import TreeBlocks
+from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 Predicted = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""
@@ -118,13 +118,22 @@ class ForestParts:
     def _scatter_by_trying(self, judge: Metric, kinds: list[Floats], unit: Int64s) -> Floats:
         """The same covariance, by leaving out groups of rows in turn."""
         left_out = np.random.default_rng(SEED).permutation(int(unit.max()) + 1)[unit] % _ROW_GROUPS
-        tried = [self._predictions(slice(None), forests[: max(1, len(forests) // _TRIED)]) for forests in kinds]
+        tried = (self._predictions(slice(None), forests[: max(1, len(forests) // _TRIED)]) for forests in kinds)
+        predicted: list[Iterable[Floats]] = [[self.whole], *tried]
         found = []
         for group in range(_ROW_GROUPS):
             kept = left_out != group
-            now = judge.value(self.rows[kept], self.whole[kept])
-            found.append([np.mean([judge.value(self.rows[kept], one[kept]) - now for one in of]) for of in tried])
-        return np.atleast_2d(np.cov(np.array(found).T)) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS
+            whole, *values = (
+                [value_or_nan(judge, self.rows[kept], forest[kept]) for forest in forests] for forests in predicted
+            )
+            found.append([np.mean(of_kind) - whole[0] for of_kind in values])
+        lost = np.array(found)
+        lost = lost[np.isfinite(lost).all(axis=1)]  # without a group, a rare class may be missing
+        if len(lost) < 2:
+            raise UndefinedMetricError(
+                "the metric has no value on most parts of the rows: give more rows of each class"
+            )
+        return np.atleast_2d(np.cov(lost.T)) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS
 
     def _predictions(self, rows: slice, forests: Floats, turn: Int64s | None = None) -> Floats:
         """The predictions of forests on some rows, shape (n_forests, n_rows, n_outputs)."""
@@ -156,6 +165,14 @@ class Measured(NamedTuple):
     noise: float
     against: float
 
+    def at(self, away: float) -> float:
+        """The loss so many standard errors away from the measured one, or from 0 if smaller forests seem better."""
+        return max(0.0, self.loss) + away * self.noise
+
+    def c_at(self, away: float) -> float:
+        """The c of a loss c/T that agrees with `at`."""
+        return self.at(away) / (1.0 / self.n_trees - 1.0 / self.against)
+
 
 def losses_of_few_trees(
     blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, *, below: float
@@ -176,7 +193,7 @@ def losses_of_few_trees(
         return []
     generator = np.random.default_rng(SEED)
     dealt = [_deals(n_trees, size, generator) for size in sizes]
-    judge, flat = of_smaller_forests(judge), [deal for deals in dealt for deal in deals]
+    flat = [deal for deals in dealt for deal in deals]
     values = judge.worse * trees.values(judge, np.concatenate([np.ones((1, n_trees)), *flat]))
     lost = np.split(values[1:] - values[0], np.cumsum([len(deal) for deal in flat])[:-1])
     scatter = np.diag(trees.scatter_of_rows(judge, [deals[0][:_FORESTS_OF_ROWS] for deals in dealt], units))
@@ -187,6 +204,23 @@ def losses_of_few_trees(
         noise = math.sqrt(of_rows + of_trees + (_UNFOLLOWED * means.mean()) ** 2)
         found.append(Measured(float(size), float(means.mean()), noise, float(n_trees)))
     return found
+
+
+def mean_of_smaller_forests(blocks: TreeBlocks, judge: Metric, predicted: Predicted, n_trees: int) -> float:
+    """The mean of a metric over forests of ``n_trees`` of the trees; many trees are taken in blocks."""
+    generator, trees = np.random.default_rng(SEED), _kept(blocks, judge, predicted)
+    if 2 * n_trees <= trees.total.shape[1]:
+        forests = np.concatenate(_deals(trees.total.shape[1], n_trees, generator))
+        return float(trees.values(judge, forests).mean())
+    blocks = blocks.laid_over()
+    n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / max(1.0, float(blocks.asked.sum(axis=1).mean())))))
+    place = generator.permuted(np.tile(np.arange(N_BLOCKS), (_FORESTS, 1)), axis=1)
+    forests = (place < n_blocks).astype(np.float64)
+    some = np.flatnonzero((judge.weight[blocks.rows] > 0.0) & (weighted_sums(blocks.asked, forests) > 0.0).all((0, 2)))
+    if not len(some):
+        return math.nan
+    dealt = ForestParts(blocks.rows[some], blocks.total[some], blocks.asked[some], predicted)
+    return float(dealt.values(judge, forests).mean())
 
 
 def _kept(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> ForestParts:

@@ -8,18 +8,20 @@ gives c. Out of bag, n is the number of trees that were not trained on a row, an
 
 The trees come in `N_BLOCKS` blocks. The blocks are dealt into four quarters at random, again and again; two quarters
 make a half. To first order, what one half adds to the metric the other half takes away, and likewise for quarters. The
-rest is quadratic in the trees' deviations, like a sample variance over the blocks. One deal covers 3 of its 19 degrees
-of freedom, which gives the uncertainty of the mean over deals, for other trees. The influence of each row on the losses
-of halves and quarters gives the uncertainty for other rows.
+rest is quadratic in the trees' deviations, like a sample variance over the blocks, which has 19 degrees of freedom. One
+deal covers 3 of them, so its variance is 19/3 times that of the mean over all deals; the scatter over deals lacks the
+latter, and is 16/3 times as large. This gives the uncertainty of the mean over deals, for other trees. The influence of
+each row on the losses of halves and quarters gives the uncertainty for other rows.
 
 For forests smaller than quarters the law would be an extrapolation: it may say that halves lose nothing, while a single
 tree loses much. Such forests are drawn instead (see `forest_parts`). Between the measured sizes the loss is linear in
 1/T; from halves on, the law continues it.
 
-If only a few rows are outside the largest class, the rows that a smaller forest gets wrong may not be among them. Out
-of bag, these rows are also predicted by trees that saw even fewer rows of their class. A ranking hardly better than
-chance then seems to lose nothing with a single tree. If halves show no clear loss on such rows, rfsize takes the upper
-bound of the loss at all sizes, and takes halves that seem better than all trees to be equally good.
+If halves show no clear loss, rfsize takes the upper bound of the loss at all sizes. T times the loss grows with T, by
+the law to c, so c is at least as large as by any measured size: its bound is the largest of the bounds by these. A loss
+that cannot be told from 0 is thus bounded by its standard error, never by 0. If halves are clearly better than all
+trees, the rows do not tell what trees add: out of bag, rows of a rare class are predicted by trees that saw even fewer
+rows of their class, and more trees show this more clearly.
 
 The law describes the mean over forests. The metric of one forest moves from seed to seed by s/√T, to first order. The
 jackknife, which leaves out one block at a time, gives s (B. Efron and C. Stein (1981). "The jackknife estimate of
@@ -40,21 +42,17 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.estimation.intervals import COVERAGE, SEED
+from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.forest_parts import ForestParts, Measured, Predicted, losses_of_few_trees
 from rfsize.sizing.metrics import Metric, no_weight, value_of
-from rfsize.sizing.named_metrics import of_smaller_forests
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 FEWEST_ASKED = 20
-FEW_ROWS = 100
-"""With fewer rows outside the largest class, the loss is uncertain; measured by `benchmarks/few_rows.py`."""
-
 _DEALS, _DEALS_OF_ROWS = 24, 6  # number of deals, and of those that compute each row's influence
-_DEGREES = 3.0 / (N_BLOCKS - 1)  # share of the degrees of freedom that one deal covers
+_DEGREES = 3.0 / (N_BLOCKS - 4)  # variance of the mean over all deals, by the scatter over deals
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))
 _FORESTS = len(_PAIRS) + 4  # of a deal
 _HALVES, _QUARTERS = 1, 2
@@ -91,8 +89,8 @@ class MetricLoss:
     value : float
         The metric of the trees at hand.
     law : Law
-        The loss of T trees. If the loss is not significant, c is its upper bound (95 %) and d is 0. If d is too large
-        for c to be known, the law with the largest d that is trusted.
+        The loss of T trees, if it is significant. If d is too large for c to be known, the law with the largest d that
+        is trusted.
     bend : float
         The d that fits the losses of halves and quarters.
     noise : float
@@ -107,8 +105,6 @@ class MetricLoss:
         Rows that were used, and rows left out because some quarter has no tree to predict them.
     of_a_tree : float
         Standard deviation of the metric from seed to seed, for a forest of T trees, times √T.
-    few : int or None
-        Number of rows outside the largest class, if it is below `FEW_ROWS`.
     """
 
     value: float
@@ -122,7 +118,6 @@ class MetricLoss:
     n_rows: int
     n_dropped: int
     of_a_tree: float
-    few: int | None
 
     @property
     def is_bent(self) -> bool:
@@ -130,15 +125,22 @@ class MetricLoss:
         return self.is_significant and self.bend > _MOST_BENT * self.asked
 
     @property
+    def is_reversed(self) -> bool:
+        """Whether halves of the trees are clearly better than all trees."""
+        halves = self.measured[-1]
+        return halves.loss < -_SIGNIFICANT * halves.noise
+
+    @property
     def enough_to_tell(self) -> float:
         """How many times as many trees would determine c, if d is too large."""
         return float(np.clip(2.0 * self.bend / (_MOST_BENT * self.asked), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
-        """The law at a quantile of c; if the loss is not significant, 0 below the median, else its upper bound."""
-        if not self.is_significant:
-            return self.law if quantile >= 0.5 else Law(0.0, 0.0)
-        return Law(self.law.c * math.exp(self.noise * float(ndtri(quantile))), self.law.d)
+        """The law at a quantile of c, which is at least 0."""
+        away = float(ndtri(quantile))
+        if self.is_significant:
+            return Law(self.law.c * math.exp(self.noise * away), self.law.d)
+        return Law(max(0.0, *(one.c_at(away) for one in self.measured)), 0.0)
 
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
         """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
@@ -158,16 +160,13 @@ class MetricLoss:
 
     def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
         """Measured sizes, smallest first, up to halves, and their losses: no smaller than those of larger sizes."""
-        is_most = self.few is not None and not self.is_significant and quantile >= 0.5
-        away, (*smaller, halves) = float(ndtri(max(quantile, COVERAGE) if is_most else quantile)), self.measured
-        losses = [one.loss + away * one.noise + law.loss(one.against) for one in smaller]
+        away, (*smaller, halves) = float(ndtri(quantile)), self.measured
+        losses = [one.at(away) + law.loss(one.against) for one in smaller]
         sizes = np.array([one.n_trees for one in self.measured])
         return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
 
 
-def metric_loss(
-    blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, few: int | None = None
-) -> MetricLoss:
+def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
     """Measure how much a metric loses because a forest has too few trees.
 
     Parameters
@@ -180,8 +179,6 @@ def metric_loss(
         Makes predictions from mean scores, in the form that the metric takes.
     units : ndarray of int64, optional
         The group of each row of the metric's truth; by default each row is a group of its own.
-    few : int, optional
-        As in `MetricLoss`.
 
     Raises
     ------
@@ -192,7 +189,7 @@ def metric_loss(
     """
     parts = _DealtBlocks.dealt(blocks.laid_over(), judge, predicted)
     by_deal = parts.losses(judge)
-    of_rows = parts.scatter_of_rows(of_smaller_forests(judge), parts.kinds(_DEALS_OF_ROWS), units)
+    of_rows = parts.scatter_of_rows(judge, parts.kinds(_DEALS_OF_ROWS), units)
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
     halves, quarters = (float(lost) for lost in by_deal.mean(axis=0))
     is_significant = bool(halves > _SIGNIFICANT * math.sqrt(covariance[0, 0]) and quarters > 0.0)
@@ -202,12 +199,7 @@ def metric_loss(
         slopes = _slopes(lambda of: math.log(parts.fit(*of).c), np.array([halves, quarters]))
         noise = math.hypot(_root(float(slopes @ covariance @ slopes)), _UNFOLLOWED)
         is_significant = noise <= _MOST_UNSURE or law.d > most_bent
-    if not is_significant:
-        tail = float(ndtri(COVERAGE))
-        least = -math.inf if few is None else 0.0
-        most = max(0.0, max(halves, least) + tail * math.sqrt(covariance[0, 0]))
-        law = Law(most / parts.lost_by(_HALVES, min(law.d, most_bent)), 0.0)
-    elif law.d > most_bent:
+    if is_significant and law.d > most_bent:
         bend, law = law.d, Law(halves / parts.lost_by(_HALVES, most_bent), most_bent)
     whole, half, quarter = parts.mean_asked
     measured = losses_of_few_trees(blocks, judge, predicted, units, below=quarter)
@@ -225,7 +217,6 @@ def metric_loss(
         n_rows=len(parts.rows),
         n_dropped=len(blocks.rows) - len(parts.rows),
         of_a_tree=parts.spread_of_a_tree(judge, blocks.n_trees),
-        few=few,
     )
 
 
@@ -282,7 +273,7 @@ class _DealtBlocks(ForestParts):
 
     def losses(self, judge: Metric) -> Floats:
         """Losses of the halves and quarters of each deal, shape (n_deals, 2)."""
-        values = judge.worse * self.values(of_smaller_forests(judge), self.in_part)
+        values = judge.worse * self.values(judge, self.in_part)
         return np.stack([of.reshape(_DEALS, -1).mean(axis=1) for of in _of_kinds(values[1:] - values[0])], axis=1)
 
     def spread_of_a_tree(self, judge: Metric, n_trees: int) -> float:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
 from reprlib import repr as abridged
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing.ranking import Bins, Levels
-from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
@@ -61,7 +61,7 @@ class Metric(ABC):
 
     @abstractmethod
     def value(self, rows: Int64s, predicted: Floats) -> float:
-        """The metric of some rows, from predictions of shape (n_rows, n_outputs); infinite or NaN if undefined."""
+        """The metric of some rows, from predictions of shape (n_rows, n_outputs); NaN if undefined."""
 
     def influence(self, rows: Int64s, predicted: Floats) -> Floats | None:
         """What each row adds to the metric, to first order; None if there is no formula."""
@@ -193,23 +193,18 @@ class MeanOfRows:
     def __init__(self, metric: MeanMetric, n_replicates: int) -> None:
         self._metric, self._sum, self._weight = metric, np.zeros(n_replicates), 0.0
         self._rows: list[Int64s] = []
-        self._infinite = 0
 
     def add(self, rows: Int64s, predicted: Floats) -> None:
         counts = self._metric.weight[rows] > 0.0
         rows, predicted = rows[counts], predicted[:, counts]
         weight = self._metric.weight[rows]
-        found = self._metric.by_row(predicted, self._metric.truth[rows])
-        self._infinite += int(np.isinf(found[0]).sum())
-        self._sum += found @ weight
+        self._sum += self._metric.by_row(predicted, self._metric.truth[rows]) @ weight
         self._weight += weight.sum()
         self._rows.append(rows)
 
     def conclude(self) -> Floats:
         if self._weight == 0.0:
             raise no_weight()
-        if self._infinite:
-            raise infinite(self._metric.name, self._infinite)
         rows = np.concatenate(self._rows)
         variance = self._metric.variance(self._metric.truth[rows], self._metric.weight[rows])
         return self._metric.finished(self._sum / self._weight, variance)
@@ -262,24 +257,41 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
     found = judge.value(rows, predicted)
     if math.isfinite(found):
         return found
-    if isinstance(judge, MeanMetric):
-        raise infinite(judge.name, int(np.isinf(judge.by_row(predicted[None], judge.truth[rows])).sum()))
-    raise one_class_only(judge.name)
+    if isinstance(judge, RankMetric):
+        raise one_class_only(judge.name)
+    raise UndefinedMetricError(
+        f"metric '{judge.name}' is beyond the largest floating-point number: train on the target in other units"
+    )
+
+
+class OfRows(Protocol):
+    """A metric, or a difference of metrics; methods as of `Metric`."""
+
+    def value(self, rows: Int64s, predicted: Floats) -> float: ...
+
+    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None: ...
+
+
+def value_or_nan(judge: OfRows, rows: Int64s, predicted: Floats) -> float:
+    """The metric of some of the rows that it is defined on; NaN if it is undefined on these, or a callable fails.
+
+    These may be rows without a rare class.
+    """
+    if not len(rows):
+        return math.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = judge.value(rows, predicted)
+        except (ValueError, ArithmeticError, LookupError):
+            return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def no_weight() -> UndefinedMetricError:
     """The error if no row has a weight."""
     return UndefinedMetricError(
         "sample_weight is 0 on all rows that were used: give a row that counts a weight above 0"
-    )
-
-
-def infinite(name: str, n_rows: int) -> UndefinedMetricError:
-    """The error if the log loss is infinite because rows get no probability of their class."""
-    return UndefinedMetricError(
-        f"the {metric_in_words(name)} is infinite: on {n_rows:,} of the rows, no tree asked gives the row's class "
-        "any probability. Take 'auc', 'brier' or 'accuracy', or train trees whose leaves hold more rows "
-        "(min_samples_leaf)"
     )
 
 

@@ -23,6 +23,9 @@ from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_
 from rfsize.voting.links import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+MOST_LOG_LOSS = -math.log(_LEAST_PROBABILITY)
+"""The log loss of a row whose class has probability 0."""
+
 _OF_CLASSES, _OF_NUMBERS = ("log_loss", "auc", "accuracy", "brier", "average_precision"), ("rmse", "mae", "r2")
 METRICS = (*_OF_CLASSES, *_OF_NUMBERS)
 """Names of the metrics that compare predictions with the truth."""
@@ -91,14 +94,9 @@ def goes_by_labels(metric: MetricLike) -> bool:
     return metric == "accuracy" or scorer_of(metric, METRICS) is not None
 
 
-def of_score(metric: MetricLike | None, outputs: Evidence) -> tuple[MetricLike, Evidence]:
-    """The metric of a score (default: accuracy or R²), and the outputs, without weights if it cannot take them."""
-    if metric is None:
-        return "accuracy" if len(outputs.classes) else "r2", outputs
-    scorer = scorer_of(metric, METRICS)
-    if isinstance(metric, str) or (scorer is not None and takes_weights(scorer)):
-        return metric, outputs
-    return metric, replace(outputs, sample_weight=None)
+def usual_metric(outputs: Evidence) -> str:
+    """The metric of a score if none is given: accuracy or R²."""
+    return "accuracy" if len(outputs.classes) else "r2"
 
 
 def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
@@ -132,17 +130,14 @@ def metric_with_truth(
         name = metric if isinstance(metric, str) else name_of(scorer)
         return _of_scorer(name, scorer, forest, n_rows, y, None if sample_weight is None else weight)
     if not isinstance(metric, str) and callable(metric):
-        if sample_weight is not None:
-            raise ValueError(
-                "sample_weight is for the metrics that rfsize knows by name; let the callable weigh its rows"
-            )
+        takes_weight = _takes_weight_of(metric, sample_weight)
         truth = np.asarray(y)
         if truth.shape != (n_rows,):
             raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
         as_given = _probabilities_as_given if classes.size else _numbers_as_given
 
         def given(truth: NDArray[Any], predicted: NDArray[Any], weight: Floats) -> float:
-            return metric(truth, predicted)
+            return metric(truth, predicted, sample_weight=weight) if takes_weight else metric(truth, predicted)
 
         return GivenMetric(name_of(metric), truth, weight, (-math.inf, math.inf), given=given, as_given=as_given)
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
@@ -161,9 +156,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
     truth = class_indices(classes, y, len(weight))
     positive = (0.0, math.inf)
     if metric == "log_loss":
-        averages = forest.link.kind == "identity"
-        by_row = _logloss_of_averages if averages else _logloss
-        return MeanMetric(metric, truth, weight, positive, by_row)
+        return MeanMetric(metric, truth, weight, positive, _logloss)
     if metric == "brier":
         return MeanMetric(metric, truth, weight, positive, _brier)
     if metric == "accuracy":
@@ -177,7 +170,11 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
             larger_is_better=True,
         )
     if len(classes) > 2:
-        raise ValueError(f"metric '{metric}' is for two classes, and the forest has {len(classes)}; give a callable")
+        scorer = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""
+        raise ValueError(
+            f"metric '{metric}' is for two classes, and the forest has {len(classes)}: take 'log_loss', 'brier' or "
+            f"'accuracy'{scorer}"
+        )
     if len(np.unique(truth)) < 2:
         raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds only one")
     if metric == "auc":
@@ -192,13 +189,11 @@ def _of_scorer(
     """A scorer as a metric; the scorer gets the model's own labels."""
     classes, truth = forest.classes, training_labels(forest.classes, y, n_rows)
     truth = classes[truth] if classes.size else truth
-    if weight is not None and not takes_weights(scorer):
-        raise ValueError("the scorer takes no sample_weight: give it the parameter, or leave sample_weight out")
+    weighs = _takes_weight_of(scorer, weight)
 
     def score(truth: NDArray[Any], predicted: NDArray[Any], weight: Floats) -> float:
         return scored(scorer, truth, predicted, forest, weight if weighs else None)
 
-    weighs = weight is not None
     return GivenMetric(
         name,
         truth,
@@ -210,16 +205,11 @@ def _of_scorer(
     )
 
 
-def is_of_averages(judge: Metric) -> bool:
-    """Whether it is the log loss of averaged probabilities, which is infinite if all trees give probability 0."""
-    return isinstance(judge, MeanMetric) and judge.by_row is _logloss_of_averages
-
-
-def of_smaller_forests(judge: Metric) -> Metric:
-    """The exact metric for smaller forests, if the metric of drawn trees is a second-order expansion."""
-    if isinstance(judge, MeanMetric) and is_of_averages(judge):
-        return replace(judge, by_row=_logloss)
-    return judge
+def clipped_rows(judge: Metric) -> Metric | None:
+    """The share of rows whose log loss is clipped, as a metric; None if the metric is no log loss."""
+    if isinstance(judge, MeanMetric) and judge.by_row is _logloss:
+        return replace(judge, name="clipped rows", by_row=_is_clipped, range=(0.0, 1.0))
+    return None
 
 
 def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
@@ -264,18 +254,18 @@ def _all_probabilities(predicted: Floats) -> Floats:
     return np.asarray(cut)
 
 
+def _of_truth(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """The probability of each row's class; one-vs-all probabilities are divided by their sum."""
+    return np.asarray(predicted[:, np.arange(len(truth)), truth] / predicted.sum(axis=2))
+
+
 def _logloss(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    of_truth = predicted[:, np.arange(len(truth)), truth]
-    return -np.log(np.clip(of_truth / predicted.sum(axis=2), _LEAST_PROBABILITY, 1.0))
+    """scikit-learn's log loss: probabilities are clipped, so that it is always a number."""
+    return -np.log(np.clip(_of_truth(predicted, truth), _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
 
 
-def _logloss_of_averages(predicted: Floats, truth: NDArray[Any]) -> Floats:
-    """The log loss to second order around the first of the predictions; infinite on rows where that one is 0."""
-    of_truth = predicted[:, np.arange(len(truth)), truth]
-    known = of_truth[0] > _LEAST_PROBABILITY
-    now = np.where(known, of_truth[0], 1.0)
-    away = (of_truth - of_truth[0]) / now
-    return np.where(known, -np.log(now) - away + away**2 / 2.0, np.inf)
+def _is_clipped(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    return (_of_truth(predicted, truth) < _LEAST_PROBABILITY).astype(np.float64)
 
 
 def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
@@ -303,9 +293,15 @@ def scorer_of(metric: Any, known: Collection[str]) -> Scorer | None:
     return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
 
 
-def takes_weights(scorer: Scorer) -> bool:
-    """Whether the scorer takes weights of the rows."""
-    return "sample_weight" in _parameters(getattr(scorer, "_score_func", scorer))
+def _takes_weight_of(metric: Callable[..., float], sample_weight: ArrayLike | None) -> bool:
+    """Whether to give the weights of the rows to a scorer or callable; ``ValueError`` if it does not take them."""
+    if sample_weight is None:
+        return False
+    if "sample_weight" not in _parameters(getattr(metric, "_score_func", metric)):
+        raise ValueError(
+            f"{name_of(metric)!r} takes no sample_weight: give it the parameter, or leave sample_weight out"
+        )
+    return True
 
 
 def name_of(scorer: Scorer) -> str:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 
 from rfsize.counting.evidence import Evidence
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
-from rfsize.exceptions import FewVotesError
-from rfsize.sizing.metrics import Metric
+from rfsize.exceptions import FewVotesError, UndefinedMetricError
+from rfsize.sizing.metrics import Metric, OfRows, value_or_nan
 from rfsize.utils.matrix import blocks
 from rfsize.utils.typing import Floats, Int64s
 
+# A sample without a rare class may have no value, and is drawn again, up to this many times as often as needed.
+_MOST_TRIES = 5
 _ROWS_TRIED = 50_000  # most rows for each bootstrap replicate of a callable
 _AT_HAND = 100_000  # rows whose predictions determine the bins
-
-
-class OfRows(Protocol):
-    """A metric, or a difference of metrics; methods as of `Metric`."""
-
-    def value(self, rows: Int64s, predicted: Floats) -> float: ...
-
-    def influence(self, rows: Int64s, predicted: Floats) -> Floats | None: ...
 
 
 def noise_of_rows(
@@ -47,7 +40,7 @@ def noise_of_rows(
         )
     variance = float(squares.sum())
     # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
-    tails = n_units * float(np.sum(squares**2)) / variance**2 if variance > 0.0 else 1.0
+    tails = n_units * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
     freedom = min(n_units - 1.0, max(1.0, 2.0 * n_units / max(tails - 1.0, 1e-9)))
     return math.sqrt(variance * n_units / (n_units - 1.0)), freedom
 
@@ -60,12 +53,18 @@ def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int6
     order = np.argsort(unit, kind="stable")
     some = rng.permutation(len(names))
     some = some[: max(2, int(np.searchsorted(np.cumsum(size[some]), _ROWS_TRIED)))]
-    found = []
-    for _ in range(REPLICATES):
+    values: list[float] = []
+    for _ in range(_MOST_TRIES * REPLICATES):
         drawn = rng.choice(some, size=len(some))
         taken = np.concatenate([order[first[one] : first[one + 1]] for one in drawn])
-        found.append(judge.value(rows[taken], predicted[taken]))
-    return float(np.std(found, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
+        value = value_or_nan(judge, rows[taken], predicted[taken])
+        values += [value] if math.isfinite(value) else []
+        if len(values) == REPLICATES:
+            return float(np.std(values, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
+    raise UndefinedMetricError(
+        f"the metric has a value on {len(values)} of {_MOST_TRIES * REPLICATES} samples of the rows, too few for an "
+        "interval: give more rows of each class"
+    )
 
 
 def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:

@@ -21,37 +21,34 @@ The three variances are added. The interval stays within the range of the metric
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from rfsize.adapters.base import shrinking_of
-from rfsize.adapters.registry import several_in
 from rfsize.counting.evidence import Evidence, asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
-from rfsize.sizing.chances import cautions_of, chances_in_parts
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.metrics import GivenMetric, Metric, value_of
-from rfsize.sizing.named_metrics import MetricLike, judge_of, of_score
+from rfsize.sizing.clipping import cautions_of_rows
+from rfsize.sizing.metrics import Metric, value_of, value_or_nan
+from rfsize.sizing.named_metrics import MetricLike, judge_of, usual_metric
 from rfsize.sizing.noise import drawn_trees, noise_of_rows
-from rfsize.sizing.report import copies_caution, sized
-from rfsize.sizing.scores import Curve, FoldScores, OobScore
+from rfsize.sizing.report import copies_caution
+from rfsize.sizing.scores import Curve, OobScore
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
 _ROWS_DRAWN = 20_000  # for the gain by all trees
 _POINTS = 40  # of the curve
+_LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
 # Drawn forests miss a share of the gain by all trees: this number over the votes a row (2d/n, for shares of rows and
 # rankings), and how uncertain it is. Both are measured on the problems of `benchmarks/oob_score.py`.
 _BENT, _UNTOLD = 3.0, 4.0
 
 
-@overload
 def oob_score(
     model: Any,
     X: Any = None,
@@ -59,39 +56,14 @@ def oob_score(
     *,
     metric: MetricLike | None = None,
     groups: ArrayLike | str | None = None,
-    cv: None = None,
-) -> OobScore: ...
-
-
-@overload
-def oob_score(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    *,
-    metric: MetricLike | None = None,
-    groups: ArrayLike | str | None = None,
-    cv: Any,
-) -> FoldScores: ...
-
-
-def oob_score(
-    model: Any,
-    X: Any = None,
-    y: ArrayLike | None = None,
-    *,
-    metric: MetricLike | None = None,
-    groups: ArrayLike | str | None = None,
-    cv: Any = None,
-) -> OobScore | FoldScores:
+) -> OobScore:
     """Score a forest out of bag by any metric: how good it is on fresh rows, without held-out rows.
 
     Parameters
     ----------
     model
         A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs` with ``oob=True``. Weights,
-        seeds and the threshold are arguments of `tree_outputs`. With ``cv``, the trained models of several folds: a
-        list of models, or a `lightgbm.CVBooster`.
+        seeds and the threshold are arguments of `tree_outputs`.
     X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
         All training rows, in the order of training.
     y : array_like, shape (n_rows,)
@@ -100,21 +72,15 @@ def oob_score(
         For a classifier "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
         "average_precision"; for a regressor "r2" (the default), "rmse" or "mae". Or a function of the truth and the
         predictions that returns a number. The predictions are the probabilities of the second class; with more
-        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers.
+        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers. If `tree_outputs` has
+        weights, the function must take ``sample_weight``. "log_loss" is scikit-learn's, clipped at 2.2e-16.
     groups
         As in `tree_outputs`. For the interval, the rows of a group count as one draw.
-    cv : int, splitter or iterable of (train, held out) pairs, optional
-        The folds that the models were trained on, in the order of the models. ``X`` and ``y`` then hold the rows of
-        all folds. ``lightgbm.cv(..., nfold=5)`` uses the folds of ``StratifiedKFold(5, shuffle=True,
-        random_state=0)``, for a regression those of ``KFold``. rfsize takes the rows of a fold in ascending order, as
-        the frameworks do. It proves which rows every tree was trained on, and refuses other folds.
 
     Returns
     -------
     OobScore
-        The metric, a 95 % interval, and the curve over the number of trees. With ``cv`` a `FoldScores`: the
-        ``scores`` of all folds, and their ``sizes``, the out-of-bag reports of `rfsize.size`. It prints both in one
-        table, with the mean of the metric and the number of trees that is enough in every fold.
+        The metric, a 95 % interval, and the curve over the number of trees.
 
     Raises
     ------
@@ -128,6 +94,8 @@ def oob_score(
     -----
     CopiesWarning
         If rows have copies and the score depends on whether these are different cases or repetitions.
+    ClippedLossWarning
+        If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
     See Also
     --------
@@ -162,53 +130,22 @@ def oob_score(
     >>> score.interval[0] < score.value < score.interval[1]
     True
 
-    Score the forests of a cross-validation in one report:
+    Score each forest of a cross-validation on the rows that it was trained on:
 
-    >>> import lightgbm as lgb
     >>> from sklearn.model_selection import StratifiedKFold
-    >>> params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "verbose": -1}
-    >>> folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    >>> models = lgb.cv(params, lgb.Dataset(X, y), 100, folds=folds, return_cvbooster=True)["cvbooster"]
-    >>> rfsize.oob_score(models, X, y, metric="auc", cv=folds)
-    fold  rows ...
-       0   379 ...
-       1   379 ...
-       2   380 ...
-    mean ...
-    ... trees are enough in every fold, by T*(0.99)...
+    >>> folds = list(StratifiedKFold(3).split(X, y))
+    >>> models = [RandomForestClassifier(60, random_state=0).fit(X[train], y[train]) for train, _ in folds]
+    >>> scores = [rfsize.oob_score(m, X[train], y[train]) for m, (train, _) in zip(models, folds, strict=True)]
+    >>> [score.n_rows for score in scores]
+    [379, 379, 380]
     """
-    several = several_in(model)
-    if several is None:
-        refuse_unused(
-            "it says which rows each of several models was trained on, and model is a "
-            f"{type(model).__name__}: give a list of models, or leave it out",
-            cv=cv,
-        )
-        return _score_of(known_out_of_bag(model, X, y, groups), metric)
-    return _scores_of_folds(several, X, y, cv, metric, groups)
-
-
-def _scores_of_folds(models: list[Any], X: Any, y: Any, cv: Any, metric: MetricLike | None, groups: Any) -> FoldScores:
-    """The out-of-bag score and the size of each fold's forest."""
-    missing = [name for name, value in (("X", X), ("y", y), ("cv", cv)) if value is None]
-    if missing or not models:
-        raise ValueError(
-            f"{' and '.join(missing) or 'models'} missing: for several models give all rows, their y, and as cv the "
-            "folds that the models were trained on"
-        )
-    from rfsize.counting.trained_folds import out_of_bag_of_folds  # scikit-learn takes long to import
-
-    outputs = out_of_bag_of_folds(models, X, y, cv, groups)
-    scores = tuple(_score_of(one, metric) for one in outputs)
-    sizes = tuple(sized(one, goal_of("auto", None)) for one in outputs)
-    give(tuple(dict.fromkeys(caution for one in sizes for caution in one._noted)))
-    return FoldScores(scores, sizes)
+    return _score_of(known_out_of_bag(model, X, y, groups), metric)
 
 
 def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
     predictor = outputs.asked_again.predictor
-    metric, outputs = of_score(metric, outputs)
+    metric = usual_metric(outputs) if metric is None else metric
     labels_at = predictor.threshold if metric == "accuracy" else None
     give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))
     judge = judge_of(metric, outputs)
@@ -256,7 +193,7 @@ def _scored(outputs: Evidence, judge: Metric) -> OobScore:
     rows = np.flatnonzero(averages.is_asked)
     predicted = outputs.predictor.predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
-    give(cautions_of(judge, chances_in_parts(judge, averages)))
+    give(cautions_of_rows(judge, rows, predicted, outputs.n_trees))
     units = outputs.groups.units
     units = rows if units is None else units[rows]
     noise, freedom = noise_of_rows(judge, rows, predicted, units, outputs.sample_weight)
@@ -295,11 +232,11 @@ def _interval(span: tuple[float, float], centre: float, noise: float, freedom: f
     if math.isfinite(lowest) and math.isfinite(highest):
         return _wilson(centre, noise, wide, freedom)
     if math.isfinite(lowest):
-        factor = math.exp(wide * noise / centre) if centre > lowest else 1.0
+        factor = math.exp(min(wide * noise / centre, _LARGEST_POWER)) if centre > lowest else 1.0
         return centre / factor, centre * factor
     if math.isfinite(highest):
         missing = highest - centre
-        factor = math.exp(wide * noise / missing) if missing > 0.0 else 1.0
+        factor = math.exp(min(wide * noise / missing, _LARGEST_POWER)) if missing > 0.0 else 1.0
         return highest - missing * factor, highest - missing / factor
     return centre - wide * noise, centre + wide * noise
 
@@ -325,16 +262,6 @@ def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
         asked += averages.asked_of[:, done : point + 1].sum(axis=1)
         done = point + 1
         known = (asked > 0).all(axis=1)
-        values.append(_value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
+        values.append(value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
     values[-1] = value  # the curve may know only some rows, rounded; this value is exact
     return Curve(ends[points], np.array(values))
-
-
-def _value_or_nan(judge: Metric, rows: Int64s, predicted: Floats) -> float:
-    try:
-        found = judge.value(rows, predicted) if judge.weight[rows].any() else math.nan
-    except ValueError:
-        if not isinstance(judge, GivenMetric):
-            raise
-        found = math.nan
-    return found if math.isfinite(found) else math.nan

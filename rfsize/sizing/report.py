@@ -47,6 +47,8 @@ class Report(SizedForest, Result):
         Which training rows belong together. A tree that was trained on one row of a group votes on none of the group.
         "rows": each row is a group of its own; "copies": equal rows belong together; "given": your groups; "unknown":
         the training data does not store rows, so rfsize cannot look for copies.
+    notes_on_rows : tuple of str
+        During training: which rows were not read, or not exactly.
 
     See Also
     --------
@@ -104,7 +106,7 @@ class Report(SizedForest, Result):
             "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
-            "notes": self._answer.notes(),
+            "notes": [*self._answer.notes(), *self.notes_on_rows],
             **self._answer.to_dict(),
         }
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rfsize.reporting.account import Account, Figure, Grid, Picture, Section
+from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
-from rfsize.sizing.report import Report
-from rfsize.sizing.words import decimals, finite, from_to, in_words, metric_in_words, rows_from
+from rfsize.sizing.words import decimals, metric_in_words, rows_from
 from rfsize.utils.plotting import finish, label_counts, new_axes
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many
@@ -188,116 +187,3 @@ class OobScore(Result):
         )
 
     __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class FoldScores(Result):
-    """The result of `rfsize.oob_score` for the models of several folds.
-
-    Attributes
-    ----------
-    scores : tuple of OobScore
-        The out-of-bag score of each fold's forest, on its training rows.
-    sizes : tuple of Report
-        How many trees each fold's forest needs: the report of `rfsize.size` with ``oob=True`` and no other option.
-    """
-
-    scores: tuple[OobScore, ...]
-    sizes: tuple[Report, ...]
-
-    @property
-    def metric(self) -> str:
-        """Name of the metric."""
-        return self.scores[0].metric
-
-    @property
-    def value(self) -> float:
-        """Mean over the folds of the metric with all trees, ``at_all_trees`` of each score."""
-        return float(np.mean([one.at_all_trees for one in self.scores]))
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Mean of the folds' 95 % intervals. The folds share most rows, so their mean has no narrower interval."""
-        low, high = np.mean([one.interval for one in self.scores], axis=0).tolist()
-        return low, high
-
-    @property
-    def n_trees(self) -> float:
-        """The number of trees that is enough in every fold; infinite if no number is known to be."""
-        return max(one.n_trees for one in self.sizes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The scores and sizes as plain Python values that ``json`` can write; an infinite size becomes None."""
-        return {
-            "metric": self.metric,
-            "value": self.value,
-            "interval": list(self.interval),
-            "n_trees": finite(self.n_trees),
-            "scores": [one.to_dict() for one in self.scores],
-            "sizes": [one.to_dict() for one in self.sizes],
-        }
-
-    def __str__(self) -> str:
-        heads, rows = self._table()
-        columns = list(zip(heads, *rows, strict=True))
-        widths = [max(map(len, column)) for column in columns]
-        cells = (zip(row, widths, strict=True) for row in (heads, *rows))
-        lines = ("  ".join(cell.rjust(width) for cell, width in row).rstrip() for row in cells)
-        return "\n".join([*lines, self._verdict])
-
-    __repr__ = __str__
-
-    @property
-    def _verdict(self) -> str:
-        if math.isinf(self.n_trees):
-            return "The trees of some fold do not tell how many are enough: see its report in sizes."
-        trees = int(self.n_trees)
-        are = "is" if trees == 1 else "are"
-        too_few = "" if all(one.enough for one in self.sizes) else "; some forests have fewer"
-        return f"{how_many(trees, 'tree')} {are} enough in every fold, by {self._title}{too_few}."
-
-    @property
-    def _title(self) -> str:
-        """What is estimated in every fold. The default tolerance of a regression depends on the ``y`` of the fold."""
-        goals = sorted((one.goal for one in self.sizes), key=lambda goal: goal.level)
-        least, most = goals[0], goals[-1]
-        if least.title == most.title:
-            return least.title
-        return f"T*({least.name} within {least.level_in_words} to {most.level_in_words})"
-
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The heads of the table, and the cells of one line for each fold and of one for their mean."""
-        digits = decimals(self.interval)
-
-        def line(name: str, rows: str, value: float, interval: tuple[float, float], *sizes: str) -> tuple[str, ...]:
-            value_in_words, low, high = (f"{one:.{digits}f}" for one in (value, *interval))
-            return (name, rows, value_in_words, f"{low} to {high}", *sizes)
-
-        lines = [
-            line(
-                f"{number}",
-                f"{score.n_rows:,}",
-                score.at_all_trees,
-                score.interval,
-                f"{score.available:,}",
-                f"{in_words(size.n_trees)} ({from_to(size.interval)})",
-            )
-            for number, (score, size) in enumerate(zip(self.scores, self.sizes, strict=True))
-        ]
-        lines.append(line("mean", "", self.value, self.interval, "", ""))
-        return ("fold", "rows", metric_in_words(self.metric), "95 % interval", "trees", self._title), lines
-
-    def _account(self) -> Account:
-        heads, rows = self._table()
-        digits, (low, high) = decimals(self.interval), self.interval
-        name, value = f"{metric_in_words(self.metric)}, mean of the folds", f"{self.value:.{digits}f}"
-        return Account(
-            title="Out-of-bag scores of the folds",
-            verdict=self._verdict,
-            figures=(
-                Figure(name, value, f"95 %: {low:.{digits}f} to {high:.{digits}f}"),
-                Figure("trees, enough in every fold", in_words(self.n_trees)),
-            ),
-            sections=(Section("", grids=(Grid(heads, tuple(rows), marked=len(rows) - 1),)),),
-            origin=(("rows", f"those that each fold's forest was trained on, {SOURCES['oob']}"),),
-        )

@@ -107,10 +107,9 @@ def _beside(report: SizedForest, said: list[str]) -> list[str]:
 
 
 def remarks(report: SizedForest) -> list[str]:
-    """Notes of the report; if the trees do not tell T*, only which rows belong together."""
-    if report._cannot_tell is not None:
-        return _of_groups(report)
-    return [*(f"note: {note}" for note in [*report._answer.notes(), *_of_first_trees(report)]), *_of_groups(report)]
+    """Notes of the report; if the trees do not tell T*, only those about the rows."""
+    notes = [] if report._cannot_tell is not None else [*report._answer.notes(), *_of_first_trees(report)]
+    return [*(f"note: {note}" for note in [*notes, *report.notes_on_rows]), *_of_groups(report)]
 
 
 def _of_first_trees(report: SizedForest) -> list[str]:
@@ -126,8 +125,6 @@ def _of_groups(report: SizedForest) -> list[str]:
     """Which rows belong together."""
     if report.groups == "given":
         return ["by groups: no tree votes on a row of a group that it was trained on"]
-    if report.groups == "unknown":
-        return ["copies of rows were not looked for: the training data cannot be read row by row"]
     if not report.copied:
         return []
     copied = f"{in_percent(max(report.copied, 0.0001))} of the rows occur more than once"

@@ -43,6 +43,7 @@ class SizedForest:
     _outputs: Evidence | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
     _fewest_alike: int = 0
+    notes_on_rows: tuple[str, ...] = ()
 
     @property
     def n_trees(self) -> int | float:

@@ -16,7 +16,7 @@ from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.exceptions import RareClassWarning
+from rfsize.exceptions import NotAForestError, RareClassWarning
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
@@ -244,6 +244,11 @@ class StopTable(Terms):
         goes_by = (
             (adapter.obeyed_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
+        if goes_by == "soft" and not adapter.are_trees:
+            raise NotAForestError(
+                "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
+                "table of votes, StopTable.calibrate(model, X, voting='hard'), whose apply takes the members' votes"
+            )
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))

@@ -20,7 +20,6 @@ from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 from rfsize.utils.words import in_percent
 from rfsize.voting.groups import Groups
@@ -145,6 +144,11 @@ def select_bagging_fraction(
     choice("voting", voting, VOTINGS)
     n_trees = whole("n_trees", n_trees, at_least=_FEWEST_TREES)
     trainer, X, own, with_fraction = _what_trains(params, data, y, sample_weight)
+    if trainer.has_soft_labels:
+        raise ValueError(
+            "select_bagging_fraction compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "labels 0 and 1 with weights, a row of each for every soft label"
+        )
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
     grid, own = _with_own(_checked_grid(fractions), own if rule == "keep" else None)
@@ -269,6 +273,7 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
+    from rfsize.counting.cross_validation import rows_in_memory
     from rfsize.counting.training_data import of_size, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
@@ -278,7 +283,8 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
         )
     if y is None:
         raise ValueError("y is missing: an estimator is trained on X and y, as it is fitted")
-    integration, X = integration_for(params), from_polars(data)
+    integration = integration_for(params)
+    X = rows_in_memory(data, "an estimator is fitted on rows in memory: give an array or a table")
     integration.check_estimator(params)
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
     one = integration.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)

@@ -53,6 +53,8 @@ class Beginning:
     @classmethod
     def of(cls, trainer: Trainer, threshold: float, groups: Groups) -> Beginning:
         """The beginning of the forests of a trainer."""
+        if trainer.has_soft_labels:
+            raise ValueError("the labels are soft, between 0 and 1, which rfsize.grow takes, on one machine")
         forest = trainer.start(threshold=threshold, groups=groups)
         rows = trainer.classes, trainer.label, trainer.weight
         return cls(*rows, forest.out_of_bag, forest.link, forest.cut, forest.groups)

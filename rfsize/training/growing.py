@@ -17,6 +17,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.sizing.goals.base import Goal
+from rfsize.sizing.goals.metric import refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, noting_copies, report_by, report_of
@@ -212,14 +213,18 @@ class Growth:
             params, init_model = integration_for(params).parameters_of(params), params
         X = integration_for(data).rows_of(data)
         trainer = integration_for(data).trainer(params, data)
-        goal = goal.checked(len(trainer.classes), trainer.label, in_training=True)
+        label: Any = trainer.label
+        if trainer.has_soft_labels:
+            refuse_soft_labels(goal)
+            label = None
+        goal = goal.checked(len(trainer.classes), label, in_training=True)
         of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolved(groups, X, len(trainer.label))}
         forest = trainer.start(**of_rows) if init_model is None else trainer.resume(init_model, **of_rows)
 
         def by(groups: Groups, model: Any) -> Report:
-            return report_by(groups, model, X, trainer.label, trainer.weight, goal=goal, threshold=threshold)
+            return report_by(groups, model, X, label, trainer.weight, goal=goal, threshold=threshold)
 
-        return cls(goal, forest, (trainer.label, trainer.weight), by, given=forest.n_trees)
+        return cls(goal, forest, (label, trainer.weight), by, given=forest.n_trees)
 
     @classmethod
     def of_estimator(

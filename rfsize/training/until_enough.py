@@ -79,3 +79,7 @@ class UntilEnough:
             wanted = report._wanted if report._wanted > n_trees else 2 * n_trees
             self.next_look = int(min(wanted, 2 * n_trees, self.max_trees))
         return report
+
+    def put_off(self, n_trees: int) -> None:
+        """After a look at ``n_trees`` trees that failed, look again at twice as many."""
+        self.next_look = min(max(self.next_look, 2 * n_trees), self.max_trees)

@@ -64,8 +64,8 @@ def in_memory(X: Any, *, numbers_only: bool = True) -> Any:
             f"X must have two dimensions, rows and features, found shape {tuple(shape)}; a single row is "
             "X.reshape(1, -1)"
         )
-    if shape[0] == 0:
-        raise ValueError("X has no rows")
+    if 0 in shape:
+        raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}")
     names = column_names(X)
     if names is not None and len(set(names)) < len(names):
         raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")

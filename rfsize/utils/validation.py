@@ -49,10 +49,11 @@ def refuse_unused(reason: str, **options: Any) -> None:
         raise ValueError(f"{' and '.join(given)} would have no effect: {reason}")
 
 
-def refuse_number_as_labels(y: Any) -> None:
-    """Raise ``ValueError`` if the third argument is a single number, which is meant as ``alpha`` or another option."""
-    if isinstance(y, Real):
-        raise ValueError(f"the third argument is y, the labels of the rows, found {y!r}: name it, as in alpha={y!r}")
+def refuse_option_as_labels(y: Any) -> None:
+    """Raise ``ValueError`` if ``y`` is a number or a word, which is meant as ``alpha`` or ``metric``."""
+    if isinstance(y, Real | str):
+        option = "metric" if isinstance(y, str) else "alpha"
+        raise ValueError(f"the third argument is y, the labels of the rows, found {y!r}: name it, as in {option}={y!r}")
 
 
 def as_numbers(name: str, value: Any) -> Floats:
@@ -82,6 +83,7 @@ def did_you_mean(value: Any, choices: Collection[str]) -> str:
 
 def one_per_row(y: Any, n_rows: int) -> NDArray[Any]:
     """Labels as an array of shape (n_rows,); ``ValueError`` if there is not one label for each row."""
+    refuse_option_as_labels(y)
     labels = np.asarray(y).ravel()
     if labels.shape != (n_rows,):
         raise ValueError(f"y must hold one label per row of X: {n_rows} expected, {labels.size} found")
@@ -110,11 +112,12 @@ def training_labels(classes: NDArray[Any], y: Any, n_rows: int) -> NDArray[Any]:
     """Training labels as indices into ``classes``; for a regression, which has no classes, as finite numbers."""
     if len(classes):
         return class_indices(classes, y, n_rows)
+    given = one_per_row(y, n_rows)
     try:
-        numbers = np.asarray(one_per_row(y, n_rows), dtype=np.float64)
+        numbers = given.astype(np.float64)
     except (TypeError, ValueError):
-        numbers = np.zeros(0)
-    if numbers.shape != (n_rows,) or not np.isfinite(numbers).all():
+        numbers = np.full(n_rows, np.nan)
+    if not np.isfinite(numbers).all():
         raise ValueError(f"y must hold one finite number per row of X ({how_many(n_rows, 'row')})")
     return numbers
 

@@ -44,11 +44,6 @@ class Parts:
     def __len__(self) -> int:
         return len(self.ends)
 
-    @staticmethod
-    def most_sums(n_rows: int, n_trees: int, n_scores: int) -> int:
-        """The most sums that ``n_rows`` rows, or fewer, can need."""
-        return min(n_rows * n_scores * min(n_trees, _MOST_PARTS), _SUMS)
-
     def known(self, n_rows: int) -> int:
         """How many of the first ``n_rows`` rows keep sums by part."""
         return -(-n_rows // self.every)

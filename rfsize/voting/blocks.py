@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.scores import Scores, in_proportion
+from rfsize.voting.scores import Scores
 
 N_BLOCKS = 20
 N_FIRST = 74
@@ -89,17 +89,6 @@ class TreeBlocks:
             name: np.concatenate([getattr(part, name) for part in parts]) for name in (*_OF_ROWS, *_DEALT)
         }
         return replace(parts[0], scores=Scores.stacked([part.scores for part in parts]), **arrays)
-
-    @classmethod
-    def of_batches(cls, batches: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:
-        """Join the blocks of batches of ``n_rows`` rows each, which asked the same trees.
-
-        If there are too many rows, the same share of each batch is kept.
-        """
-        first = np.cumsum([0, *n_rows[:-1]])
-        whole = cls.stacked([replace(one, rows=one.rows + start) for one, start in zip(batches, first, strict=True)])
-        most = _most_rows(whole.votes.shape[2], whole.total.shape[2])
-        return whole.where(in_proportion([len(one.rows) for one in batches], n_rows, most))
 
     @classmethod
     def of_forests(cls, forests: list[TreeBlocks], n_rows: list[int]) -> TreeBlocks:

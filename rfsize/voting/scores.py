@@ -23,34 +23,6 @@ def scored_every(n_rows: int, n_scores: int) -> int:
     return 1 + n_rows * n_scores**2 // _HELD
 
 
-def most_scored(n_rows: int, n_scores: int) -> int:
-    """The most rows that are scored of ``n_rows`` rows or fewer."""
-    return min(n_rows, 1 + _HELD // n_scores**2)
-
-
-def in_proportion(n_kept: Sequence[int], n_rows: Sequence[int], most: int | None = None) -> NDArray[np.bool_]:
-    """Thin out the rows kept from several parts, so that the same share of each part's rows stays.
-
-    Parameters
-    ----------
-    n_kept, n_rows : sequence of int
-        How many rows of each part are kept so far, and how many rows the part has.
-    most : int, optional
-        Most rows to keep in all.
-
-    Returns
-    -------
-    ndarray of bool, shape (sum of n_kept,)
-        Mask of the kept rows that stay.
-    """
-    shares = [kept / rows for kept, rows in zip(n_kept, n_rows, strict=True) if rows]
-    share = min([*shares, 1.0 if most is None else most / max(1, sum(n_rows))])
-    of_each = [share * rows / max(1, kept) for kept, rows in zip(n_kept, n_rows, strict=True)]
-    # Count on from part to part: if each small part were rounded down by itself, none of its rows would stay.
-    upto = np.concatenate([[0.0], np.cumsum(np.repeat(of_each, n_kept))])
-    return np.diff(np.floor(upto + 1e-9)) > 0
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Mean and scatter of the trees' scores on each row, before the link turns them into predictions.
@@ -85,11 +57,6 @@ class Scores:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays())
-
-    @staticmethod
-    def bytes_of(n_rows: int, n_scores: int) -> int:
-        """`nbytes` of the scores of ``n_rows`` rows."""
-        return n_rows * (4 + 8 * n_scores + 4 * n_scores * (n_scores + 1))
 
     @classmethod
     def nothing(cls, n_rows: int, n_scores: int) -> Scores:

@@ -1,17 +1,16 @@
-"""Outputs by cross-validation, of parameters and estimators of the three frameworks."""
+"""Outputs by cross-validation, of estimators of the three frameworks."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from lightgbm import LGBMClassifier
+from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
@@ -19,13 +18,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
-from helpers.forests import LIGHTGBM, XGBOOST, Data, only_tree
+from helpers.forests import LIGHTGBM, Data
 from helpers.reports import same
 from rfsize.voting.blocks import N_BLOCKS
-
-N_TREES = 15
-BY_LIGHTGBM = {**LIGHTGBM, "num_iterations": N_TREES}
-BY_XGBOOST = {**XGBOOST, "num_parallel_tree": N_TREES}
 
 CLASSIFIERS: dict[str, Any] = {
     "LightGBM": LGBMClassifier(
@@ -37,46 +32,10 @@ CLASSIFIERS: dict[str, Any] = {
     "scikit-learn": RandomForestClassifier(12, max_depth=5, random_state=0),
 }
 
-Training = tuple[dict[str, Any], Callable[[], Any]]
-
 
 @pytest.fixture(params=["LightGBM", "XGBoost"])
-def training(request: pytest.FixtureRequest, data: Data) -> Training:
-    """Parameters, and what makes training data."""
-    if request.param == "LightGBM":
-        return BY_LIGHTGBM, lambda: lgb.Dataset(data.X, data.y, free_raw_data=False)
-    return BY_XGBOOST, lambda: xgb.DMatrix(data.X, data.y)
-
-
-def forest_and_scores(
-    params: dict[str, Any], X: np.ndarray, y: np.ndarray, train: np.ndarray, held_out: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """By hand: the votes of single trees of a forest, and their mean score."""
-    if "boosting" in params:
-        # Rows of the fold are binned with all rows, as lightgbm.cv does.
-        part = lgb.Dataset(X, y, free_raw_data=False).construct().subset(train)
-        forest = lgb.train(params, part)
-        alone = [{"start_iteration": tree, "num_iteration": 1} for tree in range(N_TREES)]
-        of_trees = np.array([forest.predict(X[held_out], **tree) for tree in alone])
-        return of_trees > 0.5, np.mean([forest.predict(X[held_out], raw_score=True, **tree) for tree in alone], axis=0)
-    forest = xgb.train(params, xgb.DMatrix(X[train], y[train]), 1)
-    rows = xgb.DMatrix(X[held_out])
-    of_trees = np.array([only_tree(forest, tree).predict(rows) for tree in range(N_TREES)])
-    return of_trees > 0.5, forest.predict(rows, output_margin=True)
-
-
-def test_each_row_is_judged_by_the_forest_of_the_other_folds(training: Training, data: Data) -> None:
-    params, make = training
-    before = dict(params)
-    outputs = rfsize.tree_outputs(params, make(), cv=3)
-    assert params == before
-    assert repr(outputs) == "TreeOutputs(1,500 rows (cross-validation), 2 classes, 15 trees)"
-    assert outputs.y.tolist() == data.y.tolist()
-    for train, held_out in StratifiedKFold(3).split(data.X, data.y):
-        votes, scores = forest_and_scores(params, data.X, data.y, train, held_out)
-        assert outputs.votes.counts[held_out].tolist() == np.stack([(~votes).sum(0), votes.sum(0)], axis=1).tolist()
-        assert outputs.scores.mean[held_out, 0] == pytest.approx(scores, abs=1e-5)
-    assert (outputs.scores.asked == N_TREES).all()
+def estimator(request: pytest.FixtureRequest) -> Any:
+    return CLASSIFIERS[request.param]
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
@@ -97,38 +56,27 @@ def test_estimators_predict_what_scikit_learn_cross_validates(kind: str, classes
             assert outputs.votes.counts[held_out].tolist() == expected
 
 
-@pytest.mark.parametrize("kind", ["scikit-learn", "XGBoost", "LightGBM's parameters", "XGBoost's parameters"])
-def test_numbers(kind: str, data: Data) -> None:
+@pytest.mark.parametrize(
+    "forest",
+    [
+        RandomForestRegressor(30, max_depth=5, random_state=0),
+        XGBRegressor(n_estimators=1, num_parallel_tree=30, learning_rate=1, subsample=0.6, random_state=0),
+        LGBMRegressor(n_estimators=30, boosting_type="rf", subsample=0.6, subsample_freq=1, verbose=-1),
+    ],
+)
+def test_numbers(forest: Any, data: Data) -> None:
     y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
-    forest = {
-        "scikit-learn": RandomForestRegressor(30, max_depth=5, random_state=0),
-        "XGBoost": XGBRegressor(n_estimators=1, num_parallel_tree=30, learning_rate=1, subsample=0.6, random_state=0),
-    }.get(kind)
-    if forest is not None:
-        outputs = rfsize.tree_outputs(forest, data.X, y, cv=3)
-        assert outputs.scores.mean[:, 0] == pytest.approx(cross_val_predict(forest, data.X, y, cv=3), abs=1e-5)
-    elif kind == "LightGBM's parameters":
-        params = {**LIGHTGBM, "objective": "regression", "n_estimators": 30}
-        outputs = rfsize.tree_outputs(params, lgb.Dataset(data.X, y), cv=3)
-    else:
-        params = {**XGBOOST, "objective": "reg:squarederror", "num_parallel_tree": 30}
-        outputs = rfsize.tree_outputs(params, xgb.DMatrix(data.X, y), cv=3)
+    outputs = rfsize.tree_outputs(forest, data.X, y, cv=3)
+    assert outputs.scores.mean[:, 0] == pytest.approx(cross_val_predict(forest, data.X, y, cv=3), abs=1e-5)
     assert repr(outputs) == "TreeOutputs(1,500 rows (cross-validation), regression, 30 trees)"
-    assert np.corrcoef(outputs.scores.mean[:, 0], y)[0, 1] > 0.7
     for options in ({"metric": "scores", "tolerance": 0.2}, {"metric": "rmse", "tolerance": 0.05}):
         assert 1 <= rfsize.size(outputs, **options).n_trees < 500
 
 
-def test_counts_that_are_numbers_are_no_classes(data: Data) -> None:
-    y = np.random.default_rng(0).poisson(3.0, len(data.X))
-    params = {**LIGHTGBM, "objective": "poisson", "num_iterations": 5}
-    assert not len(rfsize.tree_outputs(params, lgb.Dataset(data.X, y), cv=3).classes)
-
-
-def test_they_size_as_outputs_out_of_bag_do(training: Training, data: Data) -> None:
-    params, make = training
-    params = params | dict.fromkeys(params.keys() & {"num_iterations", "num_parallel_tree"}, 100)
-    outputs = rfsize.tree_outputs(params, make(), cv=5)
+def test_they_size_as_outputs_out_of_bag_do(estimator: Any, data: Data) -> None:
+    count = "num_parallel_tree" if isinstance(estimator, XGBClassifier) else "n_estimators"
+    estimator = clone(estimator).set_params(**{count: 100})
+    outputs = rfsize.tree_outputs(estimator, data.X, data.y, cv=5)
     report = rfsize.size(outputs, alpha=0.95)
     assert (report.source, report.n_rows, report.available) == ("cross-validation", 1500, 100)
     assert report.enough
@@ -156,12 +104,12 @@ def test_each_forest_has_blocks_of_its_own(data: Data) -> None:
 
 
 def test_pickles_hold_what_is_said_of_the_training(data: Data) -> None:
-    params = {**BY_LIGHTGBM, "bagging_freq": 2}
+    shared = clone(CLASSIFIERS["LightGBM"]).set_params(subsample_freq=2)
     with pytest.warns(rfsize.exceptions.SharedBagsWarning):
-        outputs = rfsize.tree_outputs(params, lgb.Dataset(data.X, data.y), cv=2)
-    slow = {**BY_XGBOOST, "eta": 0.3, "base_score": 0.4}
+        outputs = rfsize.tree_outputs(shared, data.X, data.y, cv=2)
+    slow = clone(CLASSIFIERS["XGBoost"]).set_params(learning_rate=0.3, base_score=0.4)
     with pytest.warns(rfsize.exceptions.ShrunkenScoresWarning):
-        slow_outputs = rfsize.tree_outputs(slow, xgb.DMatrix(data.X, data.y), cv=2)
+        slow_outputs = rfsize.tree_outputs(slow, data.X, data.y, cv=2)
     for found, category in (
         (outputs, rfsize.exceptions.SharedBagsWarning),
         (slow_outputs, rfsize.exceptions.ShrunkenScoresWarning),
@@ -174,13 +122,6 @@ def test_pickles_hold_what_is_said_of_the_training(data: Data) -> None:
 
 
 def test_forests_without_bags_and_of_more_classes(data: Data) -> None:
-    no_bags = {**BY_LIGHTGBM, "bagging_freq": 0, "bagging_fraction": 1.0, "objective": "multiclass", "num_class": 3}
-    outputs = rfsize.tree_outputs(no_bags, lgb.Dataset(data.X, data.three), cv=5)
-    assert outputs.votes.counts.shape == (len(data.X), 3)
-    assert np.mean(outputs.votes.winner() == data.three) > 0.6
-    no_bags = {**BY_XGBOOST, "subsample": 1.0, "objective": "multi:softprob", "num_class": 3}
-    outputs = rfsize.tree_outputs(no_bags, xgb.DMatrix(data.X, data.three), cv=5)
-    assert np.mean(outputs.votes.winner() == data.three) > 0.6
     outputs = rfsize.tree_outputs(ExtraTreesClassifier(30, random_state=0), data.X, data.three, cv=5)
     assert np.mean(outputs.votes.winner() == data.three) > 0.55
 
@@ -204,9 +145,8 @@ def test_a_class_that_a_forest_does_not_know(data: Data) -> None:
     assert outputs.scores.asked.tolist() == np.repeat([0, 0, 12], [10, 690, 800]).tolist()
 
 
-def test_threshold_moves_the_votes(training: Training) -> None:
-    params, make = training
-    low, high = (rfsize.tree_outputs(params, make(), cv=3, threshold=threshold) for threshold in (0.2, 0.8))
+def test_threshold_moves_the_votes(estimator: Any, data: Data) -> None:
+    low, high = (rfsize.tree_outputs(estimator, data.X, data.y, cv=3, threshold=threshold) for threshold in (0.2, 0.8))
     assert low.votes.counts[:, 1].sum() > 1.2 * high.votes.counts[:, 1].sum()
     assert low._evidence.predictor.threshold == pytest.approx(0.2)
     assert low.votes.threshold == 0.2
@@ -218,24 +158,20 @@ def test_weights_train_and_weigh(data: Data) -> None:
     outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.y, cv=3, sample_weight=weight)
     assert outputs.votes.counts[:, 1].sum() > 1.2 * plain.votes.counts[:, 1].sum()
     assert outputs._evidence.sample_weight.tolist() == weight.tolist()
-    for params, make in ((BY_LIGHTGBM, lgb.Dataset), (BY_XGBOOST, xgb.DMatrix)):
-        outputs = rfsize.tree_outputs(params, make(data.X, data.y, weight=weight), cv=3)
-        assert outputs._evidence.sample_weight.tolist() == weight.tolist()
 
 
-def test_a_splitter_and_folds_of_ones_own(training: Training, data: Data) -> None:
-    params, make = training
+def test_a_splitter_and_folds_of_ones_own(estimator: Any, data: Data) -> None:
     splitter = KFold(3, shuffle=True, random_state=0)
-    by_splitter = rfsize.tree_outputs(params, make(), cv=splitter)
+    by_splitter = rfsize.tree_outputs(estimator, data.X, data.y, cv=splitter)
     folds = list(splitter.split(data.X))
-    assert rfsize.tree_outputs(params, make(), cv=folds).votes == by_splitter.votes
+    assert rfsize.tree_outputs(estimator, data.X, data.y, cv=folds).votes == by_splitter.votes
     rows = np.arange(1500)
     folds = [(rows[500:], rows[:400]), (rows[:1000], rows[:999:-1])]
-    outputs = rfsize.tree_outputs(params, make(), cv=iter(folds))
+    outputs = rfsize.tree_outputs(estimator, data.X, data.y, cv=iter(folds))
     assert (
         outputs.votes.asked.tolist()
         == outputs.scores.asked.tolist()
-        == np.repeat([15, 0, 15], [400, 600, 500]).tolist()
+        == np.repeat([12, 0, 12], [400, 600, 500]).tolist()
     )
 
 
@@ -267,46 +203,23 @@ def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, mon
         ({"cv": [(np.arange(10), np.zeros(1500, dtype=bool))]}, "row indices"),
     ],
 )
-def test_refusals(training: Training, options: dict[str, Any], message: str) -> None:
-    params, make = training
+def test_refusals(estimator: Any, data: Data, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rfsize.tree_outputs(params, make(), **options)
-
-
-def test_the_number_of_trees_is_asked_for(data: Data) -> None:
-    with pytest.raises(ValueError, match="set num_iterations, such as num_iterations=200"):
-        rfsize.tree_outputs(LIGHTGBM, lgb.Dataset(data.X, data.y), cv=3)
-    with pytest.raises(ValueError, match="set num_parallel_tree, such as num_parallel_tree=200"):
-        rfsize.tree_outputs(XGBOOST, xgb.DMatrix(data.X, data.y), cv=3)
-    with pytest.raises(ValueError, match="set num_parallel_tree"):
-        rfsize.tree_outputs(XGBClassifier(n_estimators=1, subsample=0.6), data.X, data.y, cv=3)
-    with pytest.raises(ValueError, match="num_iterations must be a whole number"):
-        rfsize.tree_outputs({**LIGHTGBM, "n_iter": 0}, lgb.Dataset(data.X, data.y), cv=3)
+        rfsize.tree_outputs(estimator, data.X, data.y, **options)
 
 
 @pytest.mark.filterwarnings("ignore:.*num_parallel_tree")
-def test_other_models_data_and_parameters_are_refused(data: Data, lgb_booster: Any) -> None:
-    with pytest.raises(ValueError, match=r"give a lightgbm\.Dataset"):
-        rfsize.tree_outputs(BY_LIGHTGBM, data.X, cv=3)
-    with pytest.raises(ValueError, match=r"give a lightgbm\.Dataset"):
-        rfsize.tree_outputs(BY_LIGHTGBM, lgb_booster, cv=3)
-    with pytest.raises(ValueError, match="QuantileDMatrix"):
-        rfsize.tree_outputs(BY_XGBOOST, xgb.QuantileDMatrix(data.X, data.y), cv=3)
-    with pytest.raises(ValueError, match="base_margin"):
-        rfsize.tree_outputs(BY_XGBOOST, xgb.DMatrix(data.X, data.y, base_margin=data.X[:, 0]), cv=3)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="gbdt"):
-        rfsize.tree_outputs({**BY_LIGHTGBM, "boosting": "gbdt"}, lgb.Dataset(data.X, data.y), cv=3)
-    linear = {"booster": "gblinear", "objective": "binary:logistic", "num_parallel_tree": 5}
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="gblinear"):
-        rfsize.tree_outputs(linear, xgb.DMatrix(data.X, data.y), cv=3)
-    for model in (lgb_booster, LogisticRegression(), rfsize.RightSizedClassifier(CLASSIFIERS["scikit-learn"])):
+def test_other_models_and_parameters_are_refused(data: Data, lgb_booster: Any) -> None:
+    with pytest.raises(ValueError, match="set num_parallel_tree"):
+        rfsize.tree_outputs(XGBClassifier(n_estimators=1, subsample=0.6), data.X, data.y, cv=3)
+    parameters = {**LIGHTGBM, "num_iterations": 15}
+    for model in (lgb_booster, parameters, LogisticRegression(), rfsize.RightSizedClassifier(CLASSIFIERS["XGBoost"])):
         with pytest.raises(rfsize.exceptions.NotAForestError, match="cv trains a forest for each fold"):
             rfsize.tree_outputs(model, data.X, data.y, cv=3)
     with pytest.raises(rfsize.exceptions.NotAForestError, match="boosted for 20 rounds"):
         rfsize.tree_outputs(XGBClassifier(n_estimators=20), data.X, data.y, cv=3)
-    numbers = {**BY_LIGHTGBM, "objective": "regression"}
     with pytest.raises(ValueError, match=r"threshold=0\.3 decides labels, and the forest predicts numbers"):
-        rfsize.tree_outputs(numbers, lgb.Dataset(data.X, data.y), cv=3, threshold=0.3)
+        rfsize.tree_outputs(RandomForestRegressor(5), data.X, data.X[:, 0], cv=3, threshold=0.3)
 
 
 def test_rows_that_no_estimator_is_fitted_on_are_refused(data: Data) -> None:
@@ -333,12 +246,3 @@ def lgb_sequence(X: np.ndarray) -> lgb.Sequence:
             return len(X)
 
     return Rows()
-
-
-def test_labels_of_a_dataset_that_is_not_binned_yet(data: Data, tmp_path: Path) -> None:
-    file = tmp_path / "train.csv"
-    np.savetxt(file, np.column_stack([data.y, data.X]), delimiter=",")
-    outputs = rfsize.tree_outputs(BY_LIGHTGBM, lgb.Dataset(str(file)), cv=3)
-    assert (outputs.votes.asked == N_TREES).all()
-    with pytest.raises(ValueError, match="class indices 0 to 1"):
-        rfsize.tree_outputs(BY_LIGHTGBM, lgb.Dataset(data.X, data.y + 1), cv=3)

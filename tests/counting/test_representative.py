@@ -140,10 +140,8 @@ def test_out_of_bag_counts_are_not_taken_to_be_of_as_many_trees_as_the_most_aske
 
 def test_rows_of_no_fold_are_not_out_of_bag() -> None:
     X, y = rare(0.3)
-    params = {"boosting": "rf", "objective": "binary", "bagging_freq": 1, "bagging_fraction": 0.6, "verbose": -1}
     folds = [(np.arange(200), np.arange(200, 300))]
-    params |= {"num_threads": 1, "num_iterations": 30}
-    outputs = rfsize.tree_outputs(params, lgb.Dataset(X, y), cv=folds)
+    outputs = rfsize.tree_outputs(RandomForestClassifier(30, max_depth=5, random_state=0), X, y, cv=folds)
     for counted, source in ((outputs, "cross-validation"), (outputs.votes, "rows given")):
         report = rfsize.size(counted, alpha=0.9)
         assert (report.source, report.n_rows, report.n_dropped) == (source, 100, 400)

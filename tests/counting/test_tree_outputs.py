@@ -319,4 +319,4 @@ def arrays_in(one: Any) -> dict[int, int]:
 def test_outputs_show_what_users_ask_and_not_what_estimates_do() -> None:
     shown = {name for name in dir(rfsize.TreeOutputs) if not name.startswith("_")}
     of_rows = {"n_rows", "n_trees", "source", "classes", "votes", "scores", "y", "nbytes"}
-    assert shown == of_rows | {"by_tree", "predict", "predict_labels", "predict_proba", "with_truth", "concat"}
+    assert shown == of_rows | {"by_tree", "predict", "predict_labels", "predict_proba", "with_truth"}

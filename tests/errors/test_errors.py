@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import xgboost as xgb
@@ -69,7 +68,7 @@ MODELS = {
     "path": Case(lambda at: sized(at, at.text), NotAForestError, "str"),
     "None": Case(lambda at: sized(at, at.nothing), NotAForestError, "model"),
     "class": Case(lambda at: sized(at, RandomForestClassifier), NotAForestError, "RandomForestClassifier"),
-    "list": Case(lambda at: sized(at, [at.lightgbm] * 2), NotAForestError, "cv=folds"),
+    "list": Case(lambda at: sized(at, [at.lightgbm] * 2), NotAForestError, "compile"),
     "labels of a regression": Case(
         lambda at: sized(at, at.lightgbm_regression, metric="labels"), NotAForestError, "metric="
     ),
@@ -99,6 +98,11 @@ MODELS = {
     ),
     "growing rounds": Case(
         lambda at: rfsize.grow(xgb.XGBClassifier(), at.X, at.y), NotAForestError, "num_parallel_tree="
+    ),
+    "fraction of boosted trees": Case(
+        lambda at: rfsize.select_bagging_fraction(at.gradient_boosting, at.X, at.y),
+        NotAForestError,
+        "GradientBoosting",
     ),
     "right-sizing no forest": Case(
         lambda at: rfsize.RightSizedClassifier(LogisticRegression()).fit(at.X, at.y), NotAForestError, "estimator"
@@ -185,9 +189,9 @@ ROWS_GIVEN = {
     "masked": Case(
         lambda at: sized(at, at.lightgbm, np.ma.masked_array(at.X, at.X > 1)), ValueError, "X.filled(np.nan)"
     ),
-    "Arrow for scikit-learn": Case(
-        lambda at: sized(at, at.random_forest, pa.table(at.frame)), ValueError, "X.to_pandas()"
-    ),
+    "a Series": Case(lambda at: sized(at, at.lightgbm_named, at.frame.iloc[0]), ValueError, "X.iloc[[0]]"),
+    "words": Case(lambda at: sized(at, at.lightgbm_named, at.frame.assign(a="?")), ValueError, "'a'"),
+    "a list of batches": Case(lambda at: sized(at, at.lightgbm, [at.X, at.X[:, :2]]), ValueError, "columns"),
     "binned": Case(lambda at: sized(at, at.xgboost, xgb.QuantileDMatrix(at.X, at.y)), ValueError, "X"),
     "Dataset": Case(lambda at: sized(at, at.lightgbm, lgb.Dataset(at.X)), ValueError, "X is a lightgbm"),
     "DMatrix for LightGBM": Case(lambda at: sized(at, at.lightgbm, xgb.DMatrix(at.X)), ValueError, "DMatrix"),
@@ -196,6 +200,12 @@ ROWS_GIVEN = {
     ),
     "infinite": Case(lambda at: rfsize.compile(at.random_forest).predict(np.full((1, 4), np.inf)), ValueError, "X"),
     "missing of LightGBM": Case(lambda at: outputs(at, missing=0.0), ValueError, "missing="),
+    "alpha as y": Case(lambda at: rfsize.truncate(at.lightgbm, at.fresh, 0.95), ValueError, "alpha=0.95"),
+    "metric as y": Case(lambda at: rfsize.size(at.lightgbm, at.fresh, "auc"), ValueError, "metric='auc'"),
+    "no columns": Case(lambda at: sized(at, at.lightgbm, at.X[:, :0]), ValueError, "X has no columns"),
+    "words of a regression": Case(
+        lambda at: sized(at, at.lightgbm_regression, y=np.where(at.fresh_y > 0, "a", "b")), ValueError, "y must"
+    ),
     "length of y": Case(lambda at: sized(at, at.lightgbm, y=at.y), ValueError, "y must"),
     "unknown labels": Case(lambda at: sized(at, at.random_forest, y=at.fresh_y + 5), ValueError, "y holds"),
     "weights without y": Case(lambda at: outputs(at, sample_weight=np.ones(ROWS // 2)), ValueError, "sample_weight"),
@@ -265,6 +275,12 @@ FILES = {
         lambda at: rfsize.StopTable.calibrate(at.lightgbm, at.X, alpha=0.9), ValueError, "X are"
     ),
     "shrunk by training rows": Case(lambda at: rfsize.shrink(at.lightgbm, at.X, at.y), ValueError, "X are"),
+    "table of averages, of no trees": Case(
+        lambda at: rfsize.StopTable.calibrate(at.bagging_neighbours, at.fresh, alpha=0.8),
+        NotAForestError,
+        "voting='hard'",
+    ),
+    "table that is none": Case(lambda at: rfsize.compile(at.lightgbm, 0.95), ValueError, "table is"),
     "threshold of numbers": Case(
         lambda at: rfsize.compile(at.lightgbm_regression, threshold=0.3), ValueError, "threshold="
     ),

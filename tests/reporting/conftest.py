@@ -35,7 +35,6 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
     two = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True)
     numbers = data.X[:, 0] + data.X[:, 1]
     regression = RandomForestRegressor(40, min_samples_leaf=5, random_state=0).fit(data.X, numbers)
-    weighted = np.linspace(0.1, 1.0, 30)
     return {
         "enough": rfsize.size(odd, alpha=0.9),
         "too few": rfsize.size(two, alpha=0.999, average="macro"),
@@ -46,13 +45,6 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "metric": rfsize.size(two, metric="auc", tolerance=0.01),
         "score": rfsize.oob_score(two, metric="auc"),
         "odd score": rfsize.oob_score(odd, metric=oddly_named),
-        "certified by class": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.8, average="macro"),
-        "certified": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.95),
-        "spread": rfsize.StopTable.calibrate(lgb_booster, data.fresh, alpha=0.9, metric="probabilities", tolerance=0.1),
-        "two classes": rfsize.StopTable.build(101),
-        "three classes": rfsize.StopTable.build(31, n_classes=3),
-        "four classes": rfsize.StopTable.build(31, n_classes=4),
-        "weighted": rfsize.StopTable.lossless(weighted),
         "shrunk": rfsize.shrink(lgb_booster, data.fresh, n_trees=10)[1],
         "fraction": search("xgboost", data),
         "mcnemar": rfsize.baselines.mcnemar_size(
@@ -61,6 +53,23 @@ def results(forest: RandomForestClassifier, lgb_booster: Any, xgb_booster: Any, 
         "banfield": rfsize.baselines.banfield_size(
             rfsize.tree_outputs(lgb_booster, data.fresh).by_tree(), data.fresh[:, 0] > 0
         ),
+    }
+
+
+@pytest.fixture(scope="session")
+def pictured(
+    results: dict[str, Result], forest: RandomForestClassifier, lgb_booster: Any, data: Data
+) -> dict[str, Any]:
+    """All that can be drawn: results, and stop tables."""
+    near: Any = {"metric": "probabilities", "tolerance": 0.1}
+    return {
+        **results,
+        "certified by class": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.8, average="macro"),
+        "certified": rfsize.StopTable.calibrate(forest, data.fresh, alpha=0.95),
+        "spread": rfsize.StopTable.calibrate(lgb_booster, data.fresh, alpha=0.9, **near),
+        "two classes": rfsize.StopTable.build(101),
+        "four classes": rfsize.StopTable.build(31, n_classes=4),
+        "weighted": rfsize.StopTable.lossless(np.linspace(0.1, 1.0, 30)),
     }
 
 

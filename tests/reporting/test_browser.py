@@ -104,13 +104,13 @@ def test_it_fits_and_can_be_read(
     seen: Callable[[Path], list[dict[str, Any]]], results: dict[str, Result], tmp_path: Path
 ) -> None:
     path = tmp_path / "page.html"
-    results["enough"].to_html(path, results["odd score"], results["certified"], results["fraction"])
+    results["enough"].to_html(path, results["odd score"], results["mcnemar"], results["fraction"])
     narrow, wide = seen(path)
     for page in (narrow, wide):
         assert page["heading"] == results["enough"]._account().verdict
         assert not page["overflows"]
         assert page["asked"] == []
-        assert len(page["pictures"]) == 6
+        assert len(page["pictures"]) == 5
         assert page["letters"] >= 9.0
         assert (page["paper"] > 0.9) if page["scheme"] == "light" else (page["paper"] < 0.2)
         assert all(abs(ink - page["paper"]) > 0.6 for ink in (page["ink"], *page["drawn"]))

@@ -11,7 +11,6 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
 
@@ -29,17 +28,7 @@ COPY = files("rfsize.reporting").joinpath("templates", "copy.js").read_text(enco
 
 KINDS = [
     *("enough", "too few", "xgboost", "votes", "probability", "regression", "metric", "score", "odd score"),
-    *(
-        "certified by class",
-        "certified",
-        "spread",
-        "two classes",
-        "three classes",
-        "four classes",
-        "weighted",
-        "fraction",
-    ),
-    *("mcnemar", "banfield"),
+    *("fraction", "mcnemar", "banfield"),
 ]
 REPORTS = KINDS[:7]
 
@@ -64,7 +53,7 @@ def check_alone(html: str) -> None:
 
 
 def test_all_on_one_page(results: dict[str, Result], tmp_path: Path) -> None:
-    first, *others = (results[kind] for kind in ("enough", "odd score", "certified", "fraction"))
+    first, *others = (results[kind] for kind in ("enough", "odd score", "mcnemar", "fraction"))
     html = html_of(first, tmp_path, *others)
     check_alone(html)
     told = Page(html).text
@@ -75,19 +64,13 @@ def test_all_on_one_page(results: dict[str, Result], tmp_path: Path) -> None:
     assert told.count("How it was computed") == told.count("Apply it") == 1
 
 
-@pytest.mark.parametrize("n_trees", [10_001])
-def test_pages_of_the_largest_tables_are_small(n_trees: int, tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).random(n_trees)
-    check_alone(html_of(rfsize.StopTable.build(n_trees), tmp_path, rfsize.StopTable.lossless(weights)))
-
-
 def test_names_are_told_as_they_are(results: dict[str, Result], forest: Any, tmp_path: Path) -> None:
-    html = html_of(results["enough"], tmp_path, results["odd score"], results["certified"])
+    html = html_of(results["enough"], tmp_path, results["odd score"], results["mcnemar"])
     told = Page(html)
     assert "img" not in told.tags
     assert told.tags.count("script") == 1  # which is ours
     for name in forest.classes_:
-        assert told.text.count(name) >= 2
+        assert name in told.text
     drawn = Page("".join(re.findall(r"<svg.*?</svg>", html, re.DOTALL)))
     assert "Out of bag, </text><script>alert(3)</script> $x_{1 font: 9px #010203 is " in drawn.text
 
@@ -122,12 +105,6 @@ def test_the_verdict_is_plain(results: dict[str, Result]) -> None:
     assert found._account().verdict == (
         f"Your 61 trees are not enough: about {roughly(found.n_trees):,} are needed (95 % interval {roughly(low):,} to "
         f"{roughly(high):,})."
-    )
-    found = results["certified"]
-    assert found._account().verdict == (
-        f"Rows ask {found.expected_trees():.1f} of the 60 trees on average, and at most "
-        f"{in_percent(found.certificate.bound)} of them get another label than all trees give: "
-        "certified with 95 % confidence."
     )
 
 

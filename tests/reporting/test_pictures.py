@@ -12,14 +12,12 @@ from matplotlib.colors import to_rgba
 from matplotlib.text import Text
 
 import rfsize
-from rfsize.reporting.result import Result
 from rfsize.sizing.oob_score import Curve
 
 DRAWN = [
     *("enough", "too few", "probability", "regression", "metric", "score", "certified", "spread", "two classes"),
     *(
         "certified by class",
-        "three classes",
         "four classes",
         "weighted",
         "shrunk",
@@ -37,18 +35,18 @@ def brightness(colour: Any, behind: float, alpha: float | None = None) -> float:
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_without_matplotlib(kind: str, results: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib(kind: str, pictured: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r"a picture needs Matplotlib .*: pip install rfsize\[plot\]"):
-        results[kind].plot()
+        pictured[kind].plot()
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background"])
 @pytest.mark.parametrize("kind", DRAWN)
-def test_all_is_seen(kind: str, style: str, results: dict[str, Any]) -> None:
+def test_all_is_seen(kind: str, style: str, pictured: dict[str, Any]) -> None:
     with plt.style.context(style):
-        check_seen(results[kind].plot().figure)
+        check_seen(pictured[kind].plot().figure)
     plt.close("all")
 
 
@@ -65,8 +63,8 @@ def check_seen(figure: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", DRAWN)
-def test_legends_cover_nothing(kind: str, results: dict[str, Any]) -> None:
-    figure = results[kind].plot().figure
+def test_legends_cover_nothing(kind: str, pictured: dict[str, Any]) -> None:
+    figure = pictured[kind].plot().figure
     figure.draw_without_rendering()
     legends = [ax.get_legend() for ax in figure.axes if ax.get_legend() is not None]
     assert legends
@@ -80,9 +78,9 @@ def test_legends_cover_nothing(kind: str, results: dict[str, Any]) -> None:
     plt.close("all")
 
 
-@pytest.mark.parametrize("kind", ["score", "certified", "spread", "three classes", "banfield", "metric", "enough"])
-def test_axes_begin_where_data_do(kind: str, results: dict[str, Any]) -> None:
-    ax = results[kind].plot()
+@pytest.mark.parametrize("kind", ["score", "certified", "spread", "four classes", "banfield", "metric", "enough"])
+def test_axes_begin_where_data_do(kind: str, pictured: dict[str, Any]) -> None:
+    ax = pictured[kind].plot()
     assert ax.get_xlim()[0] == ax.dataLim.x0
     plt.close("all")
 
@@ -119,10 +117,10 @@ def test_a_score_that_is_not_known_from_the_first_tree_on() -> None:
     plt.close("all")
 
 
-def test_results_are_drawn_on_axes_of_ones_own(results: dict[str, Result]) -> None:
+def test_results_are_drawn_on_axes_of_ones_own(pictured: dict[str, Any]) -> None:
     with plt.style.context("dark_background"):
         _, ax = plt.subplots()
-    results["two classes"].plot(ax)  # type: ignore[attr-defined]
+    pictured["two classes"].plot(ax)
     half = next(line for line in ax.lines if line.get_label() == "half of the votes")
     assert to_rgba(half.get_color()) == to_rgba("white")
     plt.close("all")

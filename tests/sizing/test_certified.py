@@ -246,12 +246,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
         lambda _: rfsize.size(rfsize.Votes([[3, 97]] * 400), target="forest"),
         "refer to no model",
     ),
-    "joined batches": (
-        lambda trees: rfsize.size(
-            rfsize.tree_outputs(trees, X2[1500:2500]).concat(rfsize.tree_outputs(trees, X2[2500:])), target="forest"
-        ),
-        "refer to no model",
-    ),
     "a ranking": (
         lambda trees: rfsize.size(trees, X2[REST], Y2[REST], metric="auc", target="forest"),
         "auc is no share of rows",

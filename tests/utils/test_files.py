@@ -139,7 +139,7 @@ _WRITERS: dict[str, Callable[[], Callable[[Path], object]]] = {
     "table": lambda: rfsize.StopTable.build(101).save,
     "forest": lambda: _forest().save,
     "source": lambda: _forest().to_c,
-    "page": lambda: rfsize.StopTable.build(101).to_html,
+    "page": lambda: rfsize.size(rfsize.Votes([[3, 97], [60, 40]]), alpha=0.9).to_html,
 }
 
 

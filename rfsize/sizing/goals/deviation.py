@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
-from rfsize.estimation.intervals import TAIL
+from rfsize.estimation.intervals import TAIL, quantile_of
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.sizing.goals.base import Answer, GoalWithin
 from rfsize.sizing.words import no_votes_advice
@@ -116,7 +116,7 @@ class DeviationAnswer(Answer):
         return self._deviations.replicates(self.goal.tolerance, self.n_trees)
 
     def quantile(self, share_below: float) -> int | float:
-        size = float(np.quantile(self._replicates, share_below, method="inverted_cdf"))
+        size = quantile_of(self._replicates, share_below)
         return math.ceil(size - 1e-9) if math.isfinite(size) else math.inf
 
     def value(self, n_trees: int) -> float:
@@ -145,5 +145,9 @@ def tolerance_of_numbers(y: ArrayLike | None) -> float:
             "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
             "deviation), or metric='scores' with a tolerance in the unit of y"
         )
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("the forest is a regression, and y holds something other than numbers: give numbers") from None
     # If y is constant, any tolerance is reached.
-    return _OF_NUMBERS * float(np.std(np.asarray(y, dtype=np.float64))) or 1.0
+    return _OF_NUMBERS * float(numbers.std() if numbers.size else 0.0) or 1.0

@@ -71,8 +71,7 @@ class ScoredRows:
         return max(2, self.scores.n_scores)
 
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
-        # With several scores, halves of the trees show the bias; a single score has no bias.
-        blocks = self.blocks if self.scores.n_scores > 1 else None
+        blocks = self.blocks
         if blocks is not None:
             blocks = blocks.where(np.isin(blocks.rows, self.number[rows]))
         return self.estimated_by(self.scores.take(rows), self.cut, blocks)

@@ -10,12 +10,12 @@ import numpy as np
 
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
-from rfsize.estimation.intervals import TAIL
+from rfsize.estimation.intervals import COVERAGE, TAIL
 from rfsize.exceptions import LabelsOnlyWarning
-from rfsize.sizing.chances import cautions_of, chances_in_blocks
+from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
 from rfsize.sizing.goals.deviation import scores_of
-from rfsize.sizing.loss import FEW_ROWS, MetricLoss, metric_loss
+from rfsize.sizing.loss import MetricLoss, metric_loss
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import (
     METRICS,
@@ -31,9 +31,14 @@ from rfsize.sizing.words import metric_in_words
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
+from rfsize.utils.words import how_many
 
 # Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured.
 _FEWEST_VOTES = 40
+
+# With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
+# rows do not tell what a ranking loses: each is predicted by trees that lack one row of its class, itself.
+_FEW_ROWS, _FEWEST_RANKED = 100, 50
 
 # The tolerances that a warning about a forest cut for its labels advises.
 _TOLERANCE = {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
@@ -62,15 +67,16 @@ class MetricGoal(GoalWithin):
     def beside(cls, outputs: Evidence) -> tuple[str, ...]:
         """See `Goal.beside`; no metric if the truth or the trees' scores are not known.
 
-        The Brier score replaces the log loss if the latter may be infinite because leaves miss some classes.
+        The Brier score replaces the log loss if the latter is clipped on some row.
         """
         if outputs.y is None or outputs.blocks is None or outputs.scores is None or not outputs.scores.are_finite():
             return ()
         if not len(outputs.classes):
             return ("rmse",)
-        judge = judge_of("log_loss", outputs)
-        is_infinite = chances_in_blocks(judge, outputs.blocks).doubt(judge.name) is not None
-        of_probabilities = "brier" if is_infinite else "log_loss"
+        judge, scores = judge_of("log_loss", outputs), outputs.blocks.scores
+        rows, predicted = outputs.blocks.rows, outputs.predictor.predictions(scores.mean)
+        clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
+        of_probabilities = "brier" if clipped else "log_loss"
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 
     @property
@@ -106,23 +112,41 @@ class MetricGoal(GoalWithin):
         assert blocks is not None
         judge = judge_of(self.metric, outputs)
         check_direction(judge)
-        few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
-        found = metric_loss(blocks, judge, predictions_for(outputs, judge), outputs.groups.units, few)
-        cautions = cautions_of(judge, chances_in_blocks(judge, blocks))
+        predicted = predictions_for(outputs, judge)
+        lost = metric_loss(blocks, judge, predicted, outputs.groups.units)
         unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
         lacks_votes = outputs.groups.index is not None and too_many_without_votes(unasked, len(blocks.rows))
-        return MetricAnswer(self, judge, found, cautions, lacks_votes)
+        n_few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
+        answer = MetricAnswer(self, judge, lost, n_few, lacks_votes)
+        if judge.by_order and outputs.source == "oob" and n_few is not None and n_few < _FEWEST_RANKED:
+            answer.too_few = (
+                f"{how_many(n_few, 'row')} outside the largest class are too few to size the "
+                f"{metric_in_words(judge.name)} out of bag, which takes {_FEWEST_RANKED}: give validation rows, or "
+                "take metric='brier'"
+            )
+            answer.n_trees = math.inf
+        answer.cautions = cautions_of_size(judge, blocks, predicted, int(min(answer.n_trees, outputs.n_trees)))
+        return answer
+
+
+def refuse_soft_labels(goal: Goal) -> None:
+    """Raise ``ValueError`` if a goal compares predictions with labels that are probabilities of class 1."""
+    if isinstance(goal, MetricGoal):
+        raise ValueError(
+            f"metric={goal.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: give "
+            "alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
+        )
 
 
 def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
     """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
-    if not len(outputs.classes) or not len(rows):
+    if not len(outputs.classes):
         return None
     _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
     others = rows[label != counts.argmax()]
     units = outputs.groups.units
     n_others = len(others) if units is None else len(np.unique(units[others]))
-    return n_others if n_others < FEW_ROWS else None
+    return n_others if n_others < _FEW_ROWS else None
 
 
 class MetricAnswer(Answer):
@@ -138,19 +162,20 @@ class MetricAnswer(Answer):
 
     goal: MetricGoal
 
-    def __init__(
-        self, goal: MetricGoal, judge: Metric, found: MetricLoss, cautions: tuple[Caution, ...], lacks_votes: bool
-    ) -> None:
-        self.goal, self.lost, self.cautions, self.lacks_votes = goal, found, cautions, lacks_votes
-        self.name, self.now, self._sign = judge.name, found.value, "−" if judge.larger_is_better else "+"
+    too_few: str | None = None
+    """Why the rows are too few; None if they are not."""
+
+    def __init__(self, goal: MetricGoal, judge: Metric, lost: MetricLoss, n_few: int | None, lacks_votes: bool) -> None:
+        self.goal, self.lost, self.lacks_votes, self._n_few = goal, lost, lacks_votes, n_few
+        self.now, self._sign = lost.value, "−" if judge.larger_is_better else "+"
         self.larger_is_better = bool(judge.larger_is_better)
         self._words = metric_in_words(judge.name)
-        self.n_rows, self.n_dropped, self.votes_per_row = found.n_rows, found.n_dropped, found.votes_per_row
+        self.n_rows, self.n_dropped, self.votes_per_row = lost.n_rows, lost.n_dropped, lost.votes_per_row
         self.n_trees = self.size_at(goal.tolerance)
 
     @property
     def is_bound(self) -> bool:
-        return not self.lost.is_significant and math.isfinite(self.n_trees)
+        return not self.lost.is_significant and 1 < self.n_trees < math.inf
 
     @property
     def measured(self) -> tuple[tuple[float, float], ...]:
@@ -160,13 +185,20 @@ class MetricAnswer(Answer):
 
     def size_at(self, level: float) -> int | float:
         tolerance = positive("tolerance", level)
-        return math.inf if self.lacks_votes or self.lost.is_bent else self.lost.size(tolerance)
+        if self.lacks_votes or self.lost.is_bent or self.lost.is_reversed or self.too_few:
+            return math.inf
+        return self.lost.size(tolerance, self._quantile)
 
     def quantile(self, share_below: float) -> int | float:
         return self.lost.size(self.goal.tolerance, share_below)
 
     def value(self, n_trees: int) -> float:
-        return float(self.lost.loss(n_trees))
+        return float(self.lost.loss(n_trees, self._quantile))
+
+    @property
+    def _quantile(self) -> float:
+        """The quantile of the loss that `value` gives: the median, or an upper bound if the loss is not significant."""
+        return 0.5 if self.lost.is_significant else COVERAGE
 
     def interval(self, n_trees: int) -> tuple[float, float]:
         return float(self.lost.loss(n_trees, TAIL)), float(self.lost.loss(n_trees, 1.0 - TAIL))
@@ -186,6 +218,13 @@ class MetricAnswer(Answer):
         return f"{self._words} {self._sign}{value:.2g}{'' if self.lost.is_significant else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
+        if self.too_few:
+            return self.too_few
+        if self.lost.is_reversed:
+            return (
+                f"on these rows the {self._words} gets worse with more trees, so they do not tell how many are enough: "
+                "give more rows, or validation rows"
+            )
         if not self.lost.is_bent:
             return None
         enough = available * self.lost.enough_to_tell
@@ -202,11 +241,11 @@ class MetricAnswer(Answer):
                 f"half of the trees lose too little {self._words} to measure, so this size is an upper bound (95 %); "
                 "more rows may lower it"
             )
-        if self.lost.few is not None:
-            rows = "1 row is" if self.lost.few == 1 else f"{self.lost.few} rows are"
+        if self._n_few is not None:
+            rows = "1 row is" if self._n_few == 1 else f"{self._n_few} rows are"
             found.append(
                 f"only {rows} outside the largest class, so a smaller forest may lose more {self._words} than this "
-                f"report says: give at least {FEW_ROWS} such rows"
+                f"report says: give at least {_FEW_ROWS} such rows"
             )
         return found
 

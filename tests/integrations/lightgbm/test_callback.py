@@ -97,39 +97,6 @@ def test_trees_of_one_leaf(data: Data) -> None:
     assert model.num_trees() in (callback.report_._wanted, 40)
 
 
-def test_a_rare_class_is_read_from_the_rows(data: Data) -> None:
-    """With 1 % positives, pure leaves score beyond what a probability below 1 can hold."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(4000, 8))
-    y = (X[:, 0] > 2.3).astype(int)
-    params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
-    callback = rfsize.SizeCallback(alpha=0.9999)
-    with pytest.raises(ValueError, match="a class is rare"):
-        lgb.train(params, lgb.Dataset(X, y), 120, callbacks=[callback])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
-        lgb.train(params, lgb.Dataset(X, y, free_raw_data=False), 120, callbacks=[callback])
-    whole = lgb.train(params, lgb.Dataset(X, y), callback.report_.available)
-    assert whole.predict(X).max() == 1.0
-    expected = rfsize.size(whole, X, alpha=0.9999, oob=True)
-    assert of_same_votes(callback.report_) == of_same_votes(expected)
-
-
-def test_many_rows_are_read_in_part(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._FEW_ROWS", 0)
-    callback = rfsize.SizeCallback(alpha=0.9999, voting="hard")
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
-        model = train(data, callback, 270)
-    inbag = rfsize.inbag(model, data.X)
-    read = [tree for tree in range(270) if tree < 52 or tree % 256 < 8]
-    assert callback.report_.votes_per_row == pytest.approx((~inbag[read]).sum() / callback.report_.n_rows)
-    alone = np.stack([model.predict(data.X, start_iteration=tree, num_iteration=1) > 0.5 for tree in read])
-    for_class_1 = (alone & ~inbag[read]).sum(axis=0)
-    counts = np.stack([(~inbag[read]).sum(axis=0) - for_class_1, for_class_1], axis=1)
-    votes = rfsize.Votes(counts, n_trees=len(read))  # which tells that rows have as many votes as chance gives
-    assert rfsize.size(votes, alpha=0.9999).n_trees == callback.report_.n_trees
-
-
 def test_too_few_trees_warn_with_the_number_needed(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.975)
     with pytest.warns(
@@ -154,61 +121,13 @@ def test_averaged_scores_stop_the_training(data: Data) -> None:
 
 
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
-def test_averaged_scores_of_many_classes(objective: str, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_averaged_scores_of_many_classes(objective: str, data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.9, voting="soft", min_trees=40)
     params = {"objective": objective, "num_class": 3}
     train(data, callback, y=data.three, params=params)
     whole = train_lightgbm(data.X, data.three, callback.report_.available, **params)
     expected = rfsize.size(whole, data.X, alpha=0.9, oob=True, voting="soft")
     assert callback.report_.n_trees == expected.n_trees
-    # Of too many rows and classes, every so many rows are looked at; here every third.
-    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes._SCATTER_CELLS", 3001)
-    some = rfsize.SizeCallback(alpha=0.9, voting="soft", min_trees=callback.report_.available)
-    train(data, some, y=data.three, params=params)
-    assert (some.report_.n_rows, some.report_.n_dropped) == (len(data.X) // 3, 0)
-    assert some.report_.available == callback.report_.available
-    known = Evidence.of(ForestOnRows.of(whole, data.X, oob=True))
-    thinned = outputs_of(known.votes, known.scores.take(np.arange(0, len(data.X), 3)), cut=0.0, predict_obeys="soft")
-    again = report_of(replace(thinned, source="oob"), LabelGoal(0.9, "soft"))
-    assert some.report_.n_trees == again.n_trees
-
-
-def test_blurred_scores_are_left_out(data: Data) -> None:
-    """Where a probability is so near to 1 that scores are rounded, the vote is clear and the score is not."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(1500, 8))
-    y = (X[:, 0] > np.quantile(X[:, 0], 0.9715)).astype(int)
-    params = {**LIGHTGBM, "feature_fraction": 1.0, "min_data_in_leaf": 3}
-    callback = rfsize.SizeCallback(alpha=0.9999)
-    readers = []
-    watch = _watched(callback, readers)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
-        lgb.train(params, lgb.Dataset(X, y), 60, callbacks=[watch])
-    model = lgb.train(params, lgb.Dataset(X, y), 60)
-    (reader,) = readers
-    asked, scores = reader.asked, reader.scores
-    assert (scores.asked < asked).any()
-    assert (scores.asked <= asked).all()
-    outside = ~rfsize.inbag(model, X)
-    alone = np.stack([model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in range(60)])
-    whole = scores.asked == asked
-    for row in np.flatnonzero(whole & (asked > 1))[:300]:
-        heard = alone[outside[:, row], row]
-        assert scores.mean[row, 0] == pytest.approx(heard.mean(), rel=0.01)
-        assert scores.scatter[row, 0] == pytest.approx(np.sum((heard - heard.mean()) ** 2), rel=0.03, abs=1e-6)
-    assert (np.abs(scores.mean[scores.asked > 0]) <= 1.01 * np.abs(alone).max()).all()
-
-
-def _watched(callback: Any, readers: list[Any]) -> Any:
-    """The same, and the reader that it reads with."""
-
-    def watch(env: Any) -> None:
-        if callback._forests is not None and not readers:
-            readers.extend(callback._forests._each)
-        callback(env)
-
-    return watch
 
 
 def test_log(data: Data, capsys: pytest.CaptureFixture[str]) -> None:
@@ -419,15 +338,6 @@ def test_cross_validation_knows_one_validation_set(data: Data) -> None:
         lgb.cv(LIGHTGBM, lgb.Dataset(data.X, data.y), 5, callbacks=[rfsize.SizeCallback(validation="mine")])
 
 
-def test_changed_bags_are_noticed(data: Data) -> None:
-    change = lgb.reset_parameter(bagging_fraction=[0.632] * 50 + [0.55] * 250)
-    dataset = lgb.Dataset(data.X, data.y)
-    with pytest.raises(
-        rfsize.exceptions.InbagError, match=r"from .*0\.632.* to .*0\.55.*SizeCallback\(validation='valid_0'\)"
-    ):
-        lgb.train(LIGHTGBM, dataset, 300, callbacks=[rfsize.SizeCallback(alpha=0.9999), change])
-
-
 def test_other_parameters_may_change(data: Data) -> None:
     change = lgb.reset_parameter(sub_feature=[0.6] * 50 + [0.9] * 250)
     settings = {name: value for name, value in LIGHTGBM.items() if name != "feature_fraction"}
@@ -437,7 +347,7 @@ def test_other_parameters_may_change(data: Data) -> None:
 
 
 def test_a_wrong_seed_is_noticed_by_the_proof(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.integrations.lightgbm.training_votes.rebuilt_bags", _wrong_bags)
+    monkeypatch.setattr("rfsize.integrations.lightgbm.training_rows.rebuilt_bags", _wrong_bags)
     with pytest.raises(rfsize.exceptions.InbagError, match="in-bag rows of tree 0 do not match"):
         train(data, rfsize.SizeCallback(), 5)
 

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 import reference.counting
 import rfsize
-from helpers.forests import Data, train_lightgbm
+from helpers.forests import LIGHTGBM, Data, train_lightgbm
+from rfsize.integrations.lightgbm.merging import merged
 
 
 def test_multiclass_votes(lgb_multiclass: lgb.Booster, data: Data) -> None:
@@ -84,6 +85,24 @@ def test_truncation_of_a_classifier_that_names_its_trees_otherwise(data: Data) -
     small = rfsize.truncate(model, n_trees=5)
     assert clone(small).fit(data.X, data.y).n_estimators_ == 5
     assert model.get_params()["num_iterations"] == 12
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_parameters_tell_the_trees_that_are_there(n_classes: int, data: Data, tmp_path: Path) -> None:
+    y, options = (data.y, {}) if n_classes == 2 else (data.three, {"objective": "multiclass", "num_class": 3})
+    model = train_lightgbm(data.X, y, 30, num_iterations=30, **options)
+    other = train_lightgbm(data.X, y, 10, bagging_seed=77, **options)
+    grown, report = rfsize.grow({**LIGHTGBM, **options}, lgb.Dataset(data.X, y), alpha=0.8, max_trees=150)
+    for made, n_trees in (
+        (rfsize.truncate(model, n_trees=7), 7),
+        (rfsize.shrink(model, data.fresh, n_trees=5)[0], 5),
+        (merged([model, other]), 40),
+        (grown, report.n_kept),
+    ):
+        made.save_model(tmp_path / "model.txt")
+        for booster in (made, lgb.Booster(model_file=tmp_path / "model.txt")):
+            assert booster.params["num_iterations"] == booster.current_iteration() == n_trees
+    assert model.current_iteration() == 30
 
 
 def test_a_dmatrix_is_refused(lgb_booster: lgb.Booster, data: Data) -> None:

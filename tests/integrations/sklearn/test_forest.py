@@ -230,8 +230,6 @@ def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
     model = RandomForestClassifier(3).fit(data.X, data.y)
     with pytest.raises(ValueError, match="X has 3 columns"):
         rfsize.tree_outputs(model, data.fresh[:, :3])
-    with pytest.raises(ValueError, match="Arrow"):
-        rfsize.tree_outputs(model, pytest.importorskip("pyarrow").table({"a": [1.0]}))
 
 
 def test_data_frames_are_matched_by_name(data: Data) -> None:

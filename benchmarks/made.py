@@ -1,4 +1,4 @@
-"""Synthetic classification problems from papers on ensembles, for tests, examples and the papers' experiments.
+"""Synthetic classification problems from papers on ensembles, for the benchmarks and the papers' experiments.
 
 Each function draws ``n_rows`` independent rows and returns ``(X, y)``. ``X`` holds the features, shape (n_rows,
 n_features). ``y`` holds the class of each row, 0, 1, …, shape (n_rows,). ``seed`` is a number, or a
@@ -18,12 +18,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import positive, whole
-
-__all__ = ["circle", "led24", "ringnorm", "spiral", "threenorm", "twonorm", "waveform", "xor"]
-
+Floats, Int64s = NDArray[np.float64], NDArray[np.int64]
 Seed = int | np.random.Generator
 
 _NORMS = 20  # features of twonorm, threenorm and ringnorm
@@ -34,10 +31,6 @@ _DISPLAY = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111
 _LIT = np.array([[segment == "1" for segment in digit] for digit in _DISPLAY.split()])
 _FAULTY = 0.1  # probability that a segment is wrong
 _OF_NO_USE = 17  # columns of random noise
-
-
-def _drawn(n_rows: int, seed: Seed) -> tuple[int, np.random.Generator]:
-    return whole("n_rows", n_rows, at_least=1), np.random.default_rng(seed)
 
 
 def twonorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
@@ -56,24 +49,8 @@ def twonorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         Features. Class 0 has the mean +2/√20 in each feature, class 1 has −2/√20. Both have unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is the sign of the sum of the features, wrong on Φ(−2) = 2.28 % of rows.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is not a whole number above 0.
-
-    References
-    ----------
-    Breiman 1996, "Bias, variance, and arcing classifiers".
-
-    Examples
-    --------
-    >>> from rfsize.datasets import twonorm
-    >>> X, y = twonorm(300, seed=0)
-    >>> X.shape, sorted(set(y.tolist()))
-    ((300, 20), [0, 1])
     """
-    n_rows, generator = _drawn(n_rows, seed)
+    generator = np.random.default_rng(seed)
     y = generator.integers(0, 2, n_rows)
     return generator.normal(size=(n_rows, _NORMS)) + np.where(y == 0, _CENTRE, -_CENTRE)[:, None], y
 
@@ -93,19 +70,8 @@ def threenorm(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         has one cloud, with the mean (a, −a, a, −a, …). All clouds have unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is wrong on 10.6 % of the rows.
-
-    References
-    ----------
-    Breiman 1996, "Bias, variance, and arcing classifiers".
-
-    Examples
-    --------
-    >>> from rfsize.datasets import threenorm
-    >>> X, y = threenorm(300, seed=0)
-    >>> X.shape, sorted(set(y.tolist()))
-    ((300, 20), [0, 1])
     """
-    n_rows, generator = _drawn(n_rows, seed)
+    generator = np.random.default_rng(seed)
     y = generator.integers(0, 2, n_rows)
     side = np.where(generator.random(n_rows) < 0.5, _CENTRE, -_CENTRE)
     means = np.where((y == 0)[:, None], side[:, None], _CENTRE * (-1.0) ** np.arange(_NORMS))
@@ -129,25 +95,9 @@ def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> tuple[Floats, I
         Features. Class 0 has the mean 0 and four times the unit covariance, class 1 the unit covariance.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely. The best rule is wrong on 1.2 % of the rows, 1.5 % with ``centre=1``.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is not a whole number above 0, or ``centre`` is not above 0.
-
-    References
-    ----------
-    Breiman 1996, "Bias, variance, and arcing classifiers"; Leisch, Dimitriadou, mlbench.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import ringnorm
-    >>> X, y = ringnorm(10_000, seed=0)
-    >>> X[y == 0].std().round(1).item(), X[y == 1].std().round(1).item()
-    (2.0, 1.0)
     """
-    n_rows, generator = _drawn(n_rows, seed)
-    mean = positive("centre", centre) / np.sqrt(_NORMS)
+    generator = np.random.default_rng(seed)
+    mean = centre / np.sqrt(_NORMS)
     y = generator.integers(0, 2, n_rows)
     wide = (y == 0)[:, None]
     return np.where(wide, 0.0, mean) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, _NORMS)), y
@@ -168,19 +118,8 @@ def waveform(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         triangles of height 6 around the places 11, 15 and 7.
     y : ndarray of int64, shape (n_rows,)
         Which two waves are mixed: three classes, equally likely. The best rule is wrong on 13.4 % of the rows.
-
-    References
-    ----------
-    Breiman, Friedman, Olshen, Stone 1984, *Classification and Regression Trees*.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import waveform
-    >>> X, y = waveform(300, seed=0)
-    >>> X.shape, sorted(set(y.tolist()))
-    ((300, 21), [0, 1, 2])
     """
-    n_rows, generator = _drawn(n_rows, seed)
+    generator = np.random.default_rng(seed)
     y = generator.integers(0, 3, n_rows)
     place = np.arange(1, 22)
     waves = np.array([np.maximum(6 - np.abs(place - centre), 0) for centre in (11, 15, 7)])
@@ -203,53 +142,10 @@ def circle(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         Features, uniform between −1 and 1.
     y : ndarray of int64, shape (n_rows,)
         1 inside the circle of radius √(2/π) around 0. The classes are equally likely and do not overlap.
-
-    References
-    ----------
-    Leisch, Dimitriadou, mlbench.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import circle
-    >>> X, y = circle(10_000, seed=0)
-    >>> y.mean().round(2).item()
-    0.5
     """
-    n_rows, generator = _drawn(n_rows, seed)
+    generator = np.random.default_rng(seed)
     X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
     return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
-
-
-def xor(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
-    """Points in a square; class 1 lies in two opposite quarters of the square.
-
-    Parameters
-    ----------
-    n_rows, seed
-        As in `twonorm`.
-
-    Returns
-    -------
-    X : ndarray of float, shape (n_rows, 2)
-        Features, uniform between −1 and 1.
-    y : ndarray of int64, shape (n_rows,)
-        1 if the signs of the two features differ. The classes are equally likely and do not overlap. A single feature
-        says nothing about the class.
-
-    References
-    ----------
-    Leisch, Dimitriadou, mlbench.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import xor
-    >>> X, y = xor(5, seed=0)
-    >>> bool((y == (X.prod(axis=1) < 0)).all())
-    True
-    """
-    n_rows, generator = _drawn(n_rows, seed)
-    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
-    return X, ((X[:, 0] < 0) != (X[:, 1] < 0)).astype(np.int64)
 
 
 def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) -> tuple[Floats, Int64s]:
@@ -271,27 +167,8 @@ def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) 
         around the same spiral, rotated by half a turn.
     y : ndarray of int64, shape (n_rows,)
         Classes, equally likely.
-
-    Raises
-    ------
-    ValueError
-        If ``n_rows`` is not a whole number above 0, ``cycles`` is not above 0, or ``noise`` is below 0.
-
-    References
-    ----------
-    Leisch, Dimitriadou, mlbench. There w is equally spaced.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import spiral
-    >>> X, y = spiral(300, seed=0, noise=0.05)
-    >>> X.shape, sorted(set(y.tolist()))
-    ((300, 2), [0, 1])
     """
-    n_rows, generator = _drawn(n_rows, seed)
-    cycles = positive("cycles", cycles)
-    if noise != 0.0:
-        noise = positive("noise, unless 0,", noise)
+    generator = np.random.default_rng(seed)
     y = generator.integers(0, 2, n_rows)
     w = generator.uniform(0.0, cycles, n_rows)
     angle, radius = 2.0 * math.pi * w, (2.0 * w + 1.0) / 3.0
@@ -322,19 +199,8 @@ def led24(n_rows: int, seed: Seed) -> tuple[Floats, Int64s]:
         Features, 0 or 1: the seven segments, then 17 columns that do not depend on the digit.
     y : ndarray of int64, shape (n_rows,)
         The digit: ten classes, equally likely. The best rule is wrong on 26 % of the rows.
-
-    References
-    ----------
-    Breiman, Friedman, Olshen, Stone 1984, *Classification and Regression Trees*.
-
-    Examples
-    --------
-    >>> from rfsize.datasets import led24
-    >>> X, y = led24(10_000, seed=0)
-    >>> X.shape, X[y == 8, :7].mean().round(1).item()
-    ((10000, 24), 0.9)
     """
-    n_rows, generator = _drawn(n_rows, seed)
+    generator = np.random.default_rng(seed)
     y = generator.integers(0, 10, n_rows)
     segments = _LIT[y] ^ (generator.random((n_rows, 7)) < _FAULTY)
     return np.hstack([segments, generator.random((n_rows, _OF_NO_USE)) < 0.5]).astype(np.float64), y
