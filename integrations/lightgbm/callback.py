@@ -140,7 +140,7 @@ class SizeCallback:
     The votes of a ``multiclass`` iteration in which only the tree of one class has splits are left out.
 
     Without the rows, it reads at most 20,000 rows, drawn at random. For labels, probabilities and scores on more than
-    10,000 rows it reads the first 52 trees and then 8 of every 256; for a metric it reads every tree.
+    10,000 rows it reads the first 104 trees and then 8 of every 32; for a metric it reads every tree.
 
     It takes 5 to 10 % of a long training (1000 trees of 255 leaves on 100,000 rows), but a third to a half of a short
     one (300 trees of 31 leaves on 20,000 rows, where LightGBM takes 2 ms a tree), and more for a metric.

@@ -35,7 +35,7 @@ _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
 # Reading a tree takes a third of its training or more. Where rows are many and labels are sized, only the first trees
 # are read, and then a few of each run. These few are consecutive, because the score of a tree is the difference of the
 # predictions before and after it.
-_FEW_ROWS, _FIRST_TREES, _READ_AT_ONCE, _RUN = 10_000, 52, 8, 256
+_FEW_ROWS, _FIRST_TREES, _READ_AT_ONCE, _RUN = 10_000, 104, 8, 32
 
 # Bags are proven for the first trees, then for one tree in this many, and for the newest before each estimate.
 _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128

@@ -139,3 +139,13 @@ def test_votes_that_no_number_of_trees_gives_are_refused(enough: int | None) -> 
 def test_what_is_no_number_of_trees_is_refused(min_trees: int, max_trees: int) -> None:
     with pytest.raises(ValueError, match="_trees must be a whole number of at least 1"):
         UntilEnough(min_trees, max_trees)
+
+
+def test_a_look_that_failed_is_put_off_to_twice_the_trees() -> None:
+    until = UntilEnough(100, 300)
+    until.put_off(40)
+    assert until.next_look == 100
+    until.put_off(100)
+    assert until.next_look == 200
+    until.put_off(200)
+    assert until.next_look == 300

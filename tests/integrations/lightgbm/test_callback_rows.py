@@ -122,7 +122,7 @@ def test_data_is_refused_where_it_says_nothing(data: Data) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
-@pytest.mark.parametrize(("goal", "n_read"), [({"alpha": 0.97}, 52), ({"metric": "auc", "tolerance": 0.02}, 120)])
+@pytest.mark.parametrize(("goal", "n_read"), [({"alpha": 0.97}, 104), ({"metric": "auc", "tolerance": 0.02}, 120)])
 def test_many_rows_are_drawn_once_and_metrics_take_every_tree(goal: dict[str, Any], n_read: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(21_000, 5))
