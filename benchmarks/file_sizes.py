@@ -54,17 +54,8 @@ def main(n_rows: int) -> None:
     """Print the table."""
     X, y = make_classification(n_rows + HELD_OUT, 20, n_informative=10, flip_y=0.1, random_state=0)
     X_train, X_new = X[:n_rows], X[n_rows:]
-<<<<<<< HEAD
-    print(
-        f"{n_rows:,} rows to train, 20 columns, {N_TREES} trees; cut: 99 % of labels, certified on {HELD_OUT:,} rows\n"
-    )
-    print(
-        "| forest | file | compiled | trees kept | their file | compiled | other labels |\n|---|---|---|---|---|---|---|"
-    )
-=======
     print(f"{n_rows:,} rows to train, 20 columns, {N_TREES} trees; cut: 99 % of labels, certified on {HELD_OUT:,} rows")
     print("\n| forest | file | compiled | trees kept | file | compiled | other labels |\n|---|---|---|---|---|---|---|")
->>>>>>> main
     for title, (untrained, name) in forests().items():
         model = untrained.fit(X_train, y[:n_rows])
         assert (rfsize.compile(model).predict_proba(X_new) == model.predict_proba(X_new)).all(), title
