@@ -10,8 +10,8 @@ infinitely many.
 Printed, as means over the splits, for forests that tell their size: the estimated c divided by the true one; how often
 its interval contains the true one; the size; the true loss at that size divided by the tolerance (by c/T if the size
 does not fit twice into the other trees); and the estimated scatter from seed to seed, divided by the scatter of 20
-forests of the other trees. Also printed: how many forests tell their size, know only an upper bound ("most"), have too
-few trees to tell ("bent"), or have an infinite log loss ("refused").
+forests of the other trees. Also printed: how many forests tell their size, know only an upper bound ("most"), or have
+too few trees to tell ("bent").
 
 Give tables as paths, with the target in their last column, named target: a third of the rows trains, a third sizes, and
 a third gives the truth.
@@ -46,7 +46,7 @@ Rows = tuple[NDArray[Any], NDArray[Any]]
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 TRAINING, GIVEN, FRESH = 2000, 5000, 10_000
 ALL = slice(None)
-KINDS = ("told", "most", "bent", "refused")  # outcomes of sizing
+KINDS = ("told", "most", "bent")  # outcomes of sizing
 SIZED = {"rows given": 100, "out of bag": 200}
 
 
@@ -161,20 +161,15 @@ def one_split(
             small = rfsize.truncate(whole, n_trees=n_trees)
             of = {"metric": metric, "tolerance": tolerance}
             X, y = train if source == "out of bag" else given
-            try:
-                report = rfsize.size(small, X, y, oob=source == "out of bag", **of)
-            except ValueError as error:
-                if "infinite" not in str(error):
-                    raise
-                found.append(((problem, framework, source, metric), {"true": c, "told": "refused"}))
-                continue
+            report = rfsize.size(small, X, y, oob=source == "out of bag", **of)
             real = np.nan
             if np.isfinite(report.n_trees):
                 is_held = 2 * report.n_trees <= truth.n_trees
                 above = truth.above_all(metric, report.n_trees) if is_held else 0.0
                 real = above + c / truth.n_trees if is_held else c / report.n_trees
             estimate = report.loss_at(10**6).value * 1e6
-            told = "bent" if np.isinf(report.n_trees) else "most" if report.interval[0] == 1 else "told"
+            upper = report.upper(0.95)
+            told = "bent" if np.isinf(report.n_trees) else "most" if report.n_trees >= upper else "told"
             low, high = report.loss_at(10**6).interval
             one = {
                 "real": real / tolerance,
@@ -216,11 +211,11 @@ def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
     """Print one line for each problem, framework, source of rows and metric."""
     print(
         "| problem | framework | rows | metric | true c | c / true c | held by 95 % interval | T* "
-        "| real loss / tolerance | spread / true spread | told, most, bent, refused |\n"
+        "| real loss / tolerance | spread / true spread | told, most, bent |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for key, all_found in sorted(found.items()):
-        told, most, bent, refused = ([one for one in all_found if one["told"] == kind] for kind in KINDS)
+        told, most, bent = ([one for one in all_found if one["told"] == kind] for kind in KINDS)
 
         def mean(of: list[dict[str, Any]], name: str) -> str:
             return f"{np.mean([one[name] for one in of]):.3g}" if of else "–"
@@ -229,7 +224,7 @@ def table(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> None:
             f"| {' | '.join(key)} | {mean(all_found, 'true')} | {mean(told, 'c')} | "
             f"{sum(one['covered'] for one in told)} of {len(told)} | "
             f"{mean(told, 'size')} | {mean(told, 'real')} | {mean([*told, *most, *bent], 'spread')} | "
-            f"{len(told)}, {len(most)}, {len(bent)}, {len(refused)} |",
+            f"{len(told)}, {len(most)}, {len(bent)} |",
             flush=True,
         )
 
@@ -238,7 +233,7 @@ def summary(found: dict[tuple[str, str, str, str], list[dict[str, Any]]]) -> Non
     """Print one line for each framework, source of rows and metric: means over problems, and the worst of them."""
     print(
         "\n| framework | rows | metric | c / true c, from and to | real loss / tolerance | on the worst problem "
-        "| spread / true spread, from and to | told, most, bent, refused |\n|---|---|---|---|---|---|---|---|"
+        "| spread / true spread, from and to | told, most, bent |\n|---|---|---|---|---|---|---|---|"
     )
     by_metric: dict[tuple[str, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for (_, *key), of_problem in sorted(found.items()):

@@ -13,20 +13,19 @@ from rfsize.utils.validation import choice
 _OUTPUTS = ("prediction", "label", "probability", "prediction and trees")
 
 
-def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any = None) -> Any:
+def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
     """A pandas UDF that predicts with a compiled forest, from the columns that it was trained on.
 
     Parameters
     ----------
     fast : CompiledForest
-        A forest from `rfsize.compile`, with or without a stop table. It is broadcast once.
+        A forest from `rfsize.compile`, with or without a stop table. Spark sends it with the UDF, and broadcasts it if
+        it is large.
     output : {"prediction", "label", "probability", "prediction and trees"}, default "prediction"
         "prediction" is the output of ``fast.predict``: labels or numbers of an estimator, probabilities of a Booster.
         "label" is the class label. "probability" is an array with the probability of each class, in the order of
         ``fast.classes``. "prediction and trees" is a struct with the prediction and the number of trees that the row
         asked.
-    spark : pyspark.sql.SparkSession, optional
-        The session; by default the active one.
 
     Returns
     -------
@@ -37,7 +36,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     Raises
     ------
     ValueError
-        If ``fast`` is not a compiled forest, there is no session, or a regression is asked for labels or probabilities.
+        If ``fast`` is not a compiled forest, or a regression is asked for labels or probabilities.
         When Spark computes the column: if the columns do not fit the forest.
 
     See Also
@@ -60,13 +59,13 @@ def predict_udf(fast: CompiledForest, output: str = "prediction", *, spark: Any 
     choice("output", output, _OUTPUTS)
     if output in ("label", "probability") and not fast.classes.size:
         raise ValueError(f"the forest predicts numbers, and output={output!r} is for classes: leave output out")
-    forest, names = _session(spark).sparkContext.broadcast(fast), fast.forest.feature_names
+    names = fast.forest.feature_names
 
     def predicted(batches: Any) -> Any:
         for columns in batches:
             rows = pd.concat(columns, axis=1)
             rows.columns = names or [str(place) for place in range(rows.shape[1])]
-            yield _predicted(forest.value, rows if names else rows.to_numpy(), output)
+            yield _predicted(fast, rows if names else rows.to_numpy(), output)
 
     result: Any = Iterator[pd.DataFrame] if output == "prediction and trees" else Iterator[pd.Series]
     predicted.__annotations__ = {"batches": Iterator[tuple[pd.Series, ...]], "return": result}
@@ -97,14 +96,3 @@ def _type_of(fast: CompiledForest, output: str) -> str:
     else:
         kind = f"array<{number}>" if fast.forest.predicts_each_class else number
     return f"struct<prediction: {kind}, trees: bigint>" if output == "prediction and trees" else kind
-
-
-def _session(spark: Any) -> Any:
-    from pyspark.sql import SparkSession
-
-    found = SparkSession.getActiveSession() if spark is None else spark
-    if found is None:
-        raise ValueError(
-            "there is no active Spark session: make one, SparkSession.builder.getOrCreate(), or give spark="
-        )
-    return found

@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "inference": {"counting", "walking", "adapters", "certifying", "stopping", "voting", "utils", "exceptions"},
     "sizing": {
         "certifying",
+        "inference",
         "counting",
         "adapters",
         "estimation",

@@ -97,7 +97,7 @@ void pass_vectors(const Split* splits, std::size_t n_splits, const Number* colum
         const Vector rank = Vector{} + static_cast<Number>(splits[s].rank - BIAS);
         const Vector id = Vector{} + static_cast<Number>(splits[s].id);
         Vector right = Vector{} + static_cast<Number>(splits[s].right);
-#if defined(__AVX2__)
+#if defined(__AVX512BW__)
         // In a register: GCC would fetch it from memory for each vector anew, which takes a quarter longer.
         __asm__("" : "+x"(right));
 #endif

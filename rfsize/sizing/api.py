@@ -18,7 +18,7 @@ from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
-from rfsize.sizing.within_bytes import first_trees_within, lost_by
+from rfsize.sizing.within_bytes import cut_deep, first_trees_within, lost_by
 from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
@@ -272,7 +272,8 @@ def truncate(
     max_bytes : int, optional
         Keep as many first trees as fit into a file of this many bytes, instead of T*. The file is LightGBM's text,
         XGBoost's UBJSON, or the pickle of a scikit-learn forest. If you also give ``X``, the forest is sized too, and
-        a warning says what is lost if fewer trees fit than are enough.
+        a warning says what is lost if fewer trees fit than are enough. A compiled forest (`compile`) holds all trees
+        in far fewer bytes: the warning says in how many.
     oob, groups, metric, alpha, tolerance, average, target, confidence, voting
         As in `size`.
 
@@ -291,7 +292,8 @@ def truncate(
     Warns
     -----
     NotConvergedWarning
-        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer. The message says how many trees it takes.
+        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer, or without ``X`` less than half of the
+        trees. The message says how many trees it takes.
     OpenSizeWarning
         If the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond the
         trees at hand.
@@ -362,7 +364,7 @@ def truncate(
         if max_bytes is None:
             return cast(_Model, cut_to(report, adapter))
         kept = first_trees_within(max_bytes, adapter)
-        give((*report._noted, *lost_by(kept, report, max_bytes)))
+        give((*report._noted, *lost_by(kept, report, max_bytes, adapter)))
         return cast(_Model, adapter.model_of_first(kept))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
@@ -371,7 +373,9 @@ def truncate(
         refuse_unused(
             "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out", **beside
         )
-        return cast(_Model, adapter.model_of_first(first_trees_within(max_bytes, adapter)))
+        kept = first_trees_within(max_bytes, adapter)
+        give(cut_deep(kept, max_bytes, adapter))
+        return cast(_Model, adapter.model_of_first(kept))
     refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))

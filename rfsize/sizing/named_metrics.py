@@ -143,7 +143,7 @@ def metric_with_truth(
     names = _OF_CLASSES if classes.size else _OF_NUMBERS
     kind = "classification" if classes.size else "regression"
     advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
-    if metric in {*_OF_CLASSES, *_OF_NUMBERS, *other_names()}.difference(names):
+    if isinstance(metric, str) and metric in {*_OF_CLASSES, *_OF_NUMBERS, *other_names()}.difference(names):
         raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
     choice("metric", metric, names, advice, others=other_names())
     if not weight.any():

@@ -72,7 +72,8 @@ def oob_score(
         For a classifier "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
         "average_precision"; for a regressor "r2" (the default), "rmse" or "mae". Or a function of the truth and the
         predictions that returns a number. The predictions are the probabilities of the second class; with more
-        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers.
+        classes, an array of shape (n_rows, n_classes); for a regressor, the predicted numbers. If `tree_outputs` has
+        weights, the function must take ``sample_weight``. "log_loss" is scikit-learn's, clipped at 2.2e-16.
     groups
         As in `tree_outputs`. For the interval, the rows of a group count as one draw.
 
@@ -93,6 +94,8 @@ def oob_score(
     -----
     CopiesWarning
         If rows have copies and the score depends on whether these are different cases or repetitions.
+    ClippedLossWarning
+        If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
     See Also
     --------

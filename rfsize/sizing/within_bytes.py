@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rfsize.adapters.base import Adapter
 from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotConvergedWarning
+from rfsize.inference.api import compile as compiled
 from rfsize.sizing.report import Report
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
@@ -44,19 +47,35 @@ def first_trees_within(max_bytes: int, adapter: Adapter) -> int:
     return most_trees_within(max_bytes, adapter.truncated, adapter.n_trees)
 
 
-def lost_by(kept: int, report: Report, max_bytes: int) -> tuple[Caution, ...]:
+def lost_by(kept: int, report: Report, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]:
     """A warning if ``max_bytes`` leaves fewer trees than the report calls enough."""
     if kept >= report.n_kept and report.enough:
         return ()
-    lost = report._answer.in_short(kept)
-    trees = how_many(kept, "tree")
     if report.enough:
         rest = f"fewer than the {report.n_kept:,} that are enough"
     else:
         rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
-    return (
-        Caution(
-            NotConvergedWarning,
-            f"max_bytes={max_bytes:,} keeps {trees}, {rest}: {lost}. Allow more bytes, or train smaller trees",
-        ),
-    )
+    return (_cut(max_bytes, kept, f"{rest}: {report._answer.in_short(kept)}", adapter),)
+
+
+def cut_deep(kept: int, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]:
+    """A warning if ``max_bytes`` leaves less than half of the trees, of which nothing else is known."""
+    if 2 * kept >= adapter.n_trees:
+        return ()
+    unknown = f"of {adapter.n_trees:,}. Give X to see what that loses"
+    return (_cut(max_bytes, kept, unknown, adapter),)
+
+
+def _cut(max_bytes: int, kept: int, what_is_lost: str, adapter: Adapter) -> Caution:
+    remedies = "Allow more bytes, or train smaller trees"
+    try:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "forest"
+            compiled(adapter.model_of_first(adapter.n_trees)).save(path)
+            size = path.stat().st_size
+    except ValueError:  # there are members that are no trees
+        pass
+    else:
+        remedies = f"rfsize.compile(model).save(path) writes all trees, without loss, in {size:,} bytes. {remedies}"
+    text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')}, {what_is_lost}. {remedies}"
+    return Caution(NotConvergedWarning, text)

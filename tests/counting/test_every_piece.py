@@ -116,7 +116,8 @@ def test_a_piece_without_a_feature(lacking: int, source: str, model: Any, rows: 
 def test_pieces_with_more_columns_and_in_another_order(
     source: str, model: Any, rows: pd.DataFrame, tmp_path: Path
 ) -> None:
-    X = SOURCES[source]([rows[:300], rows[300:][NAMES[::-1]].assign(id=0.0)], tmp_path)
+    more = rows[300:][NAMES[::-1]].assign(id=0.0)
+    X = SOURCES[source]([rows[:300], more[:100], more[100:]], tmp_path)
     with pytest.warns(rfsize.exceptions.UnknownColumnsWarning) as caught:
         labels = rfsize.compile(model).predict(X)
     assert len(caught) == 1
@@ -124,6 +125,15 @@ def test_pieces_with_more_columns_and_in_another_order(
     with pytest.warns(rfsize.exceptions.UnknownColumnsWarning):
         votes = rfsize.tree_outputs(model, X).votes
     assert votes == rfsize.tree_outputs(model, rows).votes
+
+
+def test_files_of_other_columns_for_a_forest_without_names(framework: str, data: Data, tmp_path: Path) -> None:
+    model, rows = FORESTS[framework](data.X, data.y), pd.DataFrame(data.X[:600], columns=NAMES)
+    for second in (rows[300:].assign(id=0.0), rows[300:].drop(columns="f3"), rows[300:].add_prefix("g")):
+        X = written([rows[:300], second], tmp_path)
+        for ask in ASKED.values():
+            with pytest.raises(ValueError, match="only some files of X have the columns"):
+                ask(model, X)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -140,13 +150,13 @@ def test_words_in_a_column_of_numbers(source: str, model: Any, rows: pd.DataFram
 def test_the_command_line(
     framework: str, rows: pd.DataFrame, data: Data, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    booster = FORESTS[framework](rows, data.y[:600])
+    booster, rows = FORESTS[framework](rows, data.y[:600]), pd.DataFrame(data.fresh, columns=NAMES)
     booster.save_model(tmp_path / FILES[framework])
     rows.assign(f3=rows.f3.where(rows.index % 200 > 0)).to_csv(tmp_path / "words.csv", index=False, na_rep="?")
     (tmp_path / "lacking").mkdir()
-    written([rows[:300], rows[300:].drop(columns="f3")], tmp_path / "lacking")
+    written([rows[:200], rows[200:].drop(columns="f3")], tmp_path / "lacking")
     (tmp_path / "turned").mkdir()
-    written([rows[:300].set_index("f0"), rows[300:][NAMES[::-1]][::2]], tmp_path / "turned")
+    written([rows[:200].set_index("f0"), rows[200:][NAMES[::-1]][::2]], tmp_path / "turned")
     size, small, out = ["--alpha", "0.8"], str(tmp_path / f"small_{FILES[framework]}"), str(tmp_path / "out.csv")
     for command, options in (
         ("size", size),
@@ -159,7 +169,7 @@ def test_the_command_line(
             assert message in only_line(capfd.readouterr().err)
         assert run(tmp_path, command, FILES[framework], "turned", *options) in (0, 1)
     labels = pd.read_csv(out)["label"]
-    assert np.array_equal(labels, booster.predict(_given(booster, pd.concat([rows[:300], rows[300:][::2]]))) > 0.5)
+    assert np.array_equal(labels, booster.predict(_given(booster, pd.concat([rows[:200], rows[200:][::2]]))) > 0.5)
 
 
 def _given(booster: Any, rows: pd.DataFrame) -> Any:

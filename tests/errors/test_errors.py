@@ -215,6 +215,9 @@ QUESTIONS = {
     "alpha": Case(lambda at: sized(at, at.lightgbm, alpha=99), ValueError, "alpha"),
     "confidence": Case(lambda at: rfsize.SizeCallback(confidence=0.3), ValueError, "confidence"),
     "metric": Case(lambda at: sized(at, at.lightgbm, metric="f2"), ValueError, "metric"),
+    "several metrics": Case(
+        lambda at: rfsize.oob_score(at.lightgbm, at.X, at.y, metric=["auc", "accuracy"]), ValueError, "metric must"
+    ),
     "tolerance missing": Case(lambda at: sized(at, at.lightgbm, metric="probabilities"), ValueError, "tolerance="),
     "tolerance of numbers": Case(lambda at: sized(at, at.lightgbm_regression), ValueError, "tolerance"),
     "tolerance of labels": Case(lambda at: sized(at, at.lightgbm, tolerance=0.1), ValueError, "tolerance"),

@@ -30,6 +30,23 @@ def test_wider_curves(disagreement: np.ndarray, factor: float) -> None:
                 assert math.isclose(after, min(math.exp(expected), 1.0), rel_tol=1e-9)
 
 
+def test_curves_go_on_straight_beyond_their_sizes() -> None:
+    """On logarithmic axes: a curve of which only some sizes are known says of others what its law does."""
+    law = np.array([[0.5], [0.3]]) / np.array([[9, 17, 33]]) ** np.array([[0.5], [1.0]])
+    sizes = np.array([3, 9, 25, 1001, 100_001])
+    expected = np.array([[0.5], [0.3]]) / sizes ** np.array([[0.5], [1.0]])
+    assert Curves(np.array([9, 17, 33]), law).at(sizes) == pytest.approx(expected, rel=1e-9)
+
+
+def test_upper_sizes_grow_with_the_confidence_beyond_what_replicates_tell() -> None:
+    for_class_1 = np.random.default_rng(0).binomial(100, [0.4] * 50 + [0.05] * 300)
+    votes = rfsize.Votes(np.stack([100 - for_class_1, for_class_1], axis=1))
+    report = rfsize.size(votes, alpha=0.97)
+    uppers = [report.upper(confidence) for confidence in (0.5, 0.8, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0 - 1e-6)]
+    assert uppers == sorted(uppers)
+    assert uppers[-4] < uppers[-3] < uppers[-2] < uppers[-1] < math.inf
+
+
 def test_intervals_of_two_classes_are_a_quarter_wider_than_the_posterior() -> None:
     rng = np.random.default_rng(0)
     for_class_1 = rng.binomial(100, rng.beta(0.5, 0.5, size=2000))

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lightgbm import LGBMClassifier
 from scipy import stats
 from scipy.special import ndtr
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from xgboost import XGBClassifier
 
 import reference.leads
 import rfsize
 from helpers.curves import interval_of
 from helpers.forests import Data
 from helpers.reports import agreement
+from rfsize.adapters.registry import adapter_for
 from rfsize.estimation import soft
 from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.voting.scores import Scores
@@ -315,6 +318,55 @@ def test_predictions_of_forests_of_that_size(data: Data) -> None:
         for _ in range(400)
     ]
     assert np.mean(differs) == pytest.approx(0.05, abs=0.01)
+
+
+def of_a_rare_class(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Class 1 is 2 % of the rows; class 2, beside, a fifth."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 7))
+    signal = 1.2 * X[:, 0] + X[:, 1] * X[:, 2] + 0.8 * np.abs(X[:, 3]) + 0.7 * rng.logistic(size=n_rows)
+    return X, (signal > 5.0).astype(int)
+
+
+FEW = {
+    "extra-trees": ExtraTreesClassifier(150, bootstrap=True, random_state=0),
+    "random forest": RandomForestClassifier(150, min_samples_leaf=2, random_state=0),
+    "LightGBM": LGBMClassifier(
+        boosting_type="rf", n_estimators=150, subsample=0.6, subsample_freq=1, min_child_samples=2, verbose=-1, n_jobs=1
+    ),
+    "XGBoost": XGBClassifier(
+        n_estimators=1, num_parallel_tree=150, learning_rate=1, subsample=0.6, colsample_bynode=0.4, n_jobs=1
+    ),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", FEW)
+def test_what_a_few_trees_change_is_measured(kind: str, n_classes: int) -> None:
+    """A single tree that is grown out votes 0 or 1, which no normal law describes; T is small and a class is rare."""
+    (X, y), (fresh, _) = of_a_rare_class(1000, 9), of_a_rare_class(1500, 10)
+    if n_classes == 3:
+        y = np.where(X[:, 5] > 0.8, 2, y)
+    model = FEW[kind].fit(X, y)
+    counted = rfsize.tree_outputs(model, fresh)
+    score = counted_scores(model, fresh)
+    label = labels_of(score.mean(axis=1))
+    report = rfsize.size(counted, alpha=0.9, voting="soft")
+    for n_trees in (1, 3, 7):
+        forests = [score[:, start : start + n_trees].mean(axis=1) for start in range(0, 151 - n_trees, n_trees)]
+        changed = np.mean([labels_of(one) != label for one in forests])
+        assert report.loss_at(n_trees).value == pytest.approx(changed, rel=0.25, abs=0.002)
+
+
+def counted_scores(model: Any, X: np.ndarray) -> np.ndarray:
+    """Scores of single trees, shape (n_rows, n_trees, n_scores), relative to a tie of two classes."""
+    adapter = adapter_for(model, casts_votes=False)
+    score = np.asarray(adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset), float)
+    return score - 0.5 if score.shape[2] == 1 and score.min() >= 0.0 else score
+
+
+def labels_of(mean: np.ndarray) -> np.ndarray:
+    return (mean[:, 0] > 0.0).astype(int) if mean.shape[1] == 1 else mean.argmax(axis=1)
 
 
 @pytest.mark.parametrize("estimator", ["plugin", "smooth"])

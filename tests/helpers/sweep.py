@@ -25,6 +25,7 @@ import scipy.sparse as sp
 import xgboost as xgb
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
+from sklearn.model_selection import KFold
 from sklearn.utils import check_X_y
 
 import rfsize
@@ -173,7 +174,11 @@ def _fault(function: str, model: Any, X: Any, y: Any) -> str | None:
         return None
     calls: list[Callable[[], Any]] = [lambda: _predict(model, X)]
     if function in TRAINING:
-        calls += [lambda: clone(model).fit(X, y), lambda: lgb.train(LIGHTGBM, lgb.Dataset(X, y), 1)]
+        calls += [
+            lambda: clone(model).fit(X, y),
+            lambda: next(KFold(2).split(X)),
+            lambda: lgb.train(LIGHTGBM, lgb.Dataset(X, y), 1),
+        ]
         # rfsize's estimators check rows as scikit-learn's do.
         calls.append(lambda: check_X_y(X, y, y_numeric="regressor" in function, multi_output=False))
     own = [_outcome(call) for call in calls]

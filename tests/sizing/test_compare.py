@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss, make_scorer, roc_auc_score, root_mean_squared_error
+from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score, root_mean_squared_error
 
 import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
@@ -148,6 +148,30 @@ def test_it_prints_and_is_stored(pair: list[Any], train_and_fresh: tuple[np.ndar
     assert str(pickle.loads(pickle.dumps(found))) == str(found)
     found.to_html(tmp_path / "page.html")
     assert "Two settings compared" in (tmp_path / "page.html").read_text()
+
+
+def test_rows_that_were_drawn_out_are_not_called_left_out() -> None:
+    """Of many rows and classes only one row in k is scored; all of these have trees to predict them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3600, 3)), np.arange(3600) % 100
+    pair = [sklearn_forest(X[:1800], y[:1800], 40, max_depth=3, random_state=seed) for seed in (0, 1)]
+    found = rfsize.compare(*(outputs(one, X, y) for one in pair))
+    assert found.n_rows < 3600
+    assert found.n_dropped == 0
+
+
+def test_scorers_weigh_the_rows_or_are_refused(train_and_fresh: tuple[np.ndarray, ...]) -> None:
+    X, y = train_and_fresh[:2]
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+    pair = [outputs(sklearn_forest(X, y, max_features=of), X, y, oob=True, sample_weight=weight) for of in (1, 3)]
+    by_name, by_scorer = (rfsize.compare(*pair, metric=metric) for metric in ("accuracy", "balanced_accuracy"))
+    assert by_name.values != by_scorer.values
+    labels = [(one.predict_proba()[:, 1] > 0.5).astype(int) for one in pair]
+    expected = [balanced_accuracy_score(y, label, sample_weight=weight) for label in labels]
+    assert by_scorer.values == pytest.approx(expected, abs=1e-9)
+    unweighted = make_scorer(lambda truth, label: float(np.mean(truth == label)))
+    with pytest.raises(ValueError, match="sample_weight"):
+        rfsize.compare(*pair, metric=unweighted)
 
 
 class TestRefusals:

@@ -20,6 +20,7 @@ from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
     log_loss,
+    make_scorer,
     mean_absolute_error,
     r2_score,
     roc_auc_score,
@@ -333,10 +334,50 @@ def test_what_does_not_fit(lgb_booster: Any, lgb_multiclass: Any, xgb_multiclass
         score(rfsize.tree_outputs(numbers, data.X, oob=True), None, np.ones(len(data.X)))
 
 
-def test_logloss_where_no_tree_gives_the_class_any_probability(data: Data) -> None:
-    model = RandomForestClassifier(30, random_state=0).fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"infinite: on .* of the rows, no tree asked"):
-        rfsize.oob_score(model, data.X, data.y, metric="log_loss")
+def test_a_ranking_of_three_classes_is_had_by_the_scorer_that_the_message_names(data: Data) -> None:
+    model = RandomForestClassifier(60, max_depth=4, random_state=0).fit(data.X, data.three)
+    with pytest.raises(ValueError, match=r"'auc' is for two classes.*'roc_auc_ovr'"):
+        rfsize.oob_score(model, data.X, data.three, metric="auc")
+    found = rfsize.oob_score(model, data.X, data.three, metric="roc_auc_ovr")
+    assert 0.5 < found.interval[0] < found.value < found.interval[1] < 1.0
+
+
+def test_callables_weigh_the_rows_or_are_refused(lgb_booster: Any, data: Data) -> None:
+    weight = np.random.default_rng(0).integers(1, 4, len(data.y)).astype(float)
+
+    def brier(y: np.ndarray, p: np.ndarray, sample_weight: np.ndarray) -> float:
+        return float(np.average((y - p) ** 2, weights=sample_weight))
+
+    weighted = rfsize.tree_outputs(lgb_booster, data.X, data.y, oob=True, sample_weight=weight)
+    assert rfsize.oob_score(weighted, metric=brier).value == pytest.approx(
+        rfsize.oob_score(weighted, metric="brier").value
+    )
+    for metric in (lambda y, p: float(np.mean((y - p) ** 2)), make_scorer(lambda y, p: float(np.mean(y == p)))):
+        with pytest.raises(ValueError, match="sample_weight"):
+            rfsize.oob_score(weighted, metric=metric)
+
+
+@pytest.mark.parametrize("n_ones", [2, 5])
+def test_samples_without_a_rare_class_fail_no_callable(n_ones: int) -> None:
+    """One sample in seven holds none of two rows; scikit-learn's AUC is NaN there, and others raise."""
+    rng = np.random.default_rng(n_ones)
+    X, y = rng.normal(size=(300, 4)), (np.arange(300) < n_ones).astype(int)
+    counted = rfsize.tree_outputs(RandomForestClassifier(80, random_state=0).fit(X, y), X, y, oob=True)
+
+    def divides(y: np.ndarray, p: np.ndarray) -> float:
+        return float(p.sum()) / int(y.sum())
+
+    def looks_up(y: np.ndarray, p: np.ndarray) -> float:
+        return float(p.mean() + 0.0 * p[np.flatnonzero(y == 1)[0]])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for metric in (roc_auc_score, divides, looks_up):
+            found = rfsize.oob_score(counted, metric=metric)
+            assert math.isfinite(found.interval[0])
+            assert found.interval[0] < found.interval[1]
+    report = rfsize.size(counted, metric=make_scorer(roc_auc_score, response_method="predict_proba"), tolerance=0.2)
+    assert report.loss_at(1).interval[1] > 0.0
 
 
 def test_no_row_that_two_trees_left_out(data: Data) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -102,7 +103,9 @@ class TestMaxBytes:
                     with pytest.raises(ValueError, match=f"a file of one tree has {most:,} bytes"):
                         rfsize.truncate(forest, max_bytes=budget)
                 else:
-                    small = rfsize.truncate(forest, max_bytes=budget)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", NotConvergedWarning)
+                        small = rfsize.truncate(forest, max_bytes=budget)
                     assert (type(small), adapter_for(small).n_trees) == (type(forest), kept)
         whole = n_bytes(rfsize.truncate(forest, n_trees=40))  # XGBoost's remembers its bags
         assert adapter_for(rfsize.truncate(forest, max_bytes=whole)).n_trees == 40
@@ -120,6 +123,15 @@ class TestMaxBytes:
             rfsize.truncate(forest, data.fresh, alpha=0.95, max_bytes=n_bytes(forest))
         with pytest.warns(NotConvergedWarning, match="are not known to be enough"):
             rfsize.truncate(forest, data.fresh, alpha=0.9999, max_bytes=budget)
+
+    def test_a_deep_cut_names_the_bytes_of_the_compiled_forest(self, forest: Any, tmp_path: Path) -> None:
+        rfsize.compile(forest).save(tmp_path / "forest")
+        compiled = (tmp_path / "forest").stat().st_size
+        with pytest.warns(NotConvergedWarning, match=f"{compiled:,} bytes"):
+            rfsize.truncate(forest, max_bytes=n_bytes(rfsize.truncate(forest, n_trees=3)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NotConvergedWarning)
+            rfsize.truncate(forest, max_bytes=n_bytes(rfsize.truncate(forest, n_trees=30)))
 
     def test_refusals(self, forest: Any, data: Data) -> None:
         with pytest.raises(ValueError, match="give one of them"):

@@ -79,7 +79,7 @@ def test_probabilities_of_each_class(rows: Any, xgb_multiclass: Any, data: Data)
     assert [one.prediction for one in both] == expected
 
 
-def test_what_is_refused(rows: Any, spark: Any, booster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused(rows: Any, booster: Any) -> None:
     with pytest.raises(ValueError, match=r"give rfsize\.compile"):
         rfsize.spark.predict_udf(booster)
     fast = rfsize.compile(booster)
@@ -87,7 +87,3 @@ def test_what_is_refused(rows: Any, spark: Any, booster: Any, monkeypatch: pytes
         rfsize.spark.predict_udf(fast, "labels")
     with pytest.raises(pyspark.errors.PythonException, match="7 columns"):
         rows.withColumn("found", rfsize.spark.predict_udf(fast)(*NAMES[:7])).collect()
-    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
-    with pytest.raises(ValueError, match="no active Spark session"):
-        rfsize.spark.predict_udf(fast)
-    assert rfsize.spark.predict_udf(fast, spark=spark) is not None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightgbm import LGBMRegressor
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers.forests import predict, train_lightgbm, train_xgboost
@@ -188,3 +188,15 @@ def test_where_no_limit_is_certified_rows_stop_only_where_nothing_is_left_to_cha
     assert table.certificate is not None
     assert sum(table.certificate.counts.disagreements) == 0
     assert sum(table.certificate.counts.trees) == 61 * 1800
+
+
+def test_large_numbers_stop_where_small_ones_do() -> None:
+    """The spread of the trees does not depend on where zero lies: time stamps stop like hours."""
+    far = 2.0**31
+    forest = RandomForestRegressor(61, min_samples_leaf=3, random_state=0).fit(X[TRAIN], NUMBER[TRAIN] + far)
+    table = rfsize.StopTable.calibrate(forest, X[REST], alpha=0.95, metric="scores", tolerance=0.2)
+    scores = np.stack([tree.predict(X[REST]) for tree in forest.estimators_], axis=1)
+    asked = table.apply(scores)[1]
+    assert len(np.unique(asked)) > 1
+    assert np.mean(table.apply(scores - far)[1] == asked) > 0.999
+    assert np.mean(rfsize.compile(forest, table).predict(X[REST], return_trees=True)[1] == asked) > 0.999
