@@ -54,8 +54,8 @@ _LONG, _LONG_IN_NOISE = 1.0, 3.0
 
 _SIZES = spread_sizes()[::2]  # sizes at which the bias and the contribution of further rivals are computed
 
-# Sizes at which disagreement is measured, and the size from which on the normal law holds.
-_MEASURED, _NORMAL = (1, 3, 5, 9), 19
+# Sizes at which disagreement is measured, on how many rows, and the size from which on the normal law holds.
+_MEASURED, _MEASURED_ROWS, _NORMAL = (1, 3, 5, 9), 5000, 19
 
 _CELLS_PER_RADIAN, _ASKED_RATIO = 160, 1.25  # cells that are similar in lead and in the trees asked are merged
 
@@ -219,6 +219,8 @@ class SoftLeads(Estimate):
     def measured_by(self, blocks: TreeBlocks | None) -> SoftLeads:
         """The same estimate, with the disagreement of few trees measured on some of the rows."""
         if blocks is not None:
+            one_in = max(1, len(blocks.rows) // _MEASURED_ROWS)
+            blocks = blocks.where(np.arange(len(blocks.rows)) % one_in == 0)
             by_law = np.array([self.disagreement(size) for size in _MEASURED])
             measured = np.array([_disagreement_of_few(blocks, self._cut, size) for size in _MEASURED])
             is_known = (by_law > 0.0) & np.isfinite(measured)
