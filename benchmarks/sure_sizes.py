@@ -1,12 +1,12 @@
 """Of the sizes by a metric that say "95 % sure", how many lose more than the tolerance?
 
-    python benchmarks/sure_sizes.py --forests 150
+    python benchmarks/sure_sizes.py --forests 120
 
 The number of a forest determines its problem, whose parameters are drawn anew for each forest, and its framework,
 training rows (300 to 8,000), trees, leaves, and two tolerances for each metric. The forest is sized out of bag. The
 truth comes from 480 more trees of the same forest on at least 10,000 fresh rows (of a rare class, all its rows among
-60,000; the other rows are weighted): the mean loss of disjoint forests of these trees against all of them, plus what
-these lose by the law c/T.
+60,000; the other rows are weighted): the mean loss of disjoint forests of these trees, against the limit that forests
+of 30 to 120 of them tend to, by the law c/T.
 
 Printed: how many sizes say "sure", the share whose true loss exceeds the tolerance, with a 95 % interval by the
 bootstrap over forests, and the largest true loss in tolerances. Also printed: the same for `report.upper(0.95)` where
@@ -232,21 +232,13 @@ class Truth:
         leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
         self._predictor, self._y, self._weight = ForestOnRows.of(adapter, X).predictor, y, weight / weight.sum()
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
-        whole = self._losses(slice(None))
-        lost = []
+        by_size = []
         for size in SIZES:
             forests = [slice(start, start + size) for start in range(0, OTHERS, size)][:MOST_FORESTS]
-            lost.append({name: np.mean([self._losses(of)[name] for of in forests]) - whole[name] for name in whole})
-        self._lost = {name: np.array([one[name] for one in lost]) for name in whole}
-        # What all other trees lose, by the law c/T from eighths and quarters of them.
-        for of_metric in self._lost.values():
-            c = np.mean([of_metric[place] / (1 / SIZES[place] - 1 / OTHERS) for place in (-3, -1)])
-            of_metric += max(0.0, c) / OTHERS
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of the metrics."""
-        return list(self._lost)
+            by_size.append([self._losses(of) for of in forests])
+        self.metrics = list(by_size[0][0])
+        mean = {name: np.array([np.mean([of[name] for of in forests]) for forests in by_size]) for name in self.metrics}
+        self._lost = {name: values - limit_of(values) for name, values in mean.items()}
 
     def real(self, metric: str, n_trees: float) -> float:
         """The mean loss of forests of ``n_trees`` trees; between the measured sizes T times the loss is even."""
@@ -267,6 +259,11 @@ class Truth:
             "accuracy": float(w @ (self._predictor.labels(p) != y)),
         }
         return found | _ranking(p[:, 1].astype(np.float32), y, w) if p.shape[1] == 2 else found
+
+
+def limit_of(values: Array) -> float:
+    """The loss of infinitely many trees, by the line through the losses of the largest `SIZES` over 1/T."""
+    return float(np.polyfit(1 / SIZES[SIZES >= 30], values[SIZES >= 30], 1)[1])
 
 
 def _ranking(score: Array, y: Array, weight: Array) -> dict[str, float]:
@@ -353,7 +350,7 @@ def line(name: str, of: list[dict[str, Any]], real: str) -> str:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--forests", type=int, nargs="+", default=[150], help="how many, or from one to before another")
+    parser.add_argument("--forests", type=int, nargs="+", default=[120], help="how many, or from one to before another")
     parser.add_argument("--seed", type=int, default=2024)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--store", type=Path, help="a folder to keep counted forests in")

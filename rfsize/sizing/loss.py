@@ -136,10 +136,12 @@ class MetricLoss:
         return float(np.clip(2.0 * self.bend / (_MOST_BENT * self.asked), 2.0, 10.0))
 
     def at(self, quantile: float) -> Law:
-        """The law at a quantile of c, which is at least 0."""
+        """The law at a quantile of c; if the loss is not significant, 0 below the median."""
         away = float(ndtri(quantile))
         if self.is_significant:
             return Law(self.law.c * math.exp(self.noise * away), self.law.d)
+        if quantile < 0.5:
+            return Law(0.0, 0.0)
         return Law(max(0.0, *(one.c_at(away) for one in self.measured)), 0.0)
 
     def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
