@@ -48,7 +48,7 @@ def downstream(
     assert_type(compiled.predict(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
     assert_type(compiled.predict_labels(X), NDArray[Any])
     assert_type(compiled.predict_labels(X, return_trees=True), tuple[NDArray[Any], NDArray[np.int64]])
-    assert_type(compiled.predict_proba(X), NDArray[np.float64])
+    assert_type(compiled.predict_proba(X), NDArray[np.floating[Any]])
 
     reveal_type(rfsize.tree_outputs(booster, X))                                # TreeOutputs
     reveal_type(rfsize.tree_outputs(booster, X).votes)                          # Votes

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import lightgbm as lgb
 import numpy as np
@@ -207,7 +207,7 @@ class SizeCallback:
             # XGBoost refuses other classes before it calls `before_training`, which says what works.
             xgboost.TrainingCallback.register(type(self))
 
-    def before_training(self, model: Any) -> Any:
+    def before_training(self, model: Any) -> NoReturn:
         """XGBoost calls this; raises ``ValueError``, because the callback reads LightGBM's trees only."""
         raise ValueError(
             "SizeCallback stops the training of LightGBM, and XGBoost trains a forest in one round. Call booster, "

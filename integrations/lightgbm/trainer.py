@@ -197,7 +197,7 @@ class LightGbmInTraining(ForestInTraining):
         of_first: Tallied | None = None,
     ) -> None:
         self.link, self.cut = trainer.link, float(logit(threshold)) / trainer.link.slope
-        self._threshold, self.groups = threshold, groups
+        self.threshold, self.groups = threshold, groups
         self._params, self._rows = params, trainer.rows
         self._booster = lgb.Booster(params, trainer.dtrain)
         self._reader: TrainingVoteReader | WalkedVotes | None = None
@@ -220,7 +220,7 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._reader is None:
-                training = Training.of(self._booster, self._params, threshold=self._threshold, groups=self.groups)
+                training = Training.of(self._booster, self._params, threshold=self.threshold, groups=self.groups)
                 rows = self._rows
                 self._reader = (
                     TrainingVoteReader(training) if rows is None else WalkedVotes(training, rows, score_all=True)

@@ -142,7 +142,7 @@ class SklearnInTraining(ForestInTraining):
         ensemble, self._rows, self._model = trainer.ensemble, trainer.rows, model
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = 0, ensemble.link
-        self._threshold, self.groups = threshold, groups
+        self.threshold, self.groups = threshold, groups
         self.predict_obeys, self.cut = ensemble.obeyed_at(threshold), ensemble.cut(threshold)
         self.out_of_bag = Tallied.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._kind = type(ensemble)
@@ -178,7 +178,7 @@ class SklearnInTraining(ForestInTraining):
         X, _, sample_weight = self._rows
         bags = newest.bags(Layout.alone(len(self.out_of_bag.scores.asked)), None, sample_weight, None, None)
         ask = asked_about(newest, X)
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(newest, bags, ask, self._threshold, self.groups))
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(newest, bags, ask, self.threshold, self.groups))
 
     @property
     def _ensemble(self) -> SklearnEnsemble:

@@ -142,7 +142,7 @@ class XgboostInTraining(ForestInTraining):
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
-        self._threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
+        self.threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
         self.link, self.n_trees = trainer.link, 0
         self.out_of_bag = Tallied.nothing(n_rows, len(trainer.classes), trainer.n_outputs)
         self._trainer = trainer
@@ -193,7 +193,7 @@ class XgboostInTraining(ForestInTraining):
         def ask(start: int, stop: int, _: Any) -> Answers:
             return Answers(forest.arranged(predicted[start:stop]) + forest.leaves.offset, forest.leaves)
 
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, ask, self._threshold, self.groups))
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, ask, self.threshold, self.groups))
         self.n_trees += forest.n_trees
         self._parts.append((booster, forest.tree_of))
         self._drawn.append(bags.drawn)

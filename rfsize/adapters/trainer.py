@@ -30,6 +30,8 @@ class ForestInTraining(ABC):
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.
+    threshold : float
+        Probability above which a tree, or a forest of two classes, predicts class 1.
     cut : float
         Mean score above which a forest of two classes predicts class 1.
     groups : Groups
@@ -43,6 +45,7 @@ class ForestInTraining(ABC):
     n_trees: int
     out_of_bag: Tallied
     link: Link
+    threshold: float
     cut: float
     groups: Groups
     classes: NDArray[Any] | None = None

@@ -126,7 +126,9 @@ class Evidence:
         return cls(
             len(found.counts),
             forest.n_trees,
-            Votes(found.counts, forest.classes, forest.n_trees) if found.counts.shape[1] else None,
+            Votes(found.counts, forest.classes, forest.n_trees, threshold=forest.threshold)
+            if found.counts.shape[1]
+            else None,
             found.scores,
             found.blocks,
             link=forest.link,

@@ -15,7 +15,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import asked_about
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.utils import matrix
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.utils.pieces import Pieces
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import Caution
 
@@ -103,13 +103,17 @@ def begin_with_training_rows(forest: ForestOnRows) -> bool:
 
     Not recognised are rows in another order or from another place of the training rows, a small part of many rows in
     large leaves, and rows of a forest whose bags cannot be drawn again: trained on several machines, by balanced
-    bagging or without bagging, or loaded from a file of XGBoost, which keeps no seed.
+    bagging or without bagging, or loaded from a file of XGBoost, which keeps no seed. Nor are rows that are read piece
+    by piece, which would be read twice.
     """
     adapter = forest.adapter
-    if forest.bags is not None or not adapter.are_trees or isinstance(forest.X, PiecesElsewhere):
+    if forest.bags is not None or not adapter.are_trees or isinstance(forest.X, Pieces):
         return False
     most = max(_FEWEST_COMPARED, _CELLS_COMPARED // adapter.leaves.offset.size)
-    bags = adapter.leading_bags(min(forest.n_rows, most))
+    try:
+        bags = adapter.leading_bags(min(forest.n_rows, most))
+    except InbagError:  # the model does not tell how its bags were drawn
+        return False
     n_rows = 0 if bags is None else min(forest.n_rows, most, bags.n_rows)
     if bags is None or n_rows < _FEWEST_COMPARED:
         return False
@@ -138,11 +142,12 @@ class _Evidence:
         seen = np.broadcast_to(inbag, (*raw.shape[:2], inbag.shape[2]))
         n_in, n_trees = seen.sum(axis=1), raw.shape[1]
         of_seen = np.einsum("nts,nts->ns", raw, np.broadcast_to(seen, raw.shape).astype(np.float64))
-        total, scatter = raw.sum(axis=1), raw.var(axis=1, ddof=1) if n_trees > 1 else np.zeros(raw.shape[::2])
-        with np.errstate(invalid="ignore", divide="ignore"):
+        total = raw.sum(axis=1)
+        with np.errstate(all="ignore"):  # numbers too large to be squared are left out below
+            scatter = raw.var(axis=1, ddof=1) if n_trees > 1 else np.zeros(raw.shape[::2])
             apart = of_seen / n_in - (total - of_seen) / (n_trees - n_in)
             ratio = apart**2 / (scatter * (1.0 / n_in + 1.0 / (n_trees - n_in)))
-        known = np.isfinite(ratio) & (scatter > _LEAST * np.square(raw).mean(axis=1))
+            known = np.isfinite(ratio) & (scatter > _LEAST * np.square(raw).mean(axis=1))
         some = known.any(axis=1)
         self._ratios.append(np.where(known, ratio, 0.0)[some].sum(axis=1) / known[some].sum(axis=1))
 

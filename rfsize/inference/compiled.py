@@ -20,7 +20,7 @@ from rfsize.inference.trees import CompiledTrees
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.shown import shown
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.typing import Int64s
 from rfsize.utils.words import how_many
 from rfsize.voting.votes import Votes
 from rfsize.walking.layout import Forest
@@ -273,10 +273,10 @@ class CompiledForest:
         return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
-    def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> Floats: ...
+    def predict_proba(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[np.floating[Any]]: ...
 
     @overload
-    def predict_proba(self, X: Any, *, return_trees: Literal[True]) -> tuple[Floats, Int64s]: ...
+    def predict_proba(self, X: Any, *, return_trees: Literal[True]) -> tuple[NDArray[np.floating[Any]], Int64s]: ...
 
     def predict_proba(self, X: Any, *, return_trees: bool = False) -> Any:
         """Predict class probabilities as the framework does, from the averaged scores of all trees.

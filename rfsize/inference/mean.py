@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rfsize.inference.compiled import LABELS, CompiledForest, refuse_numbers
 from rfsize.inference.file import save_forests
 from rfsize.utils.shown import shown
-from rfsize.utils.typing import Floats
 from rfsize.utils.words import how_many
 
 
@@ -134,7 +133,7 @@ class CompiledMean:
         refuse_numbers(self.classes, "labels")
         return np.asarray(self.classes[self._labels(X)])
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The mean of the probabilities that the models predict.
 
         Parameters

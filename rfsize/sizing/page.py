@@ -187,7 +187,7 @@ def _code(report: SizedForest) -> str:
     # A grown forest was already cut when its training ended.
     if report.enough and report.n_kept < report.available and goal.confidence is None:
         return (
-            f"small = {goal.made_by}  # {report.n_kept:,} trees, a model of the same type\n"
+            f"small = {goal.made_by}  # {how_many(report.n_kept, 'tree')}, a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"
         )
     if report.enough:

@@ -38,7 +38,7 @@ class Beginning:
     ----------
     classes, label, weight
         As in its `Trainer`.
-    out_of_bag, link, cut, groups
+    out_of_bag, link, threshold, cut, groups
         As in a `ForestInTraining` without trees.
     """
 
@@ -47,6 +47,7 @@ class Beginning:
     weight: NDArray[np.float64] | None
     out_of_bag: Tallied
     link: Link
+    threshold: float
     cut: float
     groups: Groups
 
@@ -57,7 +58,7 @@ class Beginning:
             raise ValueError("the labels are soft, between 0 and 1, which rfsize.grow takes, on one machine")
         forest = trainer.start(threshold=threshold, groups=groups)
         rows = trainer.classes, trainer.label, trainer.weight
-        return cls(*rows, forest.out_of_bag, forest.link, forest.cut, forest.groups)
+        return cls(*rows, forest.out_of_bag, forest.link, threshold, forest.cut, forest.groups)
 
 
 def trained(trainer: Trainer, block: Block, threshold: float, groups: Groups) -> TrainedBlock:
@@ -99,7 +100,7 @@ class ForestInBlocks(ForestInTraining):
     ) -> None:
         self.n_trees = 0
         self.out_of_bag, self.link = beginning.out_of_bag, beginning.link
-        self.cut, self.groups = beginning.cut, beginning.groups
+        self.threshold, self.cut, self.groups = beginning.threshold, beginning.cut, beginning.groups
         self._train, self._merge = train, merge
         self._most = whole("trees_per_block", trees_per_block, at_least=1)
         self._boosters: list[Any] = []

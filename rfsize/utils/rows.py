@@ -95,9 +95,12 @@ def from_polars(X: Any) -> Any:
     if wrong:
         raise ValueError(f"the Polars columns {_listed(wrong)} of X hold no numbers: {_ADVICE_FOR_POLARS}")
     # Booleans with gaps would become objects in pandas.
-    return X.with_columns(
+    frame = X.with_columns(
         X[name].cast(float) for name, dtype in X.schema.items() if str(dtype) == "Boolean"
     ).to_pandas()
+    # From Polars 2 on, an Enum has an order in pandas, and LightGBM takes ordered categories for numbers.
+    ordered = [name for name in frame.columns if getattr(frame[name].dtype, "ordered", False)]
+    return frame.assign(**{name: frame[name].cat.as_unordered() for name in ordered})
 
 
 def _polars_kind(X: Any) -> str | None:

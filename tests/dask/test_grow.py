@@ -175,7 +175,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
         {"label": np.ones(3), "data": dd.from_pandas(pd.DataFrame(np.ones((1500, 2))), npartitions=2)},
     ),
     "no rows": (ValueError, "no rows", {"data": np.ones((0, 3)), "label": np.ones(0)}),
-    "other labels": (ValueError, "class indices 0 to 1", {"label": np.arange(1500)}),
+    "other labels": (ValueError, "class indices 0 to 1", {"params": XGBOOST, "label": np.arange(1500)}),
     "no block": (ValueError, "trees_per_block must be", {"trees_per_block": 0}),
     "no goal": (ValueError, "needs a tolerance", {"metric": "auc"}),
     "a goal of labels": (

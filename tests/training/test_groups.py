@@ -12,7 +12,7 @@ import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold
 from xgboost import XGBClassifier
 
 import rfsize
@@ -153,8 +153,6 @@ def test_rows_in_external_memory_are_not_compared() -> None:
     assert report.groups == "unknown"
     with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which"):
         rfsize.size(booster, xgb.DMatrix(InTwo(X, y)), oob=True)
-    with pytest.raises(ValueError, match=r"rows in external memory \(DMatrix\), of which"):
-        rfsize.tree_outputs(XGBOOST | {"num_parallel_tree": 5}, xgb.DMatrix(InTwo(X, y)), cv=5)
 
 
 def trained(callback: Any, X: Any, y: Any, **dataset: Any) -> lgb.Booster:
@@ -234,35 +232,6 @@ def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any) -> Non
     forest.add(44)
     expected = rfsize.tree_outputs(forest.booster(), X, y, oob=True, groups="copies").votes.winner() != y
     assert found.curve["error"][found.curve["fraction"] == found.best] == pytest.approx(expected.mean(), abs=0.01)
-
-
-def test_folds_hold_out_whole_groups(framework: Any) -> None:
-    params, make = framework
-    params = params | {"num_iterations" if make is of_lightgbm else "num_parallel_tree": 15}
-    X, y = twice(*continuous(300))
-
-    def outputs(cv: Any = 3, **options: Any) -> rfsize.TreeOutputs:
-        return rfsize.tree_outputs(params, make(X, y), cv=cv, **options)
-
-    found = outputs()
-    assert (found._evidence.groups.by, rfsize.size(found, alpha=0.8).n_rows) == ("copies", 300)
-    assert found.votes == outputs(groups="copies").votes
-    alone = outputs(groups="rows")
-    assert alone.votes != found.votes
-    # A row that was seen as its copy is known by heart.
-    assert np.mean(alone.votes.winner() == y) > np.mean(found.votes.winner() == y) + 0.02
-    labels = np.random.default_rng(0).integers(0, 50, len(X))
-    folds = list(StratifiedGroupKFold(3).split(X, y, labels))
-    assert outputs(groups=labels).votes == outputs(folds, groups="rows").votes
-    assert (
-        outputs(GroupKFold(3), groups=labels).votes == outputs(GroupKFold(3).split(X, y, labels), groups="rows").votes
-    )
-    with pytest.raises(ValueError, match=r"trains their forest on copies: .*or groups='rows'"):
-        outputs(folds)
-    with pytest.raises(ValueError, match="others of the same group"):
-        outputs(StratifiedKFold(3), groups=labels)
-    with pytest.raises(ValueError, match="5 folds take as many groups, and there are 4"):
-        outputs(5, groups=labels % 4)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
