@@ -303,10 +303,8 @@ class _Search:
         predictor, rows = self.tester.likeness.predictor, self.tester.rows
         by_all, sizes = predictor.predictions(rows.whole), self._sizes(self.tried)
         for metric in paired_metrics(predictor, len(rows), y):
-            with np.errstate(invalid="ignore"):  # log loss may be infinite
-                lost = [PairedLoss.of(metric, predictor.predictions(tried.mean), by_all) for tried in self.tried]
-            if np.isfinite([loss.lost for loss in lost]).all():
-                yield metric.name, PairedAnswer(metric, sizes, lost)
+            lost = [PairedLoss.of(metric, predictor.predictions(tried.mean), by_all) for tried in self.tried]
+            yield metric.name, PairedAnswer(metric, sizes, lost)
 
     def _sizes(self, tried: tuple[Tested, ...]) -> ShrunkSizes:
         differing = [one.differing for one in tried]
