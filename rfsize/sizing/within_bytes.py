@@ -62,7 +62,7 @@ def cut_deep(kept: int, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]
     """A warning if ``max_bytes`` leaves less than half of the trees, of which nothing else is known."""
     if 2 * kept >= adapter.n_trees:
         return ()
-    unknown = f"of {adapter.n_trees:,}. Give X to see what that loses"
+    unknown = f"less than half of the {adapter.n_trees:,}: give X to see what that loses"
     return (_cut(max_bytes, kept, unknown, adapter),)
 
 
