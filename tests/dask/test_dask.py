@@ -214,7 +214,7 @@ def test_regressions(client: Any, data: Data) -> None:
         rfsize.size(forest, fresh, **goal)
     )
     fast = rfsize.compile(forest)
-    assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(data.X))
+    assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(fresh))
     with pytest.raises(ValueError, match="no probabilities"):
         rfsize.dask.predict_proba(fast, X)
     with pytest.raises(ValueError, match="no labels"):
