@@ -65,7 +65,8 @@ class ByVotes : public Going {
 public:
     static constexpr bool stops = Stop::stops;
 
-    using Count = typename Stop::Count;
+    // Clang 14 needs the word.
+    using Count = typename Stop::Count;  // NOLINT(readability-redundant-typename)
 
     ByVotes(const Forest& forest, const TreeAlone<Real>& alone, const Stop& stop, Matrix<Count> counts, Answers answers,
             std::size_t most)
