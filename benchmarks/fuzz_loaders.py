@@ -17,7 +17,6 @@ import pandas as pd
 import xgboost as xgb
 
 import rfsize
-from rfsize.adapters.damage import damage_refused
 from rfsize.cli.models import load_model
 from rfsize.integrations.lightgbm import model_text
 from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
@@ -25,6 +24,7 @@ from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.forest import _leaf_table
 from rfsize.integrations.xgboost.independent import check_forest
+from rfsize.models.damage import damage_refused
 from rfsize.stopping.document import checksum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -47,9 +47,9 @@ from problems import Rows, flipped, rare, split
 from size_by_metric import LOSS, untrained
 
 import rfsize
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import UndefinedMetricError
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"
@@ -115,7 +115,7 @@ def new_forest(framework: str, n_trees: int, seed: int, n_classes: int) -> Any:
 class Told:
     """The outputs of all trees of a model on rows, from one pass through the trees."""
 
-    adapter: Adapter
+    adapter: Forest
     n_classes: int
 
     def scores(self, X: NDArray[Any]) -> NDArray[Any]:
@@ -179,7 +179,7 @@ def grow_one(framework: str, rows: Set, seed: int) -> Grown:
     start = time.perf_counter()
     model.fit(*rows.train)
     seconds = (time.perf_counter() - start) / POOL
-    told = Told(adapter_for(model), rows.n_classes)
+    told = Told(read_forest(model), rows.n_classes)
     score = told.scores(np.concatenate([rows.validation[0], rows.test[0]]))
     held, score = told.votes(score[: len(rows.validation[1])]), score[len(rows.validation[1]) :]
     chosen = choices(told, rows, held)
@@ -243,7 +243,7 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
                 model, report = grown(framework, rows, seed, BRIER)
                 called = INSTEAD
             seconds = time.perf_counter() - start
-            choice = Choice(int(report.available), adapter_for(model).n_trees, bool(report.enough))
+            choice = Choice(int(report.available), read_forest(model).n_trees, bool(report.enough))
             yield found(called, choice, seconds, rows.test[1], np.asarray(model.predict_proba(rows.test[0])), infinite)
 
 

@@ -33,8 +33,8 @@ from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 
 ROWS, FRESH, SHARES = 5000, 20_000, (0.5, 0.2, 0.1)
@@ -61,7 +61,7 @@ def refined(rows: LeavesOfRows, y: np.ndarray, chosen_on: LeavesOfRows, y_chosen
 def compared(name: str, model: Any, parts: Parts) -> list[list[float]]:
     """What each way loses at each share of the trees: of log loss, AUC and labels."""
     (train, y_train), (certify, y_certify), (fresh, y) = parts
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     on_train, on_certify, on_fresh = (LeavesOfRows.of(ForestOnRows.of(adapter, X)) for X in (train, certify, fresh))
     whole = expit(on_fresh.whole[:, 0])
     np.testing.assert_allclose(whole, model.predict_proba(fresh)[:, 1], atol=1e-5)

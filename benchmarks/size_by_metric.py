@@ -38,8 +38,8 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from xgboost import XGBRegressor
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 
@@ -114,7 +114,7 @@ class Truth:
     """The loss of forests of the other trees on fresh rows, against all other trees."""
 
     def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
-        adapter = adapter_for(model, casts_votes=False)
+        adapter = read_forest(model, casts_votes=False)
         leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
         self._forest, self._y = ForestOnRows.of(adapter, X), y
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)

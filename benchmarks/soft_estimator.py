@@ -27,11 +27,11 @@ from forests import forest
 from scipy.special import ndtr
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.scores import Scores
 from rfsize.estimation import soft
-from rfsize.voting.scores import Scores
+from rfsize.models.framework import read_forest
 
 PARTS = ("asked", "mean", "scatter")
 SIZES, DRAWS = (5, 11, 21, 41, 61, 101, 201), 400
@@ -124,7 +124,7 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
 def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> tuple[list[float], list[float]]:
     """True disagreement with all trees over that of the normal law, by size; for product and sum over the rivals."""
     model, _, fresh = trained(framework, problem, seed)
-    adapter = adapter_for(model)
+    adapter = read_forest(model)
     score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset).astype(np.float32)
     cut = adapter.cut(0.5) if score.shape[2] == 1 else 0.0
     leads = soft.Leads.of(Scores.of(score), cut).lead

@@ -36,8 +36,8 @@ from sklearn.ensemble import (
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 
 Array = NDArray[Any]
 Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
@@ -228,7 +228,7 @@ class Truth:
     """The loss of forests of the other trees on fresh rows."""
 
     def __init__(self, model: Any, first: int, X: Array, y: Array, weight: Array) -> None:
-        adapter = adapter_for(model, casts_votes=False)
+        adapter = read_forest(model, casts_votes=False)
         leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
         self._predictor, self._y, self._weight = ForestOnRows.of(adapter, X).predictor, y, weight / weight.sum()
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)

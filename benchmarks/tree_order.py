@@ -14,7 +14,7 @@ from forests import train_lightgbm, train_xgboost
 from problems import draw
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
+from rfsize.models.framework import read_forest
 
 TREES, FORESTS, ORDERS = 101, 6, 20
 
@@ -27,7 +27,7 @@ def main() -> None:
             expected, in_order, shuffled = [], [], []
             for _ in range(FORESTS):
                 rows, (X, _), (other_rows, _) = draw(rng, 20_000), draw(rng, 10_000), draw(rng, 10_000)
-                forest = adapter_for(train(*rows, TREES, leaves))
+                forest = read_forest(train(*rows, TREES, leaves))
                 table = rfsize.StopTable.build(TREES, alpha=0.99, prior=rfsize.tree_outputs(forest, other_rows).votes)
                 expected.append(table.expected_disagreement())
                 vote = rfsize.tree_outputs(forest, X).by_tree().astype(np.int8)

@@ -16,6 +16,7 @@ if find_spec("rfsize._core") is None:
 
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.votes import Votes
 from rfsize.importance.api import oob_importance
 from rfsize.importance.importances import Importances
 from rfsize.inference.api import compile, load
@@ -31,7 +32,6 @@ from rfsize.stopping.table import StopTable
 from rfsize.training.bagging_fraction import select_bagging_fraction
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.training.growing import grow
-from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from rfsize.integrations.lightgbm.callback import SizeCallback

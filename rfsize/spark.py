@@ -91,7 +91,7 @@ def _type_of(fast: CompiledForest, output: str) -> str:
         return "array<double>"
     labels = {"i": "bigint", "u": "bigint", "f": "double", "b": "boolean"}
     number = "float" if fast.forest.precision == np.float32 else "double"
-    if output == "label" or fast.forest.predict_gives == "labels":
+    if output == "label" or fast.forest.output == "labels":
         kind = labels.get(fast.classes.dtype.kind, "string")
     else:
         kind = f"array<{number}>" if fast.forest.predicts_each_class else number

@@ -1,4 +1,4 @@
-"""Check a new integration: call `check_integration` if you write an `Integration` for another framework."""
+"""Check a new integration: call `check_framework` if you write an `Framework` for another framework."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.integration import Integration
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.registry import integration_of
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.inference.api import compile
+from rfsize.models.framework import Framework, framework_of
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.typing import Floats
 
@@ -24,8 +23,8 @@ _MOST_TREES = 25  # only the votes of the first trees are checked: each needs th
 _REFUSALS = (NotAForestError, InbagError, ValueError)
 
 
-def check_integration(
-    integration: Integration,
+def check_framework(
+    framework: Framework,
     model: Any,
     X: Any,
     y: Any,
@@ -36,7 +35,7 @@ def check_integration(
 ) -> dict[str, str]:
     """Check an integration against the framework's own predictions.
 
-    - Entry point: rfsize finds the integration for the model.
+    - Entry point: rfsize finds the framework for the model.
     - Votes: each tree votes for the class with its highest score. The score of tree t follows from the framework's own
       predictions: it is t times the mean score of the first t trees, minus t − 1 times that of the first t − 1 trees.
     - Truncation: a truncated forest predicts the mean of its trees, and your model does not change.
@@ -51,7 +50,7 @@ def check_integration(
 
     Parameters
     ----------
-    integration : Integration
+    framework : Framework
         The object that its entry point names.
     model : booster or estimator
         A small trained forest of 10 to 100 trees, trained with a bagging fraction if the framework has one.
@@ -77,32 +76,32 @@ def check_integration(
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from rfsize.integrations.sklearn import integration
-    >>> from rfsize.testing import check_integration
+    >>> from rfsize.integrations.sklearn import framework
+    >>> from rfsize.testing import check_framework
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> check_integration(integration, RandomForestClassifier(10, random_state=0).fit(X, y), X, y)["votes"]
+    >>> check_framework(framework, RandomForestClassifier(10, random_state=0).fit(X, y), X, y)["votes"]
     'right'
     """
     _check(
-        integration_of(model) is integration,
-        f"rfsize finds {integration_of(model)!r} for a {type(model).__module__}.{type(model).__qualname__}, not this "
-        "integration: name its entry point (group rfsize.integrations) like the top-level package of the model",
+        framework_of(model) is framework,
+        f"rfsize finds {framework_of(model)!r} for a {type(model).__module__}.{type(model).__qualname__}, not this "
+        "framework: name its entry point (group rfsize.integrations) like the top-level package of the model",
     )
-    adapter = integration.adapt(model, casts_votes=False)
+    adapter = framework.adapt(model, casts_votes=False)
     X = adapter.check(X)
     bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    before = _predicted(integration, adapter, model, X)
+    before = _predicted(framework, adapter, model, X)
     found = {
         "entry point": "right",
-        "votes": _or_refused(_check_votes, integration, adapter, X),
-        "truncation": _or_refused(_check_truncation, integration, adapter, X),
-        "compiled": _or_refused(_check_compiled, integration, adapter, model, X),
+        "votes": _or_refused(_check_votes, framework, adapter, X),
+        "truncation": _or_refused(_check_truncation, framework, adapter, X),
+        "compiled": _or_refused(_check_compiled, framework, adapter, model, X),
         "bags": _or_refused(_check_bags, adapter, X, y, bags),
-        "more trees": _or_refused(_check_more_trees, integration, adapter, model, X, y, bags),
-        "refusals": _check_refusals(integration, adapter, X),
+        "more trees": _or_refused(_check_more_trees, framework, adapter, model, X, y, bags),
+        "refusals": _check_refusals(framework, adapter, X),
     }
     _check(
-        np.array_equal(before, _predicted(integration, adapter, model, X)),
+        np.array_equal(before, _predicted(framework, adapter, model, X)),
         "the caller's model predicts otherwise than before: return new models, and change none",
     )
     return found
@@ -121,21 +120,21 @@ def _check(fits: Any, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _predicted(integration: Integration, adapter: Adapter, model: Any, X: Any) -> Floats:
+def _predicted(framework: Framework, adapter: Forest, model: Any, X: Any) -> Floats:
     """The framework's predictions, shape (n_rows, n_classes), or (n_rows, 1) for a regression."""
-    found = np.asarray(integration.predictions(model, X), dtype=np.float64)
+    found = np.asarray(framework.predictions(model, X), dtype=np.float64)
     if found.ndim == 1 and len(adapter.classes) == 2:
         found = np.stack([1.0 - found, found], axis=1)
     found = found.reshape(n_rows(X), -1)
     expected = len(adapter.classes) or 1
     _check(
         found.shape[1] == expected,
-        f"Integration.predictions has {found.shape[1]} columns, but the model {expected} classes",
+        f"Framework.predictions has {found.shape[1]} columns, but the model {expected} classes",
     )
     return found
 
 
-def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
+def _check_votes(framework: Framework, adapter: Forest, X: Any) -> None:
     if not adapter.classes.size:
         raise ValueError("a regression forest casts no votes")
     _check_answers(adapter, X)
@@ -147,7 +146,7 @@ def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
     mean, noise = np.zeros((n_rows(X), len(adapter.classes))), np.zeros(n_rows(X))
     compared = 0
     for n_trees in range(1, min(adapter.n_trees, _MOST_TREES) + 1):
-        now, noise_now = _mean_score(integration, adapter, n_trees, X)
+        now, noise_now = _mean_score(framework, adapter, n_trees, X)
         score = n_trees * now - (n_trees - 1) * mean
         uncertain = n_trees * noise_now + (n_trees - 1) * noise
         mean, noise = now, noise_now
@@ -163,7 +162,7 @@ def _check_votes(integration: Integration, adapter: Adapter, X: Any) -> None:
     _check(compared > 0, "no vote could be compared: all predictions are level, or rounded to certainty")
 
 
-def _check_answers(adapter: Adapter, X: Any) -> None:
+def _check_answers(adapter: Forest, X: Any) -> None:
     answers = adapter.answers(X)
     leaf, offset = np.asarray(answers.leaf), adapter.leaves.offset
     expected = (n_rows(X), *offset.shape)
@@ -179,15 +178,15 @@ def _check_answers(adapter: Adapter, X: Any) -> None:
     _check(beyond == 0, f"leaf_index names leaves that trees do not have, on {beyond} rows")
 
 
-def _mean_score(integration: Integration, adapter: Adapter, n_trees: int, X: Any) -> tuple[Floats, Floats]:
+def _mean_score(framework: Framework, adapter: Forest, n_trees: int, X: Any) -> tuple[Floats, Floats]:
     """Mean scores of the first trees by class, up to a constant for each row, and their rounding noise.
 
     They are computed from the framework's predictions by the inverse of the link.
     """
-    model = adapter.truncated(n_trees)
-    predicted = integration.predictions(model, X)
+    model = adapter.first(n_trees)
+    predicted = framework.predictions(model, X)
     unit = _SINGLE if np.asarray(predicted).dtype == np.float32 else _DOUBLE
-    share = _predicted(integration, adapter, model, X)
+    share = _predicted(framework, adapter, model, X)
     with np.errstate(divide="ignore"):
         if adapter.link.kind == "identity":
             return share, np.full(len(share), unit)
@@ -204,13 +203,13 @@ def _finite(score: Floats) -> Floats:
     return np.asarray(np.clip(score, -1e6, 1e6))
 
 
-def _check_truncation(integration: Integration, adapter: Adapter, X: Any) -> None:
+def _check_truncation(framework: Framework, adapter: Forest, X: Any) -> None:
     for n_trees in sorted({1, (adapter.n_trees + 1) // 2, adapter.n_trees}):
-        small = adapter.truncated(n_trees)
-        again = integration.adapt(small, casts_votes=False)
+        small = adapter.first(n_trees)
+        again = framework.adapt(small, casts_votes=False)
         _check(again.n_trees == n_trees, f"truncated({n_trees}) has {again.n_trees} trees")
         expected = _mean_of_trees(adapter, n_trees, X)
-        off = float(np.abs(_predicted(integration, adapter, small, X) - expected).max())
+        off = float(np.abs(_predicted(framework, adapter, small, X) - expected).max())
         _check(
             off <= _TOLERANCE * max(1.0, float(np.abs(expected).max())),
             f"the first {n_trees} trees predict up to {off:.3g} off the mean of their scores through the link "
@@ -218,7 +217,7 @@ def _check_truncation(integration: Integration, adapter: Adapter, X: Any) -> Non
         )
 
 
-def _mean_of_trees(adapter: Adapter, n_trees: int, X: Any) -> Floats:
+def _mean_of_trees(adapter: Forest, n_trees: int, X: Any) -> Floats:
     mean = np.zeros((n_rows(X), adapter.leaves.n_scores))
 
     def add(rows: slice, answers: Answers, _: NDArray[np.bool_] | None) -> None:
@@ -228,9 +227,9 @@ def _mean_of_trees(adapter: Adapter, n_trees: int, X: Any) -> Floats:
     return adapter.link.probabilities(mean) if adapter.classes.size else adapter.link.predicted(mean)
 
 
-def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: Any) -> None:
+def _check_compiled(framework: Framework, adapter: Forest, model: Any, X: Any) -> None:
     fast = compile(model)
-    off = float(np.abs(fast.predict_proba(X) - _predicted(integration, adapter, model, X)).max())
+    off = float(np.abs(fast.predict_proba(X) - _predicted(framework, adapter, model, X)).max())
     _check(off <= _TOLERANCE, f"the compiled forest's probabilities are up to {off:.3g} off: compare tree_table")
     _check(
         fast.votes(X) == ForestOnRows.of(model, X).votes(),
@@ -238,16 +237,16 @@ def _check_compiled(integration: Integration, adapter: Adapter, model: Any, X: A
     )
     if hasattr(model, "fit") and not hasattr(model, "predict"):
         return
-    own = np.asarray(model.predict(X) if hasattr(model, "fit") else integration.predictions(model, X))
+    own = np.asarray(model.predict(X) if hasattr(model, "fit") else framework.predictions(model, X))
     found = fast.predict(X)
     _check(
         found.shape == own.shape and found.dtype.kind == own.dtype.kind,
         f"the model predicts {own.dtype} of shape {own.shape}, the compiled forest {found.dtype} of shape "
-        f"{found.shape}: compare predict_gives",
+        f"{found.shape}: compare output",
     )
 
 
-def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
+def _check_bags(adapter: Forest, X: Any, y: Any, bags: dict[str, Any]) -> None:
     forest = ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags)
     try:
         inbag = forest.inbag()
@@ -278,14 +277,12 @@ def _check_bags(adapter: Adapter, X: Any, y: Any, bags: dict[str, Any]) -> None:
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")
 
 
-def _check_more_trees(
-    integration: Integration, adapter: Adapter, model: Any, X: Any, y: Any, bags: dict[str, Any]
-) -> None:
+def _check_more_trees(framework: Framework, adapter: Forest, model: Any, X: Any, y: Any, bags: dict[str, Any]) -> None:
     if not hasattr(model, "fit") or not adapter.classes.size:
         raise ValueError("only an estimator of classes is grown")
-    forest = integration.trainer_of(adapter, X, y, bags.get("sample_weight")).resume(adapter.booster)
+    forest = framework.trainer_of(adapter, X, y, bags.get("sample_weight")).resume(adapter.booster)
     forest.add(3)
-    grown = integration.adapt(adapter.with_booster(forest.booster()))
+    grown = framework.adapt(adapter.with_booster(forest.booster()))
     _check(
         grown.n_trees == adapter.n_trees + 3,
         f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
@@ -297,11 +294,11 @@ def _check_more_trees(
     )
 
 
-def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:
+def _check_refusals(framework: Framework, adapter: Forest, X: Any) -> str:
     one_row = take(X, 0, 1)
     wrong = np.zeros((3, adapter.n_features + 1))
     calls: dict[str, Callable[[], Any]] = {
-        "an object that is no model": lambda: integration.adapt(object()),
+        "an object that is no model": lambda: framework.adapt(object()),
         "rows with a column too many": lambda: ForestOnRows.of(adapter, wrong),
         "no rows": lambda: ForestOnRows.of(adapter, np.zeros((0, adapter.n_features))),
         "a row that is no matrix": lambda: ForestOnRows.of(adapter, np.zeros(adapter.n_features)),
@@ -314,7 +311,7 @@ def _check_refusals(integration: Integration, adapter: Adapter, X: Any) -> str:
             _check(str(refusal), f"{what} is refused without a word: say what was found and what to do")
         else:
             raise AssertionError(f"{what} is taken: refuse with a ValueError that says what was found and what to do")
-    _check(not integration.recognises(b""), "an empty file is recognised as a model")
+    _check(not framework.recognises(b""), "an empty file is recognised as a model")
     return "right"
 
 

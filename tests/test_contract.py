@@ -19,9 +19,9 @@ from xgboost import XGBClassifier
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters import registry
-from rfsize.adapters.integration import Integration
-from rfsize.testing import check_integration
+from rfsize.models import registry
+from rfsize.models.framework import Framework
+from rfsize.testing import check_framework
 
 ROWS, TREES = 400, 15
 ALL = {"entry point", "votes", "truncation", "compiled", "bags", "more trees", "refusals"}
@@ -80,10 +80,10 @@ def test_the_three_that_rfsize_brings(name: str, data: Data) -> None:
     train, refuses = MODELS[name]
     X, y, three = data.X[:ROWS], data.y[:ROWS], data.three[:ROWS]
     model = train(X, y, three)
-    integration = registry.integration_of(model)
+    integration = registry.framework_of(model)
     assert integration is not None
     labels = {0: X[:, 0], 2: y, 3: three}[len(integration.adapt(model, casts_votes=False).classes)]
-    found = check_integration(integration, model, X, labels)
+    found = check_framework(integration, model, X, labels)
     assert set(found) == ALL
     assert {what for what, answer in found.items() if answer != "right"} == refuses
     assert all(answer == "right" or answer.startswith("refused: ") for answer in found.values())
@@ -102,9 +102,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         registry._entries.cache_clear()
         import baggedtrees
 
-        yield baggedtrees, registry.integration_named("baggedtrees")
+        yield baggedtrees, registry.framework_named("baggedtrees")
     registry._entries.cache_clear()
-    registry.integration_named.cache_clear()
+    registry.framework_named.cache_clear()
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -112,7 +112,7 @@ def test_one_that_somebody_else_installs(installed: Any, data: Data, classes: in
     framework, integration = installed
     X, y = data.X[:ROWS], (data.y if classes == 2 else data.three)[:ROWS]
     model = framework.BaggedTrees(TREES).fit(X, y)
-    found = check_integration(integration, model, X, y)
+    found = check_framework(integration, model, X, y)
     assert {what for what, answer in found.items() if answer != "right"} == NOT_GROWN
     report = rfsize.size(model, X, oob=True, alpha=0.9)
     assert report.source == "oob"
@@ -126,7 +126,7 @@ def test_one_that_somebody_else_installs(installed: Any, data: Data, classes: in
         rfsize.grow(model, X, y)
 
 
-def broken(integration: Integration, damage: Any) -> Integration:
+def broken(integration: Framework, damage: Any) -> Framework:
     """The same integration, whose adapters are damaged; it goes by the entry point of the sound one."""
 
     class Broken(type(integration)):  # type: ignore[misc]
@@ -193,15 +193,15 @@ def test_what_is_wrong_is_found(
         "xgboost": lambda: train_xgboost(X, y, TREES),
         "sklearn": lambda: RandomForestClassifier(TREES, max_depth=4, random_state=0).fit(X, y),
     }[framework]()
-    integration = broken(registry.integration_named(framework), damage)
-    monkeypatch.setattr("rfsize.testing.integration_of", lambda model: integration)
+    integration = broken(registry.framework_named(framework), damage)
+    monkeypatch.setattr("rfsize.testing.framework_of", lambda model: integration)
     with pytest.raises(AssertionError, match=message):
-        check_integration(integration, model, X, y)
+        check_framework(integration, model, X, y)
 
 
 def test_an_integration_of_other_models_is_refused(lgb_booster: Any, data: Data) -> None:
     with pytest.raises(AssertionError, match="name its entry point"):
-        check_integration(registry.integration_named("sklearn"), lgb_booster, data.X, data.y)
+        check_framework(registry.framework_named("sklearn"), lgb_booster, data.X, data.y)
 
 
 def test_a_model_that_is_changed_is_found(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_a_model_that_is_changed_is_found(data: Data, monkeypatch: pytest.Monkey
 
         adapter.truncated = forgetful
 
-    integration = broken(registry.integration_named("sklearn"), damage)
-    monkeypatch.setattr("rfsize.testing.integration_of", lambda model: integration)
+    integration = broken(registry.framework_named("sklearn"), damage)
+    monkeypatch.setattr("rfsize.testing.framework_of", lambda model: integration)
     with pytest.raises(AssertionError, match="caller's model"):
-        check_integration(integration, model, X, y)
+        check_framework(integration, model, X, y)

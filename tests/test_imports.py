@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
+FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.frameworks": ROOT / "integrations"}
 MOST_LINES = 500
 # A class that is one concept, most of it for those who read about it.
 LONGER = {"rfsize/stopping/table.py": 580}
@@ -277,7 +277,7 @@ class TestOnAFaultyPackage:
         assert against_the_order(imports) == [
             f"{lightgbm}:1: rfsize.integrations.lightgbm.forest imports report of rfsize.sizing.report",
             f"{xgboost}:1: rfsize.integrations.xgboost.forest imports forest of rfsize.integrations.lightgbm.forest",
-            f"{tmp_path / 'voting/votes.py'}:2: rfsize.voting.votes imports theory of rfsize.theory",
+            f"{tmp_path / 'voting/votes.py'}:2: rfsize.counting.votes imports theory of rfsize.theory",
         ]
 
     def test_a_private_name_is_named(self, imports: list[Import], tmp_path: Path) -> None:

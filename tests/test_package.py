@@ -13,7 +13,7 @@ import pytest
 import rfsize
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.integrations": ROOT / "integrations"}
+FOLDERS = {"rfsize": ROOT / "rfsize", "rfsize.frameworks": ROOT / "integrations"}
 
 
 def run(code: str) -> str:
@@ -58,7 +58,7 @@ def test_every_export_exists() -> None:
 
 
 def test_votes_is_a_function_whatever_is_imported_first() -> None:
-    assert run("from rfsize.voting.votes import Votes; import rfsize; print(callable(rfsize.tree_outputs))") == "True"
+    assert run("from rfsize.counting.votes import Votes; import rfsize; print(callable(rfsize.tree_outputs))") == "True"
 
 
 def test_public_names_are_documented() -> None:

@@ -33,7 +33,7 @@ from helpers.regressors import KINDS, lightgbm, numbers, xgboost
 from helpers.reports import same
 from helpers.sklearn_checks import WEIGHTS_AS_COPIES, failed_checks, passed_checks
 from rfsize import RightSizedClassifier, RightSizedRegressor
-from rfsize.voting.scores import Scores
+from rfsize.counting.scores import Scores
 
 ROWS = 500
 OOB_OR_CV: list[dict[str, Any]] = [{}, {"cv": 2}]

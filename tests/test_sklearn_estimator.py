@@ -89,7 +89,7 @@ def test_tags_are_those_of_the_estimator() -> None:
 def test_it_is_the_forest_that_grow_grows(booster_kind: Any, data: Data) -> None:
     model = RightSizedClassifier(booster_kind, alpha=0.97).fit(data.X, data.y)
     grown, report = rfsize.grow(booster_kind, data.X, data.y, alpha=0.97, voting="soft")
-    assert model.report_._answer.predict_obeys == "soft"
+    assert model.report_._answer.voting == "soft"
     assert model.report_.to_dict() == report.to_dict()
     assert model.n_trees_ == rfsize.tree_outputs(model.estimator_, data.fresh).votes.n_trees == report._wanted
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
@@ -122,7 +122,7 @@ def test_cross_validated_votes_are_those_of_trees_that_did_not_see_the_row(data:
     )
     found, expected_report = as_sure(model.report_), as_sure(rfsize.size(expected, alpha=0.9))
     # Counted votes know neither scores nor a model nor rows, nor how far rows err together, by which more are wanted.
-    apart = {"source", "predict_obeys", "copied", "interval", "n_kept", "loss", "notes"}
+    apart = {"source", "voting", "copied", "interval", "n_kept", "loss", "notes"}
     assert {name: found[name] for name in found if name not in apart} == {
         name: expected_report[name] for name in expected_report if name not in apart
     }

@@ -21,10 +21,10 @@ from helpers.classifiers import lightgbm, xgboost
 from helpers.forests import Data
 from helpers.outputs import outputs_of
 from rfsize import RightSizedClassifier
+from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.scores import Scores
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.scores import Scores
 
 
 def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
@@ -32,7 +32,7 @@ def test_it_is_sized_by_the_rule_that_predict_goes_by(data: Data) -> None:
     sizes = {}
     for given, voting in (("auto", "soft"), ("soft", "soft"), ("hard", "hard")):
         report = RightSizedClassifier(forest, alpha=0.95, voting=given).fit(data.X, data.y).report_
-        assert (report._answer.goal.voting, report._answer.predict_obeys) == (voting, "soft")
+        assert (report._answer.goal.voting, report._answer.voting) == (voting, "soft")
         sizes[voting] = report.n_trees
     assert sizes["hard"] != sizes["soft"]
     with pytest.raises(ValueError, match="voting must be"):

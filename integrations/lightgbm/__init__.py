@@ -9,8 +9,6 @@ from typing import Any
 
 import lightgbm as lgb
 
-from rfsize.adapters.damage import damage_refused, refuse
-from rfsize.adapters.integration import Integration
 from rfsize.integrations.lightgbm.forest import LightGbmForest, booster_of
 from rfsize.integrations.lightgbm.merging import merged
 from rfsize.integrations.lightgbm.model_text import ForestText
@@ -18,14 +16,16 @@ from rfsize.integrations.lightgbm.parameters import IGNORED, NOT_OF_TRAINING, TR
 from rfsize.integrations.lightgbm.text_form import check_text, check_trees
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.lightgbm.training_rows import rows_of
+from rfsize.models.damage import damage_refused, refuse
+from rfsize.models.framework import Framework
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
 
 
-class LightGbm(Integration):
+class LightGbm(Framework):
     """The integration of LightGBM."""
 
-    framework = "LightGBM"
+    name = "LightGBM"
     file_kind = "a LightGBM text model"
     file_ending = ".txt"
 
@@ -35,7 +35,7 @@ class LightGbm(Integration):
     def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
         return LightGbmTrainer(params, data)
 
-    def parameters_of(self, model: Any) -> dict[str, Any]:
+    def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
         # LightGBM 4.3 does not read the parameters when it loads a model from a string. The string has six digits.
         params = copy.deepcopy(booster.params or booster._get_loaded_param())
@@ -45,15 +45,15 @@ class LightGbm(Integration):
             )
         return without(params, *IGNORED, *NOT_OF_TRAINING)
 
-    def takes(self, params: dict[str, Any]) -> bool:
+    def accepts(self, params: dict[str, Any]) -> bool:
         return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
-    def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+    def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.
         one_sum = {"deterministic": True, "force_col_wise": True}
         return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
 
-    def several_in(self, model: Any) -> list[Any] | None:
+    def models_in(self, model: Any) -> list[Any] | None:
         return list(model.boosters) if isinstance(model, lgb.CVBooster) else None
 
     def merged(self, boosters: Sequence[Any]) -> Any:
@@ -118,7 +118,7 @@ class LightGbm(Integration):
         return filled | params, lgb.Dataset(X, y, free_raw_data=False)
 
 
-integration = LightGbm()
+framework = LightGbm()
 
 
 def _fractions(estimator: Any) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from rfsize import _core
-from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.adapters.base import dependence
-from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.model_text import ForestText
+from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
+from rfsize.models.leaves import Leaves
+from rfsize.models.model import dependence
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.warn import Caution
 
@@ -107,7 +107,7 @@ class LightGbmBags(LaidOutBags):
         self.first_member = 0
         self.is_full = self._full_bags()
 
-    def of_members(self, start: int, stop: int) -> LightGbmBags:
+    def select(self, start: int, stop: int) -> LightGbmBags:
         """The bags of members ``start`` to ``stop`` of a forest in training, which may not have them yet."""
         bags = copy.copy(self)
         (seed, _), bags.n_members = self.blocks[0], stop

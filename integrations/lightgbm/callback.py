@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.copies import resolved
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -42,7 +43,6 @@ from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import refuse_unused, share, whole
 from rfsize.utils.warn import Caution, give, warn
 from rfsize.utils.words import how_many, in_percent
-from rfsize.voting.groups import ALONE, Groups
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.

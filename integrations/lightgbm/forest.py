@@ -11,26 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize.adapters.bags import Bags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.columns import Categorical
-from rfsize.adapters.damage import refuse
-from rfsize.adapters.identical import refuse_identical
-from rfsize.adapters.leaves import Leaves
-from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, leading_bags, rebuilt_bags, seed_dependence, shared_bags
 from rfsize.integrations.lightgbm.leaf_labels import leaf_labels
 from rfsize.integrations.lightgbm.merging import loaded, trees_of, with_trees
 from rfsize.integrations.lightgbm.model_text import SHRUNK_NOTE, ForestText, are_soft, conventions, tree_table
 from rfsize.integrations.lightgbm.parameters import TREE_COUNT_NAMES
+from rfsize.models.bags import Bags, Layout
+from rfsize.models.columns import Categorical
+from rfsize.models.damage import refuse
+from rfsize.models.ensemble import Conventions, TreeNodes
+from rfsize.models.identical import refuse_identical
+from rfsize.models.leaves import Leaves
+from rfsize.models.model import Forest
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 _SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
 
 
-class LightGbmForest(Adapter):
+class LightGbmForest(Forest):
     """A `lightgbm.Booster` in rf mode, by itself or inside a fitted estimator."""
 
     framework = "LightGBM"
@@ -54,7 +54,7 @@ class LightGbmForest(Adapter):
         self.classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
         if len(self.classes) != n_classes:
             raise NotAForestError(self._other_classes(n_classes))
-        self.is_shrunk = SHRUNK_NOTE in self._forest.parameters
+        self.is_pruned = SHRUNK_NOTE in self._forest.parameters
         self.leaves = self._leaf_table()
         self.shared_bags = shared_bags(self._forest)
         self.seed_dependence = seed_dependence(self._forest)
@@ -69,9 +69,9 @@ class LightGbmForest(Adapter):
         )
 
     @property
-    def predict_gives(self) -> str:
+    def output(self) -> str:
         is_classifier = hasattr(self._model, "classes_")
-        return super().predict_gives if is_classifier or not self.classes.size else "probabilities"
+        return super().output if is_classifier or not self.classes.size else "probabilities"
 
     def _leaf_table(self) -> Leaves:
         forest = self._forest
@@ -102,7 +102,7 @@ class LightGbmForest(Adapter):
             refuse(f"LightGBM does not say which leaves of its {self.n_trees} trees the rows reach")
         return leaf.reshape(-1, self.n_trees, self._forest.n_outputs).astype(np.int64, copy=False)
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         return tree_table(self._forest, self.leaves.raw, self.leaf_votes(threshold))
 
     @property
@@ -156,10 +156,10 @@ class LightGbmForest(Adapter):
             )
         return truth
 
-    def truncated(self, n_trees: int) -> Any:
+    def first(self, n_trees: int) -> Any:
         return self.with_booster(loaded(self.booster.model_to_string(num_iteration=n_trees)))
 
-    def of_members(self, members: Int64s, raw: Floats | None) -> Any:
+    def select(self, members: Int64s, raw: Floats | None) -> Any:
         text = self.booster.model_to_string()
         stored, trees = trees_of(text), np.arange(self.leaves.offset.size).reshape(self.leaves.offset.shape)[members]
         if "\nparameters:\n" not in text:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from rfsize.adapters.leaves import LeafLabels, kept_as_single, known_truth
 from rfsize.integrations.lightgbm.model_text import ForestText, numbers
+from rfsize.models.leaves import LeafLabels, kept_as_single, known_truth
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import FRESH_ROWS
-from rfsize.adapters.damage import (
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.bags import FRESH_ROWS
+from rfsize.models.damage import (
     LARGEST_SCORE,
     MOST_FEATURES,
     check_children,
@@ -22,11 +23,10 @@ from rfsize.adapters.damage import (
     whole_number,
     whole_numbers,
 )
-from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeNodes
+from rfsize.models.link import Link
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
-from rfsize.voting.links import Link
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ _ZERO = float(np.float32(1e-35))  # LightGBM treats smaller numbers as zero
 
 
 class Nodes(NamedTuple):
-    """The nodes of a tree in the form of `TreeTable`, inner nodes before leaves."""
+    """The nodes of a tree in the form of `TreeNodes`, inner nodes before leaves."""
 
     left: Int64s
     right: Int64s
@@ -326,7 +326,7 @@ class Nodes(NamedTuple):
     members: list[Int64s]
 
 
-def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeTable:
+def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArray[Any]) -> TreeNodes:
     """All trees of a forest, inner nodes before leaves, with the score of each leaf and its vote, if any."""
     trees = [nodes_of(text, value.size) for text, value in zip(forest.trees, forest.leaf_value, strict=True)]
     members = [categories for tree in trees for categories in tree.members]
@@ -339,7 +339,7 @@ def tree_table(forest: ForestText, score: NDArray[np.floating[Any]], vote: NDArr
         at_leaf[is_leaf] = vote
     names = ("left", "right", "feature", "threshold", "missing")
     joined: dict[str, Any] = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in names}
-    return TreeTable(
+    return TreeNodes(
         n_nodes=2 * n_leaves - 1,
         missing_is_member=np.zeros(len(members), dtype=np.bool_),
         members=members,

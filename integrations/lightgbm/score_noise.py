@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.lightgbm.model_text import LINKS, ForestText
+from rfsize.models.link import Link
 from rfsize.utils.typing import Bools, Floats
-from rfsize.voting.links import Link
 
 # Scores this close to the threshold, or to another class, are ties, because differences have rounding noise.
 TIE = 1e-9

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number, whole_numbers
 from rfsize.integrations.lightgbm.model_text import ForestText, listed, nodes_of, tree_name
+from rfsize.models.damage import MOST_FEATURES, refuse, whole_number, whole_numbers
 
 _TREE = re.compile(rb"^Tree=", re.MULTILINE)
 _END = b"\nend of trees\n"

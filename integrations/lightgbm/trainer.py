@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.counting.leaves import asked_about
+from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import cautions, refuse_other_samplers
@@ -24,13 +24,13 @@ from rfsize.integrations.lightgbm.score_noise import LightGbmLink
 from rfsize.integrations.lightgbm.training_rows import Training, rows_of
 from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
 from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
+from rfsize.models.bags import Layout
+from rfsize.models.training import ForestInTraining, Trainer, trained_on
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.tallied import Tallied
 
 _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 

@@ -10,15 +10,15 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.base import checked_threshold
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import LightGbmBags, rebuilt_bags
 from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.integrations.lightgbm.parameters import bagging, exact_fractions
+from rfsize.models.bags import Layout
+from rfsize.models.model import checked_threshold
 from rfsize.utils.pieces import pieces_of
 from rfsize.utils.typing import Floats
-from rfsize.voting.groups import ALONE, Groups
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
 """What to do if bags cannot be rebuilt, for messages."""

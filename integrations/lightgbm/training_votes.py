@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from rfsize.counting.blocks import TreeBlocks, rows_in_blocks
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.scores import Scores
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws
 from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
@@ -25,9 +28,6 @@ from rfsize.integrations.lightgbm.score_noise import (
 )
 from rfsize.integrations.lightgbm.training_rows import OTHER_ROWS, Training
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
 
 # The most rows to read of many, and the most cells of (rows × pairs of classes).
 _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
@@ -155,7 +155,7 @@ class TrainingVoteReader:
             self.blocks,
             link=self.link,
             cut=self._cut / self.link.slope,
-            predict_obeys="soft",
+            voting="soft",
             source=source,
             groups=self.training.groups.take(self.rows),
         )

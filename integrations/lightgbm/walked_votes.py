@@ -10,15 +10,15 @@ import numpy as np
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import asked_about
+from rfsize.counting.scores import scored_every
+from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.forest import LightGbmForest
 from rfsize.integrations.lightgbm.training_rows import OTHER_ROWS, Training
 from rfsize.utils import matrix
 from rfsize.utils.typing import Int64s
-from rfsize.voting.scores import scored_every
-from rfsize.voting.tallied import Tallied
-from rfsize.voting.votes import Votes
 
 
 class WalkedVotes:
@@ -63,7 +63,7 @@ class WalkedVotes:
         X = first.check(X)
         self._X = X if number is None else matrix.pick(X, number)
         self.n_rows = self.n_read = training.n_rows
-        self._link, self._cut, self._counted = first.link, first.cut(training.threshold), 1
+        self._link, self._cut, self._counted = first.link, first.raw_threshold(training.threshold), 1
         self.tallied = self._count(first, 0, 1)
 
     @classmethod
@@ -131,7 +131,7 @@ class WalkedVotes:
             tallied.blocks,
             link=self._link,
             cut=self._cut,
-            predict_obeys="soft",
+            voting="soft",
             scored=slice(None, None, scored_every(n_rows, tallied.scores.n_scores)),
             source=source,
             groups=self.training.groups,
@@ -143,7 +143,7 @@ class WalkedVotes:
     def _count(self, adapter: LightGbmForest, start: int, stop: int) -> Tallied:
         training, bags = self.training, None
         if training.bags is not None:
-            bags = training.bags.of_members(start, stop)
+            bags = training.bags.select(start, stop)
             bags.need_proof = bool(adapter.leaves.provable.any())
             self.proven |= bags.need_proof
         try:

@@ -18,8 +18,6 @@ from sklearn.ensemble import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.integration import Integration
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.adaboost import BoostedTrees
 from rfsize.integrations.sklearn.bagging import SklearnBagging, several
@@ -27,21 +25,23 @@ from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
 from rfsize.integrations.sklearn.model_files import read_model, write_model
 from rfsize.integrations.sklearn.threshold import DECIDERS, deciding
 from rfsize.integrations.sklearn.warm_start import SklearnTrainer, fraction_of, with_fraction
+from rfsize.models.framework import Framework
+from rfsize.models.model import Forest
 from rfsize.utils.tags import is_regression
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
 
 
-class ScikitLearn(Integration):
+class ScikitLearn(Framework):
     """The integration of scikit-learn."""
 
-    framework = "scikit-learn"
+    name = "scikit-learn"
     file_kind = "a scikit-learn model in a skops file"
     file_ending = ".skops"
     default_n_jobs = 1
 
-    def adapt(self, model: Any, *, casts_votes: bool = True) -> Adapter:
+    def adapt(self, model: Any, *, casts_votes: bool = True) -> Forest:
         if isinstance(model, DECIDERS):
             return deciding(model, casts_votes=casts_votes)
         is_regressor = not casts_votes and isinstance(model, _REGRESSORS)
@@ -128,4 +128,4 @@ def _why_not(model: Any) -> str:
     )
 
 
-integration = ScikitLearn()
+framework = ScikitLearn()

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.base import VoteWeights
-from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.forest import SklearnForest, is_tree
+from rfsize.models.ensemble import Conventions, TreeNodes
+from rfsize.models.model import VoteWeights
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 
 
@@ -50,7 +50,7 @@ class BoostedTrees(SklearnForest):
             raise ValueError(f"threshold={threshold!r} is for votes that count alike; leave it at 0.5 for AdaBoost")
         return 0.5
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         table = super().tree_table(threshold)
         stops, is_voted = self._stops, table.vote[:, None] == np.arange(len(self.classes))
         worth, against = np.repeat(stops.worth[:, stops.order] / stops.total, table.n_nodes, axis=1)

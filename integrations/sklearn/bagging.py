@@ -8,11 +8,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Voter
-from rfsize.adapters.leaves import Answers, Leaves
-from rfsize.adapters.trees import TreeTable
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.ensemble import SklearnEnsemble, as_array, some_columns
+from rfsize.models.ensemble import TreeNodes
+from rfsize.models.leaves import Answers, Leaves
+from rfsize.models.model import Voter
 from rfsize.utils.typing import Bools, Floats
 
 _ROUNDING = 1e-3  # of probabilities in single precision
@@ -32,7 +32,7 @@ class SklearnBagging(SklearnEnsemble):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         has_votes_only = self.classes.size > 0 and not hasattr(model.estimators_[0], "predict_proba")
-        self.predict_obeys = "hard" if has_votes_only else "soft"
+        self.voting = "hard" if has_votes_only else "soft"
         self._n_scores = len(self.classes) if len(self.classes) > 2 else 1
         self.leaves = Leaves.nothing(self.n_trees, self._n_scores)
 
@@ -54,15 +54,15 @@ class SklearnBagging(SklearnEnsemble):
             scores[asked[:, member], member] = of_member
         return Answers.of_scores(scores)
 
-    def obeyed_at(self, threshold: float) -> str:
-        return self.predict_obeys if threshold == 0.5 else "soft"
+    def voting_at(self, threshold: float) -> str:
+        return self.voting if threshold == 0.5 else "soft"
 
     def voter(self, threshold: float) -> Voter:
         if self._n_scores > 1:
             return lambda answers: answers.raw.argmax(axis=2)
         return lambda answers: answers.raw[:, :, 0] > threshold
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         raise NotAForestError(
             f"the members of the ensemble are no decision trees but {type(self.booster.estimators_[0]).__name__}s, "
             "which cannot be compiled: cut the ensemble with rfsize.truncate"

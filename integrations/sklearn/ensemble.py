@@ -10,14 +10,14 @@ import sklearn
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.utils.validation import check_array
 
-from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.bags import FRESH_ROWS, Bags, Layout
+from rfsize.models.leaves import Leaves
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
 from rfsize.utils.rows import frame_of
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
-from rfsize.voting.links import Link
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
 
@@ -84,7 +84,7 @@ class SklearnBags(Bags):
         )
 
 
-class SklearnEnsemble(Adapter):
+class SklearnEnsemble(Forest):
     """A fitted ensemble of scikit-learn.
 
     Parameters
@@ -99,7 +99,7 @@ class SklearnEnsemble(Adapter):
     def __init__(self, model: Any) -> None:
         self.booster = model
         self.n_trees = len(model.estimators_)
-        self.is_shrunk = hasattr(model, SHRUNK)
+        self.is_pruned = hasattr(model, SHRUNK)
         self.n_features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None)
         self.feature_names = None if names is None else [str(name) for name in names]
@@ -156,7 +156,7 @@ class SklearnEnsemble(Adapter):
         """A new ensemble of some of the members, with its own lists."""
         return type(self)(part_of(self.booster, members))
 
-    def truncated(self, n_trees: int) -> Any:
+    def first(self, n_trees: int) -> Any:
         return part_of(self.booster, slice(n_trees))
 
 

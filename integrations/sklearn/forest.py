@@ -11,11 +11,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.columns import Categorical
-from rfsize.adapters.identical import refuse_identical
-from rfsize.adapters.leaves import Leaves
-from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.integrations.sklearn.ensemble import (
     BAGGING,
     SHRUNK,
@@ -26,6 +21,11 @@ from rfsize.integrations.sklearn.ensemble import (
     some_columns,
 )
 from rfsize.integrations.sklearn.leaf_labels import leaf_labels
+from rfsize.models.bags import Layout
+from rfsize.models.columns import Categorical
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeNodes
+from rfsize.models.identical import refuse_identical
+from rfsize.models.leaves import Leaves
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.typing import Floats, Int64s
 
@@ -99,10 +99,10 @@ class SklearnForest(SklearnEnsemble):
         # Each tree's own argmax, so that rounded ties are decided as scikit-learn decides them.
         return self._node_values.argmax(axis=1) if threshold == 0.5 else super().leaf_votes(threshold)
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         left = self._joined("children_left")
         goes_left = self._joined("missing_go_to_left").astype(np.bool_)
-        return TreeTable(
+        return TreeNodes(
             n_nodes=np.array([tree.node_count for tree in self._trees]),
             left=left,
             right=self._joined("children_right"),
@@ -122,7 +122,7 @@ class SklearnForest(SklearnEnsemble):
             vote=self.leaf_votes(threshold).astype(np.uint16),
         )
 
-    def of_members(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
+    def select(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
         model = part_of(self.booster, members)
         if raw is not None:
             model.estimators_ = [self._rescored(int(member), raw) for member in members]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.adapters.leaves import LeafLabels, Leaves, known_truth
 from rfsize.integrations.sklearn.ensemble import SklearnBags
+from rfsize.models.leaves import LeafLabels, Leaves, known_truth
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import sample_weights
 

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.tree._tree import Tree
 
-from rfsize.adapters.damage import MOST_FEATURES, check_children
 from rfsize.integrations.sklearn.forest import is_tree
+from rfsize.models.damage import MOST_FEATURES, check_children
 from rfsize.utils.validation import whole
 
 # The one type in scikit-learn's forests, bagging and boosting that skops loads only if told to trust it.

@@ -11,9 +11,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.base import Adapter, Holder
-from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest, Wrapper
 
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.
 _ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
@@ -21,7 +21,7 @@ _ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
 DECIDERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 
 
-def deciding(model: Any, *, casts_votes: bool) -> Adapter:
+def deciding(model: Any, *, casts_votes: bool) -> Forest:
     """The adapter of the forest inside ``model``, which votes and predicts labels at the threshold of ``model``.
 
     Raises
@@ -30,22 +30,24 @@ def deciding(model: Any, *, casts_votes: bool) -> Adapter:
         If the threshold is not a probability of one of two classes.
     """
     check_is_fitted(model)
-    adapter = adapter_for(_inside(model.estimator_), casts_votes=casts_votes)
+    adapter = read_forest(_inside(model.estimator_), casts_votes=casts_votes)
 
     def around(forest: Any) -> Any:
         small = copy.copy(model)
         small.estimator_ = _as_inside(
-            model.estimator_, forest if adapter.holder is None else adapter.holder.around(forest)
+            model.estimator_, forest if adapter.wrapper is None else adapter.wrapper.around(forest)
         )
         # The constructor's estimator is saved too, and may hold the whole forest.
         is_frozen = isinstance(model.estimator, FrozenEstimator)
         small.estimator = small.estimator_ if is_frozen else clone(model.estimator)
         return small
 
-    return adapter.held_by(Holder(type(model).__name__, around, threshold=_threshold(model, adapter)), adapter.classes)
+    return adapter.wrapped_by(
+        Wrapper(type(model).__name__, around, threshold=_threshold(model, adapter)), adapter.classes
+    )
 
 
-def _threshold(model: Any, adapter: Adapter) -> float:
+def _threshold(model: Any, adapter: Forest) -> float:
     """Probability of the second class above which the model predicts that class."""
     name = type(model).__name__
     if model.response_method == "decision_function":

@@ -12,17 +12,17 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.counting.leaves import asked_about
+from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError
 from rfsize.integrations.sklearn.ensemble import BAGGING, SklearnEnsemble, holds_members, no_members
+from rfsize.models.bags import Layout
+from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import sample_weights, training_labels
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.tallied import Tallied
 
 # Bags with replacement of more draws than there are rows.
 _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
@@ -89,7 +89,7 @@ class SklearnTrainer(Trainer):
 
 
 def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
-    """See `Integration.with_fraction`; sets ``max_samples`` to a number of rows."""
+    """See `Framework.with_fraction`; sets ``max_samples`` to a number of rows."""
     if estimator.bootstrap:
         if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
             raise ValueError(
@@ -105,7 +105,7 @@ def with_fraction(estimator: Any, fraction: float, n_rows: int) -> Any:
 
 
 def fraction_of(estimator: Any, n_rows: int) -> float | None:
-    """See `Integration.fraction_of`; None if all rows are drawn without replacement."""
+    """See `Framework.fraction_of`; None if all rows are drawn without replacement."""
     drawn = estimator.max_samples
     ratio = 1.0 if drawn is None else float(drawn) / (n_rows if isinstance(drawn, Integral) else 1.0)
     if estimator.bootstrap:
@@ -143,7 +143,7 @@ class SklearnInTraining(ForestInTraining):
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = 0, ensemble.link
         self.threshold, self.groups = threshold, groups
-        self.predict_obeys, self.cut = ensemble.obeyed_at(threshold), ensemble.cut(threshold)
+        self.voting, self.cut = ensemble.voting_at(threshold), ensemble.raw_threshold(threshold)
         self.out_of_bag = Tallied.nothing(len(trainer.label), len(ensemble.classes), ensemble.leaves.n_scores)
         self._kind = type(ensemble)
         if begun is not None:
@@ -190,7 +190,7 @@ class SklearnInTraining(ForestInTraining):
             raise InbagError(self._ensemble.no_bags)
 
     def booster(self) -> Any:
-        return self._ensemble.truncated(self.n_trees).set_params(**self._settings)
+        return self._ensemble.first(self.n_trees).set_params(**self._settings)
 
 
 def _drawn_by(model: Any) -> NDArray[Any]:

@@ -11,7 +11,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.integration import CollectionOnWorkers, Integration
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.dmatrix import held_on_workers, holds_rows
 from rfsize.integrations.xgboost.forest import XgboostForest, booster_of, tree_count_parameter
@@ -23,6 +22,7 @@ from rfsize.integrations.xgboost.trainer import (
     XgboostTrainer,
     setting,
 )
+from rfsize.models.framework import CollectionOnWorkers, Framework
 
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
 _FIRST_WITH_ROWS_IN_LEAVES = (3, 2)  # of trees that score all classes
@@ -31,10 +31,10 @@ _FIRST_WITH_ROWS_IN_LEAVES = (3, 2)  # of trees that score all classes
 _OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
 
 
-class Xgboost(Integration):
+class Xgboost(Framework):
     """The integration of XGBoost."""
 
-    framework = "XGBoost"
+    name = "XGBoost"
     file_kind = "an XGBoost JSON or UBJ model"
     file_ending = ".ubj"
     labels_are_indices = True
@@ -50,7 +50,7 @@ class Xgboost(Integration):
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         return XgboostTrainer(params, data)
 
-    def parameters_of(self, model: Any) -> dict[str, Any]:
+    def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
         XgboostForest(booster, casts_votes=False)
         learner = json.loads(booster.save_config())["learner"]
@@ -77,10 +77,10 @@ class Xgboost(Integration):
             "device": generic["device"],
         }
 
-    def takes(self, params: dict[str, Any]) -> bool:
+    def accepts(self, params: dict[str, Any]) -> bool:
         return "subsample" in params and params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
 
-    def data_for_any_threads(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+    def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact
         # in double precision. Other sums are rounded, so that all machines need the same number of threads.
         is_exact = weight is None and str(params.get("objective")) in VOTING
@@ -152,4 +152,4 @@ class Xgboost(Integration):
         return filled | params, xgb.DMatrix(X, y, enable_categorical=True)
 
 
-integration = Xgboost()
+framework = Xgboost()

@@ -13,10 +13,10 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.bags import LaidOutBags, Layout
-from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.model_json import VERSION
+from rfsize.models.bags import LaidOutBags, Layout
+from rfsize.models.leaves import Leaves
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share

@@ -8,8 +8,8 @@ from typing import Any
 
 import xgboost as xgb
 
-from rfsize.adapters.columns import Categorical
 from rfsize.exceptions import NotAForestError
+from rfsize.models.columns import Categorical
 
 # From this version on, XGBoost counts the bytes of names. Before, it counts letters, and cuts other names than ASCII.
 _COUNTS_BYTES = tuple(map(int, re.findall("[0-9]+", xgb.__version__)[:2])) >= (3, 4)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize.adapters.integration import CollectionOnWorkers
+from rfsize.models.framework import CollectionOnWorkers
 
 
 def holds_rows(data: xgb.DMatrix) -> bool:

@@ -20,7 +20,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.damage import NUMBER, check_form, number, refuse
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.model_json import (
     CONSTANT_HESSIAN,
@@ -30,6 +29,7 @@ from rfsize.integrations.xgboost.model_json import (
     scores_per_leaf,
     written,
 )
+from rfsize.models.damage import NUMBER, check_form, number, refuse
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _LARGEST_MARGIN = np.float32(1e30)

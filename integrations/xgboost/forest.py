@@ -13,16 +13,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import FRESH_ROWS, Bags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.columns import Categorical
-from rfsize.adapters.damage import (
-    number,
-    refuse,
-)
-from rfsize.adapters.identical import refuse_identical
-from rfsize.adapters.leaves import LeafLabels, Leaves, kept_as_single, known_truth
-from rfsize.adapters.trees import Conventions, TreeTable
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import (
     DrawnBags,
@@ -64,9 +54,19 @@ from rfsize.integrations.xgboost.model_json import (
     without_trees,
 )
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
+from rfsize.models.bags import FRESH_ROWS, Bags, Layout
+from rfsize.models.columns import Categorical
+from rfsize.models.damage import (
+    number,
+    refuse,
+)
+from rfsize.models.ensemble import Conventions, TreeNodes
+from rfsize.models.identical import refuse_identical
+from rfsize.models.leaves import LeafLabels, Leaves, kept_as_single, known_truth
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
-from rfsize.voting.links import Link
 
 # If base_score is nearer to the largest label, single precision is too coarse to compare leaves with labels.
 _COARSE = 0.01
@@ -77,7 +77,7 @@ HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 SHRUNK = "rfsize_shrunk"
 
 
-class XgboostForest(Adapter):
+class XgboostForest(Forest):
     """One round of parallel trees in an `xgboost.Booster`, by itself or inside a fitted estimator.
 
     Attributes
@@ -111,8 +111,8 @@ class XgboostForest(Adapter):
         config = self._config()["gradient_booster"]
         if not was_sampled(config["tree_train_param"]):
             stored = learner["gradient_booster"]["model"]["trees"]
-            of_members = ([stored[tree] for tree in trees] for trees in self.tree_of)
-            refuse_identical(of_members, are_alike, in_one_round(model))
+            select = ([stored[tree] for tree in trees] for trees in self.tree_of)
+            refuse_identical(select, are_alike, in_one_round(model))
         self.n_features = int(learner["learner_model_param"]["num_feature"])
         self.feature_names = list(self.booster.feature_names or ()) or None
         n_classes = max(2, int(learner["learner_model_param"]["num_class"])) if self._objective in VOTING else 0
@@ -124,12 +124,12 @@ class XgboostForest(Adapter):
         self._margins = base_margins(learner, max(self.tree_of.shape[1], scores_per_leaf(learner)))
         nodes = Nodes.of(learner)
         self.leaves = _leaf_table(learner, nodes, self.tree_of, self._margins)
-        self.is_shrunk = self.booster.attr(SHRUNK) is not None
+        self.is_pruned = self.booster.attr(SHRUNK) is not None
         self._start = start_of(learner, self._margins)
         # Leaves that were refitted, by rfsize or as quantiles, hold no gradients.
-        has_gradients = not self.is_shrunk and self._objective not in ADAPTIVE
+        has_gradients = not self.is_pruned and self._objective not in ADAPTIVE
         self._gradient = gradients(nodes) if has_gradients else None
-        if self._start is not None and not self.is_shrunk:
+        if self._start is not None and not self.is_pruned:
             refuse_other_starts(self._start, nodes, self._gradient)
         self._children = [
             (np.array(tree["left_children"]), np.array(tree["right_children"]))
@@ -145,9 +145,9 @@ class XgboostForest(Adapter):
             )
 
     @property
-    def predict_gives(self) -> str:
+    def output(self) -> str:
         if hasattr(self._model, "classes_") or not self.classes.size:
-            return super().predict_gives
+            return super().output
         return "class numbers" if self._objective == "multi:softmax" else "probabilities"
 
     def _config(self) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class XgboostForest(Adapter):
             )
         self.missing, self._was_told_missing = float(missing), True
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         order = self.tree_of.ravel()
         starts, sizes = self.leaves.offset.ravel(), [len(self._children[tree][0]) for tree in order]
         nodes = np.concatenate([np.arange(start, start + size) for start, size in zip(starts, sizes, strict=True)])
@@ -378,7 +378,7 @@ class XgboostForest(Adapter):
             )
         return np.where(class_indices(self.classes, y, n_rows) == 1, self._scale_pos_weight, 1.0) * weight
 
-    def truncated(self, n_trees: int) -> Any:
+    def first(self, n_trees: int) -> Any:
         kept = self.tree_of[:n_trees]
         booster = assembled([(self.booster, kept)])
         drawn = self.drawn_bags()
@@ -386,7 +386,7 @@ class XgboostForest(Adapter):
             remember(booster, drawn._replace(tree_seed=drawn.tree_seed[kept.T.ravel()]))
         return self.with_booster(booster)
 
-    def of_members(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
+    def select(self, members: Int64s, raw: NDArray[Any] | None) -> Any:
         kept = self.tree_of[members]
         booster = assembled([(self.booster, kept)])
         if raw is not None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import xgboost as xgb
 
-from rfsize.adapters.damage import MOST_FEATURES, refuse, whole_number
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost.model_json import LINKS, VOTING, check, check_head, check_trees
+from rfsize.models.damage import MOST_FEATURES, refuse, whole_number
 
 _SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 

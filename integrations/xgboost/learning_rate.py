@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.adapters.base import Shrinking
 from rfsize.integrations.xgboost.first_round import Gradients
 from rfsize.integrations.xgboost.independent import was_sampled
 from rfsize.integrations.xgboost.model_json import VOTING
+from rfsize.models.model import Shrinking
 
 _AS_ONE = 0.005
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import xgboost as xgb
 
-from rfsize.adapters.damage import TEXT, WHOLE, check_form, damage_refused, refuse
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.xgboost import ubj
 from rfsize.integrations.xgboost.independent import check_forest
 from rfsize.integrations.xgboost.model_json import VERSION, reason, scores_per_leaf
+from rfsize.models.damage import TEXT, WHOLE, check_form, damage_refused, refuse
 from rfsize.utils.files import json_of
 
 _FIRST_THAT_KEEPS_ROUNDS = [2, 0]

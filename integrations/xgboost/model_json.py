@@ -12,7 +12,9 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rfsize.adapters.damage import (
+from rfsize.exceptions import NotAForestError
+from rfsize.integrations.xgboost.categories import categorical, names_of
+from rfsize.models.damage import (
     MOST_FEATURES,
     NUMBER,
     TEXT,
@@ -24,9 +26,7 @@ from rfsize.adapters.damage import (
     whole_number,
     whole_numbers,
 )
-from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
-from rfsize.exceptions import NotAForestError
-from rfsize.integrations.xgboost.categories import categorical, names_of
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeNodes
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import MAX_CLASSES
 
@@ -387,7 +387,7 @@ def _rescaled(tree: dict[str, Any], scale: float) -> dict[str, Any]:
     return scaled
 
 
-def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeTable:
+def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote: NDArray[Any]) -> TreeNodes:
     """The trees of a forest in the given order. ``value`` and ``vote`` have the nodes in the same order."""
     stored = learner["gradient_booster"]["model"]["trees"]
     trees = [stored[index] for index in order]
@@ -400,13 +400,13 @@ def tree_table(learner: dict[str, Any], order: Int64s, value: NDArray[Any], vote
     default_left = joined("default_left", np.int64) > 0
     is_categorical = (joined("split_type", np.int64) == 1) & (left != -1)
     sets = [categories for tree in trees for categories in _categories_of_splits(tree)]
-    # Categories of the set go right in XGBoost, and left in a TreeTable.
+    # Categories of the set go right in XGBoost, and left in a TreeNodes.
     left, right = np.where(is_categorical, right, left), np.where(is_categorical, left, right)
     missing = np.where(default_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
     missing[is_categorical] = Missing.CATEGORY
     # x < threshold in single precision is x ≤ the number before it.
     below = np.nextafter(joined("split_conditions", np.float32), np.float32(-np.inf))
-    return TreeTable(
+    return TreeNodes(
         n_nodes=np.array([len(tree["left_children"]) for tree in trees]),
         left=left,
         right=right,

@@ -12,9 +12,8 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.trainer import ForestInTraining, Trainer, trained_on
+from rfsize.counting.groups import ALONE, Groups
+from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import DrawnBags
@@ -22,12 +21,13 @@ from rfsize.integrations.xgboost.forest import HISTOGRAM_UPDATER, XgboostForest,
 from rfsize.integrations.xgboost.learning_rate import shrinking
 from rfsize.integrations.xgboost.merging import put_together, refuse_differences
 from rfsize.integrations.xgboost.model_json import CONSTANT_HESSIAN, LINKS, VERSION, VOTING
+from rfsize.models.bags import Layout
+from rfsize.models.leaves import Answers
+from rfsize.models.link import Link
+from rfsize.models.training import ForestInTraining, Trainer, trained_on
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Link
-from rfsize.voting.tallied import Tallied
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26

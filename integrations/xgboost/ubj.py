@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.adapters.damage import refuse
+from rfsize.models.damage import refuse
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}

@@ -36,7 +36,7 @@ class Promise:
     average : {"micro", "macro"}
         Whether ``alpha`` is a share of all rows, or of the rows of each class.
     forest : str or None
-        `Adapter.digest` of the forest.
+        `Forest.digest` of the forest.
     metric : {"labels", "probabilities", "scores"}
         What must stay the same.
     tolerance : float

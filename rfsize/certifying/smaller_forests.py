@@ -17,8 +17,8 @@ from rfsize.certifying.certificate import Certificate, ClassCounts, tested
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.link import Link, Predictor
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.voting.links import Link, Predictor
 
 
 @dataclass(frozen=True)

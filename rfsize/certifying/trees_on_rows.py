@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter, shrinking_of
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
+from rfsize.models.framework import read_forest
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest, learning_rate_of
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import give
@@ -48,14 +48,14 @@ class TreesOnRows:
         ValueError
             If the rows are the training rows, or do not fit the model.
         """
-        adapter = adapter_for(model, casts_votes=casts_votes, missing=missing, may_be_shrunk=True)
+        adapter = read_forest(model, casts_votes=casts_votes, missing=missing, may_be_shrunk=True)
         rows = ForestOnRows.of(adapter, X, threshold=threshold)
         refuse_training_rows(rows)
-        give(shrinking_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
+        give(learning_rate_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
         return cls(rows)
 
     @property
-    def adapter(self) -> Adapter:
+    def adapter(self) -> Forest:
         """The forest."""
         return self.rows.adapter
 
@@ -68,7 +68,9 @@ class TreesOnRows:
     def cut(self) -> float:
         """Class 1 is predicted if the mean score is above the cut; 0 if there are several scores, or no classes."""
         adapter = self.adapter
-        return adapter.cut(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
+        return (
+            adapter.raw_threshold(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
+        )
 
     def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
         """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
@@ -97,7 +99,7 @@ class TreesOnRows:
 
 
 def _read_there(
-    first: int, X: Any, adapter: Adapter, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+    first: int, X: Any, adapter: Forest, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
     """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
     there = TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold))

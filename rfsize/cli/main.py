@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
-from rfsize.adapters.registry import integration_of
 from rfsize.cli.demo import run_demo
 from rfsize.cli.options import ASKED, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, add_options
 from rfsize.cli.serving import predict, write_compiled
 from rfsize.cli.sizing import print_size, write_shrunk, write_truncated
 from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import grow_forest
+from rfsize.models.framework import framework_of
 from rfsize.sizing.report import Report
 from rfsize.utils.words import printable
 
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         # Errors that a framework raises about a model, or a reader about a table.
         readers = {"pandas", "pyarrow"}
-        if type(error).__module__.partition(".")[0] not in readers and integration_of(error) is None:
+        if type(error).__module__.partition(".")[0] not in readers and framework_of(error) is None:
             raise
         return _refuse(error)
     return DONE if report is None or report.enough else NOT_CONVERGED

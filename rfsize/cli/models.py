@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.columns import Columns
-from rfsize.adapters.integration import Integration
-from rfsize.adapters.registry import adapter_for, integration_named, integration_names
 from rfsize.exceptions import NotAForestError
+from rfsize.models.columns import Columns
+from rfsize.models.framework import Framework, framework_named, framework_names, read_forest
 from rfsize.utils.files import written_whole
 
 # The longest JSON of class names that is read.
@@ -26,26 +25,26 @@ class LoadedModel(NamedTuple):
     ----------
     model
         The model of the framework.
-    integration : Integration
+    framework : Framework
         The integration of the framework.
     class_names : ndarray or None
         Label of each class, if `save_model` wrote labels; shape (n_classes,).
     """
 
     model: Any
-    integration: Integration
+    framework: Framework
     class_names: NDArray[Any] | None
 
     @property
     def columns(self) -> Columns:
         """The columns that the model was trained on."""
-        return adapter_for(self.model, casts_votes=False, may_be_shrunk=True).columns
+        return read_forest(self.model, casts_votes=False, may_be_shrunk=True).columns
 
     def with_class_names(self, *, may_be_shrunk: bool = False) -> Any:
         """The model, or if there are class names, an adapter of the model with these names."""
         if self.class_names is None:
             return self.model
-        adapter = adapter_for(self.model, may_be_shrunk=may_be_shrunk)
+        adapter = read_forest(self.model, may_be_shrunk=may_be_shrunk)
         adapter.classes = self.class_names
         return adapter
 
@@ -60,7 +59,7 @@ def load_model(path: Path) -> LoadedModel:
     """
     found = load_model_if_any(path)
     if found is None:
-        integrations, broken = importable_integrations()
+        frameworks, broken = importable_frameworks()
         kinds = [one.file_kind for one in integrations if one.file_kind is not None]
         raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(f'; {error}' for error in broken)}")
     return found
@@ -69,40 +68,40 @@ def load_model(path: Path) -> LoadedModel:
 def load_model_if_any(path: Path) -> LoadedModel | None:
     """Read a model as `load_model` does, but return None if no integration recognises the file."""
     content = path.read_bytes()
-    for integration in importable_integrations()[0]:
-        if integration.recognises(content):
+    for framework in importable_frameworks()[0]:
+        if framework.recognises(content):
             try:
-                model = integration.load(path)
+                model = framework.load(path)
             except NotAForestError as error:
                 raise NotAForestError(f"{path}: {error}") from error
-            names = integration.class_names(model, path)
-            return LoadedModel(model, integration, None if names is None else _class_names(model, names, path))
+            names = framework.class_names(model, path)
+            return LoadedModel(model, framework, None if names is None else _class_names(model, names, path))
     _refuse_pickle(path, content)
     return None
 
 
-def importable_integrations() -> tuple[list[Integration], list[ImportError]]:
+def importable_frameworks() -> tuple[list[Framework], list[ImportError]]:
     """The integrations that can be imported, and the errors of the others. One framework does not need another."""
     found, broken = [], []
-    for name in integration_names():
+    for name in framework_names():
         try:
-            found.append(integration_named(name))
+            found.append(framework_named(name))
         except ImportError as error:
             broken.append(error)
     return found, broken
 
 
-def save_model(model: Any, integration: Integration, path: Path, classes: list[Any] | None) -> None:
+def save_model(model: Any, framework: Framework, path: Path, classes: list[Any] | None) -> None:
     """Write a model, whole or not at all; with its class labels if these are not 0, 1, …."""
     with written_whole(path) as partial:
-        integration.save(model, partial)
+        framework.save(model, partial)
         if classes is not None and classes != list(range(len(classes))):
-            integration.keep_class_names(model, partial, json.dumps(classes))
+            framework.keep_class_names(model, partial, json.dumps(classes))
 
 
 def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
     """Read class names from a file that can come from anyone."""
-    n_classes = adapter_for(model, casts_votes=False, may_be_shrunk=True).classes.size
+    n_classes = read_forest(model, casts_votes=False, may_be_shrunk=True).classes.size
     try:
         names: Any = json.loads(text) if len(text) <= _LONGEST_NAMES else None
         is_list = isinstance(names, list) and len({type(name) for name in names}) == 1

@@ -10,8 +10,8 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rfsize.adapters.columns import Columns, rows_for
 from rfsize.cli.tables import STANDARD, Table, as_trained, imported_pandas, readable
+from rfsize.models.columns import Columns, rows_for
 from rfsize.utils import matrix
 from rfsize.utils.files import written_whole
 from rfsize.utils.progress import rows_bar

@@ -10,10 +10,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rfsize.adapters.columns import Columns, check_width, known_columns
 from rfsize.cli.csv_rows import csv_pieces
+from rfsize.counting.groups import WORDS
+from rfsize.models.columns import Columns, check_width, known_columns
 from rfsize.utils.pieces import OfParquet
-from rfsize.voting.groups import WORDS
 
 STANDARD = Path("-")
 """Stands for standard input as a table to read, and for standard output as a table to write."""

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.base import dependence_of
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import asked, asked_out_of_bag
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.models.framework import read_forest
+from rfsize.models.model import dependence_of
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
@@ -143,7 +143,7 @@ def tree_outputs(
         evidence = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
         give((*evidence.noted, *evidence.cautions(of_labels=True)))
         return TreeOutputs(evidence)
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
@@ -228,7 +228,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    adapter = adapter_for(model, missing=missing, casts_votes=False)
+    adapter = read_forest(model, missing=missing, casts_votes=False)
     return ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags).inbag()
 
 

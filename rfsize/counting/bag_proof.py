@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.bags import FRESH_ROWS, Bags
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import LeafLabels
 from rfsize.exceptions import InbagError
+from rfsize.models.bags import FRESH_ROWS, Bags
+from rfsize.models.leaves import LeafLabels
+from rfsize.models.model import Forest
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats
 
@@ -39,7 +39,7 @@ class BagProof:
         the masses.
     """
 
-    def __init__(self, adapter: Adapter, bags: Bags) -> None:
+    def __init__(self, adapter: Forest, bags: Bags) -> None:
         self.bags = bags
         self._adapter, self._labels = adapter, bags.labels
         n_sums = 1 if bags.labels is None else 2 if bags.labels.weight is None else 3

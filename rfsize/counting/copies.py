@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from rfsize.counting.groups import ALONE, WORDS, Groups
 from rfsize.utils import matrix
 from rfsize.utils.rows import from_polars, kind_of
 from rfsize.utils.validation import choice
-from rfsize.voting.groups import ALONE, WORDS, Groups
 
 Hashes = NDArray[np.uint64]
 

@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from rfsize.adapters.registry import adapter_for, integration_for
-from rfsize.adapters.trainer import trees_to_train
 from rfsize.counting.copies import resolved
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows, rows_elsewhere
+from rfsize.counting.groups import Groups
 from rfsize.counting.training_data import TrainingData, checked_target, tree_counts
 from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import read_forest, training_of
+from rfsize.models.training import trees_to_train
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.tags import is_regression
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import sample_weights, whole
-from rfsize.voting.groups import Groups
 
 Fold = tuple[Int64s, Int64s]
 """Numbers of the rows to train on, and of the rows held out."""
@@ -37,7 +37,7 @@ def cross_validated(
             f"cv trains a forest for each fold, and rfsize cannot train a {type(model).__name__}: give an "
             "estimator, such as RandomForestClassifier(200) or LGBMClassifier(boosting_type='rf', ...)"
         )
-    integration_for(model).check_estimator(model)
+    training_of(model).check_estimator(model)
     names = tree_counts(model)
     chosen = [value for name, value in model.get_params().items() if name in names and value is not None]
     trees_to_train(chosen[0] if chosen else None, " or ".join(sorted(names)))
@@ -54,7 +54,7 @@ def of_estimator(
     parts = []
     for train, held_out in folds:
         part = data.part(train)
-        adapter = adapter_for(part.fitted(estimator), casts_votes=False)
+        adapter = read_forest(part.fitted(estimator), casts_votes=False)
         adapter.classes = part.classes  # XGBoost only numbers them
         rows = ForestOnRows.of(adapter, _safe_indexing(data.X, held_out), threshold=threshold)
         parts.append((held_out, Evidence.of(rows)))

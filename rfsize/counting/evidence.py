@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import dependence_of, shrinking_of
-from rfsize.adapters.registry import adapter_for
-from rfsize.adapters.trainer import ForestInTraining
+from rfsize.counting.averages import Averages
+from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.counting.scores import Scores, scored_every
 from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import read_forest
+from rfsize.models.link import Link, Predictor
+from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.training import ForestInTraining
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, refuse_unused, sample_weights, training_labels
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
-from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Link, Predictor
-from rfsize.voting.scores import Scores, scored_every
-from rfsize.voting.votes import Votes
 
 VOTINGS = ("auto", "hard", "soft")
 _ALL: Any = slice(None)
@@ -52,7 +52,7 @@ class Evidence:
         Turns mean scores into predictions; None if there are no scores.
     cut : float
         Mean score above which class 1 is predicted.
-    predict_obeys : {"hard", "soft"} or None
+    model_voting : {"hard", "soft"} or None
         Rule of voting of the model's own ``predict``; None if it is not known.
     scored : slice or ndarray of int64
         Numbers of the rows that have scores.
@@ -77,7 +77,7 @@ class Evidence:
     blocks: TreeBlocks | None = None
     link: Link | None = None
     cut: float = 0.0
-    predict_obeys: str | None = None
+    model_voting: str | None = None
     scored: slice | Int64s = field(default_factory=lambda: slice(None))
     source: str = "rows given"
     groups: Groups = ALONE
@@ -102,8 +102,8 @@ class Evidence:
             scores=tallied.scores,
             blocks=tallied.blocks,
             link=adapter.link,
-            cut=adapter.cut(forest.threshold),
-            predict_obeys=adapter.obeyed_at(forest.threshold),
+            cut=adapter.raw_threshold(forest.threshold),
+            model_voting=adapter.voting_at(forest.threshold),
             scored=slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores)),
             source=forest.source,
             groups=forest.groups,
@@ -133,7 +133,7 @@ class Evidence:
             found.blocks,
             link=forest.link,
             cut=forest.cut,
-            predict_obeys=forest.predict_obeys,
+            model_voting=forest.voting,
             source="oob",
             groups=forest.groups,
         )
@@ -165,7 +165,7 @@ class Evidence:
             n_rows,
             first.n_trees,
             _votes_of_folds(parts, classes, n_rows) if len(classes) else None,
-            predict_obeys=first.predict_obeys,
+            model_voting=first.model_voting,
             source="cross-validation",
             groups=groups,
             noted=first.noted,
@@ -248,7 +248,7 @@ class Evidence:
         if self.forest is None:
             return self._of_training.get(of_labels, ())
         adapter, labels_at = self.forest.adapter, self.forest.threshold if of_labels else None
-        return (*dependence_of(adapter), *shrinking_of(adapter, labels_at=labels_at))
+        return (*dependence_of(adapter), *learning_rate_of(adapter, labels_at=labels_at))
 
     @property
     def _cautions(self) -> dict[bool, tuple[Caution, ...]]:
@@ -262,7 +262,7 @@ class Evidence:
         if asked_for != "auto":
             return asked_for
         knows_scores = self.scores is not None and bool((self.scores.asked > 1).any())
-        return "soft" if knows_scores and self.predict_obeys == "soft" else "hard"
+        return "soft" if knows_scores and self.model_voting == "soft" else "hard"
 
     def with_truth(self, y: Any, sample_weight: Any = None) -> Evidence:
         """Return a copy with labels or numbers of the rows, and their weights in metrics.
@@ -390,5 +390,5 @@ def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, kee
 
 def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
     """Ask a model's trees about the training rows that they did not see, and keep all that predictions need."""
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")

@@ -12,24 +12,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, LaidOutBags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.registry import adapter_for
+from rfsize.counting.averages import Averages
 from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.blocks import rows_in_blocks
 from rfsize.counting.copies import resolved
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.counting.leaves import Ask, SeenByGroup, Visit, asked_about, asked_of, visit_answers
+from rfsize.counting.scores import scored_every
+from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import Tally
+from rfsize.counting.votes import Votes
+from rfsize.models.bags import Bags, LaidOutBags, Layout
+from rfsize.models.framework import read_forest
+from rfsize.models.leaves import Answers
+from rfsize.models.link import Predictor
+from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.validation import refuse_unused
-from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import rows_in_blocks
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Predictor
-from rfsize.voting.scores import scored_every
-from rfsize.voting.tallied import Tallied
-from rfsize.voting.votes import Votes
 
 # What is added up: votes; what sizes need; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
@@ -59,7 +59,7 @@ class ForestOnRows:
 
     Attributes
     ----------
-    adapter : Adapter
+    adapter : Forest
         The forest.
     X
         Rows, checked.
@@ -71,7 +71,7 @@ class ForestOnRows:
         With bags: training rows that belong together. A tree that saw one of them is asked about none of them.
     """
 
-    adapter: Adapter
+    adapter: Forest
     X: Any
     bags: Bags | None = None
     threshold: float = 0.5
@@ -103,7 +103,7 @@ class ForestOnRows:
         ValueError
             If ``X`` or an option does not fit.
         """
-        adapter = adapter_for(model, missing=missing)
+        adapter = read_forest(model, missing=missing)
         threshold = adapter.checked_threshold(threshold)
         of_bags = {"y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample, "groups": groups}
         if not oob:
@@ -306,7 +306,7 @@ class PartOfRows:
     bags: LaidOutBags | None
     seen: SeenByGroup | None
 
-    def tallied(self, adapter: Adapter, X: Any) -> tuple[Tallied, list[Floats]]:
+    def tallied(self, adapter: Forest, X: Any) -> tuple[Tallied, list[Floats]]:
         """Add up these rows, and their sums for the proof, which needs all rows; see `ForestOnRows.joined`."""
         forest = ForestOnRows(adapter, X, self.bags, self.threshold)
         tally, proof = forest._tally(self.keeps, self.rows, self.of), forest._proof()
@@ -322,7 +322,7 @@ class RowsElsewhere(ABC):
     @abstractmethod
     def asked(
         self,
-        adapter: Adapter,
+        adapter: Forest,
         *,
         oob: bool,
         threshold: float,

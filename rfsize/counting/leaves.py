@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.trees import TreeTable
 from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.groups import Groups
 from rfsize.exceptions import NotAForestError
+from rfsize.models.bags import Bags
+from rfsize.models.ensemble import TreeNodes
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.matrix import blocks
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
-from rfsize.voting.groups import Groups
 from rfsize.walking.encoding import encoded
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 from rfsize.walking.quantising import quantised_blocks
 
 # Returns the members' answers on rows start to stop. Members that saw a row, by the mask, need not be asked about it.
@@ -46,12 +46,12 @@ _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
-def asked_about(adapter: Adapter, X: Any, of: int | None = None) -> Ask:
-    """Return the function that asks the members about ``X``, the rows that `Adapter.check` returned.
+def asked_about(adapter: Forest, X: Any, of: int | None = None) -> Ask:
+    """Return the function that asks the members about ``X``, the rows that `Forest.check` returned.
 
     With many rows, it uses compiled loops without the framework, if these reach the framework's leaves on rows from all
     over ``X``. Otherwise, or if the members or the rows cannot be compiled, it calls the framework by
-    `Adapter.answers`. If ``X`` is one block of the rows, ``of`` is the number of all rows: together they may be worth
+    `Forest.answers`. If ``X`` is one block of the rows, ``of`` is the number of all rows: together they may be worth
     compiling when a block is not.
     """
 
@@ -86,16 +86,16 @@ class CompiledWalk:
 
     Attributes
     ----------
-    forest : Forest
+    forest : PackedForest
         The trees that the loops walk down.
     leaf_of_node : ndarray of int64, shape (n_nodes,)
         For each node that is a leaf, its index into the table of all leaves; 0 for other nodes.
     """
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: Forest) -> None:
         table = adapter.tree_table(0.5)
         index = _index_of_nodes(table, adapter.leaves.offset.ravel())
-        forest = Forest.of(adapter, replace(table, value=index[:, None].astype(np.float64)))
+        forest = PackedForest.of(adapter, replace(table, value=index[:, None].astype(np.float64)))
         self.leaf_of_node = forest.trees.value[:, 0].astype(np.int64)
         if self.leaf_of_node.min() < 0 or self.leaf_of_node.max() >= len(adapter.leaves.score):
             raise ValueError("tree_table has leaves that the table of leaves has not")
@@ -114,7 +114,7 @@ class CompiledWalk:
         each_range(walk, len(leaf), ROWS_PER_THREAD)
         return leaf.reshape(-1, *self._shape)
 
-    def reaches_leaves_of(self, adapter: Adapter, X: Any, n_rows: int) -> bool:
+    def reaches_leaves_of(self, adapter: Forest, X: Any, n_rows: int) -> bool:
         """Whether ``n_rows`` rows from all over ``X``, and some with missing values, reach the framework's leaves."""
         try:
             some = matrix.pick(X, _compared_rows(X, self.forest, n_rows))
@@ -124,8 +124,8 @@ class CompiledWalk:
         return np.array_equal(reached, adapter.answers(some).leaf)
 
 
-def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
-    """The compiled walk for rows that `Adapter.check` returned, proven to reach the framework's leaves.
+def proven_walk(adapter: Forest, X: Any) -> CompiledWalk:
+    """The compiled walk for rows that `Forest.check` returned, proven to reach the framework's leaves.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def proven_walk(adapter: Adapter, X: Any) -> CompiledWalk:
     return walk
 
 
-def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
+def _index_of_nodes(table: TreeNodes, offset: Int64s) -> Int64s:
     """For each node that is a leaf, its index into the table of all leaves."""
     if table.n_nodes.size != offset.size:
         raise ValueError(f"tree_table has {table.n_nodes.size} trees, and the table of leaves {offset.size}")
@@ -150,7 +150,7 @@ def _index_of_nodes(table: TreeTable, offset: Int64s) -> Int64s:
     return np.asarray(np.where(table.left == -1, number + np.repeat(offset, table.n_nodes), 0))
 
 
-def _compared_rows(X: Any, forest: Forest, at_most: int) -> Int64s:
+def _compared_rows(X: Any, forest: PackedForest, at_most: int) -> Int64s:
     """Evenly spaced rows from the first to the last, and rows with missing values found at several places."""
     n_rows, blocks = matrix.n_rows(X), encoded(X, forest.conventions)
     rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
@@ -216,7 +216,7 @@ class SeenByGroup:
 
 
 def visit_answers(
-    adapter: Adapter,
+    adapter: Forest,
     n_rows: int,
     ask: Ask,
     visit: Visit,
@@ -234,7 +234,7 @@ def visit_answers(
 
     Parameters
     ----------
-    adapter : Adapter
+    adapter : Forest
         The forest.
     n_rows : int
         Number of rows.

@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
+from rfsize.counting.groups import ALONE, Groups
+from rfsize.counting.scores import Scores
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import how_many, in_percent
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
 
 FEWEST_VOTES = 10
 """With fewer votes per row, on average, rfsize makes no estimate from out-of-bag votes."""

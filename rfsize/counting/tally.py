@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.bags import Bags
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Answers
+from rfsize.counting.averages import Averages
 from rfsize.counting.bag_proof import BagProof
+from rfsize.counting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked, rows_in_blocks
+from rfsize.counting.groups import ALONE, Groups
 from rfsize.counting.leaves import (
     ROWS_PER_THREAD,
     Ask,
@@ -21,14 +21,14 @@ from rfsize.counting.leaves import (
     trees_of_members,
     visit_answers,
 )
+from rfsize.counting.scores import Scores
+from rfsize.counting.tallied import Tallied
+from rfsize.counting.votes import two_leaders
+from rfsize.models.bags import Bags
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
-from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked, rows_in_blocks
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.scores import Scores
-from rfsize.voting.tallied import Tallied
-from rfsize.voting.votes import two_leaders
 
 
 class Tally:
@@ -36,7 +36,7 @@ class Tally:
 
     Parameters
     ----------
-    adapter : Adapter
+    adapter : Forest
         The forest.
     n_rows : int
         Number of rows that will be visited.
@@ -54,7 +54,7 @@ class Tally:
 
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: Forest,
         n_rows: int,
         threshold: float,
         *,
@@ -85,8 +85,8 @@ class Tally:
         some = np.flatnonzero(self._in_blocks[rows])
         if some.size:
             asked, counts = asked_of(answers, inbag)[some], self._counts[rows][some]
-            numbers, of_members = self._first + rows.start + some, (ordered.take(some), may_vote[some])
-            self._blocks.append(self._blocks_of(numbers, answers.take(some), asked, *of_members, counts))
+            numbers, select = self._first + rows.start + some, (ordered.take(some), may_vote[some])
+            self._blocks.append(self._blocks_of(numbers, answers.take(some), asked, *select, counts))
 
     @property
     def result(self) -> Tallied:
@@ -172,7 +172,7 @@ def _votes_of_mixed_members(
 
 
 def out_of_bag(
-    adapter: Adapter,
+    adapter: Forest,
     bags: Bags,
     ask: Ask,
     threshold: float = 0.5,
@@ -182,7 +182,7 @@ def out_of_bag(
 
     Parameters
     ----------
-    adapter : Adapter
+    adapter : Forest
         The forest.
     bags : Bags
         Bags of the forest.

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from rfsize.adapters.registry import integration_for, integration_of
+from rfsize.models.framework import framework_of, training_of
 from rfsize.utils.typing import Int64s
 from rfsize.utils.words import how_many
 
@@ -50,7 +50,7 @@ class TrainingData:
 
     def target(self, estimator: Any) -> NDArray[Any]:
         """Labels as the estimator takes them."""
-        return self.label if integration_for(estimator).labels_are_indices else self.truth
+        return self.label if training_of(estimator).labels_are_indices else self.truth
 
     def fitted(self, estimator: Any) -> Any:
         """A copy of the estimator, fitted on the rows; the estimator itself does not change."""
@@ -60,10 +60,8 @@ class TrainingData:
 
 def tree_counts(estimator: Any) -> set[str]:
     """Names of the parameters that set an estimator's number of trees; empty if it trains no trees."""
-    integration = integration_of(estimator)
-    return (
-        set() if integration is None else integration.tree_count_parameters(estimator) & estimator.get_params().keys()
-    )
+    framework = framework_of(estimator)
+    return set() if framework is None else framework.tree_count_parameters(estimator) & estimator.get_params().keys()
 
 
 def of_size(estimator: Any, n_trees: int) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.adapters.bags import Bags
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Answers
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import asked_about
 from rfsize.exceptions import InbagError, TrainingRowsWarning
+from rfsize.models.bags import Bags
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.typing import Bools, Floats
@@ -127,7 +127,7 @@ def begin_with_training_rows(forest: ForestOnRows) -> bool:
 class _Evidence:
     """Statistics of rows and rebuilt bags; see `begin_with_training_rows`."""
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: Forest) -> None:
         self._leaves, n_leaves = adapter.leaves, len(adapter.leaves.score)
         self._ratios: list[Floats] = []
         self._reached, self._inbag = np.zeros(n_leaves), np.zeros(n_leaves)
@@ -176,7 +176,7 @@ class _Evidence:
         return gained / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
-def _proves(adapter: Adapter, X: Any, bags: Bags) -> bool:
+def _proves(adapter: Forest, X: Any, bags: Bags) -> bool:
     """Whether the leaf counts prove that the bags were drawn from these rows."""
     proof, ask, n_rows = BagProof(adapter, bags), asked_about(adapter, X), matrix.n_rows(X)
     step = max(_FEWEST_ROWS, -(-n_rows // _PARTS))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.scores import Scores
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, NoVotesWarning
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import warn
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
 
 _NUMBERS = "biuf"  # kinds of types
 
@@ -193,7 +193,7 @@ class TreeOutputs:
         NoVotesWarning
             If some rows have no prediction, or the rows with a prediction do not represent the others.
         """
-        kind = self._evidence.asked_again.adapter.predict_gives
+        kind = self._evidence.asked_again.adapter.output
         if kind == "labels":
             return self._labels(fill)
         predictor, predicted = self._evidence.asked_again.predictor, self._predicted

@@ -11,11 +11,11 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.columns import Columns, rows_for
-from rfsize.adapters.registry import integration_of
 from rfsize.dask.clients import client_in_use
+from rfsize.models.bags import Layout
+from rfsize.models.columns import Columns, rows_for
+from rfsize.models.framework import framework_of
+from rfsize.models.model import Forest
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.rows import form_of, joined, picked
@@ -67,8 +67,8 @@ class BlocksOnWorkers(PiecesElsewhere):
         super().__init__()
         self.client = client_in_use(client)
         self._collection_kind = type(X).__name__
-        integration = integration_of(X)
-        self._collection = None if integration is None else integration.held_on_workers(X)
+        framework = framework_of(X)
+        self._collection = None if framework is None else framework.held_on_workers(X)
         if self._collection is None:
             X = checked_collection(X)
             parts, n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
@@ -107,7 +107,7 @@ class BlocksOnWorkers(PiecesElsewhere):
             return Layout.alone(self.shape[0])
         return Layout.of_parts(self.lengths, machines)
 
-    def tell_missing(self, adapter: Adapter, missing: float | None) -> None:
+    def tell_missing(self, adapter: Forest, missing: float | None) -> None:
         """Tell an adapter which value means missing in a framework's collection, besides NaN.
 
         Raises

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rfsize.adapters.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.columns import known_columns
+from rfsize.counting.averages import Averages
 from rfsize.counting.copies import resolved
 from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
+from rfsize.counting.groups import ALONE
+from rfsize.counting.tallied import Tallied
 from rfsize.dask.blocks import BlocksOnWorkers
 from rfsize.dask.clients import here
 from rfsize.exceptions import InbagError
+from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
+from rfsize.models.columns import known_columns
+from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats
-from rfsize.voting.averages import Averages
-from rfsize.voting.groups import ALONE
-from rfsize.voting.tallied import Tallied
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class ForestOnWorkers(ForestOnRows):
         return found
 
 
-def _count(block: Any, adapter: Adapter, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
+def _count(block: Any, adapter: Forest, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: the trees' votes and scores on a block of rows."""
     return part.tallied(adapter, adapter.check(block))
 
@@ -71,7 +71,7 @@ class RowsOnWorkers(RowsElsewhere):
 
     def asked(
         self,
-        adapter: Adapter,
+        adapter: Forest,
         *,
         oob: bool,
         threshold: float,

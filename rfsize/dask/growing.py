@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from rfsize.adapters.base import dependence_of, shrinking_of
-from rfsize.adapters.registry import adapter_for, integration_named, name_of_taker
 from rfsize.counting.copies import resolved
+from rfsize.counting.groups import Groups
 from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
+from rfsize.models.framework import framework_named, framework_of_params, read_forest
+from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
@@ -29,7 +30,6 @@ from rfsize.utils.matrix import n_rows
 from rfsize.utils.rows import from_polars, joined
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
-from rfsize.voting.groups import Groups
 
 # How long the others wait for a paused worker.
 _SECONDS_FOR_PAUSED = 1.0
@@ -128,7 +128,7 @@ def grow(
     >>> booster.num_trees() == report.n_kept
     True
     """
-    framework, client = name_of_taker(_checked_parameters(params)), checked_client(client)
+    framework, client = framework_of_params(_checked_parameters(params)), checked_client(client)
     of_labels = {"alpha": alpha, "voting": voting, "average": average}
     goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     until = UntilEnough(min_trees, max_trees)
@@ -147,8 +147,8 @@ def grow(
     with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
         growth = _growth(workers, given, goal, trees_per_block)
         model, report = growth.to_size(until)
-    adapter = adapter_for(model, casts_votes=False)
-    give((*dependence_of(adapter), *shrinking_of(adapter)))
+    adapter = read_forest(model, casts_votes=False)
+    give((*dependence_of(adapter), *learning_rate_of(adapter)))
     return model, report
 
 
@@ -233,11 +233,11 @@ class _TrainerOnWorker:
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
         X = from_polars(_all_rows(parts))
         given.check(n_rows(X))
-        integration = integration_named(given.framework)
-        params, dtrain = integration.data_for_any_threads(given.params, X, given.label, given.weight)
-        self._rows, self._threads, self._threshold = integration.rows_of(dtrain), threads, given.threshold
+        framework = framework_named(given.framework)
+        params, dtrain = framework.deterministic_data(given.params, X, given.label, given.weight)
+        self._rows, self._threads, self._threshold = framework.rows_of(dtrain), threads, given.threshold
         with self._all_threads():
-            self._trainer = integration.trainer(params, dtrain)
+            self._trainer = framework.trainer(params, dtrain)
             self._groups = resolved(given.groups, self._rows, len(self._trainer.label))
 
     def beginning(self) -> Beginning:
@@ -267,7 +267,7 @@ def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: 
     beginning = workers.once(_TrainerOnWorker.beginning)
     goal = goal.checked(len(beginning.classes), given.label, in_training=True)
     train = partial(workers.each, _TrainerOnWorker.trained)
-    forest = ForestInBlocks(beginning, train, integration_named(given.framework).merged, trees_per_block)
+    forest = ForestInBlocks(beginning, train, framework_named(given.framework).merged, trees_per_block)
 
     def by(groups: Groups, model: Any) -> Report:
         return workers.once(_TrainerOnWorker.report_by, groups, model, goal)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.columns import known_columns
 from rfsize.dask.blocks import as_said, checked_collection
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
+from rfsize.models.columns import known_columns
 
 
 def predict(fast: CompiledForest, X: Any) -> Any:
@@ -158,7 +158,7 @@ def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:
 def _nothing(fast: CompiledForest, method: str) -> NDArray[Any]:
     """The predictions of a method of the forest for no rows, which show their type."""
     forest, each_class = fast.forest, (0, len(fast.classes))
-    if method == "predict_labels" or (method, forest.predict_gives) == ("predict", "labels"):
+    if method == "predict_labels" or (method, forest.output) == ("predict", "labels"):
         return np.empty(0, dtype=fast.classes.dtype)
     if method == "predict_proba":
         return np.empty(each_class, dtype=forest.precision)

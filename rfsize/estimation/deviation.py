@@ -15,12 +15,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
+from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.scores import Scores
 from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
+from rfsize.models.link import Link
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.links import Link
-from rfsize.voting.scores import Scores
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rfsize.counting.votes import Votes
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import Estimate
 from rfsize.estimation.deconvolution import SmoothFractions, VoteCells
 from rfsize.estimation.pairwise import SmoothPairs
 from rfsize.estimation.plugin import plug_in
-from rfsize.voting.votes import Votes
 
 
 def smooth(votes: Votes) -> Estimate:

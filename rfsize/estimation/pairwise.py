@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.votes import Votes
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, VoteCells
@@ -28,8 +30,6 @@ from rfsize.estimation.intervals import Curves, sizes_around
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.votes import Votes
 
 _RIVALS = 2
 _FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the disagreement is computed for posterior draws

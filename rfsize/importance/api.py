@@ -6,12 +6,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import dependence_of, shrinking_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
 from rfsize.importance.of_trees import is_of_trees, lost_by_trees
 from rfsize.importance.permuted import PermutedRows
+from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
@@ -117,7 +117,7 @@ def oob_importance(
     check_direction(judge)
     forest = outputs.asked_again
     labels_at = outputs.asked_again.predictor.threshold if judge.name == "accuracy" else None
-    give(shrinking_of(forest.adapter, labels_at=labels_at))
+    give(learning_rate_of(forest.adapter, labels_at=labels_at))
     outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
     names = matrix.names_of(forest.X) or forest.adapter.feature_names

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize.utils.validation import did_you_mean
 from rfsize.utils.words import how_many
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
@@ -62,7 +62,7 @@ class ColumnSets:
     def __len__(self) -> int:
         return len(self.names)
 
-    def of_quantised(self, forest: Forest) -> NDArray[np.int32]:
+    def of_quantised(self, forest: PackedForest) -> NDArray[np.int32]:
         """The set of each column of quantised rows, shape (forest.n_columns,); -1 if the column is in no set."""
         found = np.full(forest.n_columns, -1, dtype=np.int32)
         feature = np.repeat(forest.columns.feature, np.diff(forest.columns.start))

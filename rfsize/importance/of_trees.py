@@ -19,9 +19,9 @@ from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import FewVotesError
 from rfsize.importance.measured import Measured, noise_of_rows, sums_of_sets
 from rfsize.importance.permuted import PartOfSets, PermutedRows
+from rfsize.models.link import Predictor
 from rfsize.sizing.metrics import MeanMetric, Metric
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.voting.links import Predictor
 
 # Metrics that can be measured on one tree, as means over rows.
 _OF_TREES = ("accuracy", "brier", "mae", "r2")

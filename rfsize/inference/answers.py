@@ -16,10 +16,10 @@ from rfsize.stopping.rules.leaders import majority_on
 from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
 from rfsize.utils import matrix
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 
-def settling_labels(forest: Forest, stops: Stops | None, voting: str) -> Settling:
+def settling_labels(forest: PackedForest, stops: Stops | None, voting: str) -> Settling:
     """When labels are settled: by the stops of a table of labels, else when no remaining tree can change them."""
     if stops is not None and stops.metric == "labels":
         return stops.on(forest)
@@ -31,7 +31,7 @@ class Answers:
 
     Parameters
     ----------
-    forest : Forest
+    forest : PackedForest
         The trees.
     rows : Rows
         Reads the rows.
@@ -41,7 +41,7 @@ class Answers:
         How trees make a label.
     """
 
-    def __init__(self, forest: Forest, rows: Rows, stops: Stops | None, voting: str) -> None:
+    def __init__(self, forest: PackedForest, rows: Rows, stops: Stops | None, voting: str) -> None:
         self._forest, self._rows = forest, rows
         self._n_predicted = max(1, len(forest.classes))
         self._predicting = forest.predicting(forest.compiled_link)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize.adapters.base import Adapter, shrinking_of
-from rfsize.adapters.registry import adapter_for, several_in, weighted_adapter_for
 from rfsize.exceptions import ForestFileError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import checked_table
+from rfsize.models.framework import models_in, read_forest, read_model
+from rfsize.models.model import Forest, learning_rate_of
 from rfsize.stopping.table import StopTable
 from rfsize.utils.validation import choice
 from rfsize.utils.warn import give, warn
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 
 @overload
@@ -140,19 +140,21 @@ def compile(
     True
     """
     choice("voting", voting, ("auto", "soft", "hard"))
-    several = several_in(model)
+    several = models_in(model)
     if several is not None:
         _refuse_of_several(table, voting)
         return CompiledMean([compile(one, threshold=threshold, n_jobs=n_jobs, missing=missing) for one in several])
-    whole = weighted_adapter_for(model) or model
-    adapter = adapter_for(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
+    whole = read_model(model) or model
+    adapter = read_forest(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
     table = checked_table(adapter, table)
     at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
-    give(shrinking_of(adapter))
-    compiled = CompiledForest(Forest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs)
+    give(learning_rate_of(adapter))
+    compiled = CompiledForest(
+        PackedForest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs
+    )
     if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
         warn(
-            f"the table is for labels, and predict of this compiled forest gives {compiled.forest.predict_gives}, as "
+            f"the table is for labels, and predict of this compiled forest gives {compiled.forest.output}, as "
             "the model's own does, from all trees: use predict_labels, which stops by the table",
             RfsizeWarning,
         )
@@ -173,10 +175,10 @@ def _refuse_of_several(table: StopTable | None, voting: str) -> None:
         )
 
 
-def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
+def _resolved(voting: str, adapter: Forest, table: StopTable | None) -> str:
     """The voting, with "auto" replaced by "soft" or "hard"."""
     if voting == "auto":
-        return adapter.predict_obeys if table is None else table.voting
+        return adapter.voting if table is None else table.voting
     if voting == "soft" and adapter.vote_weights is not None:
         raise ValueError(
             "AdaBoost's own predict weighs the votes of its members, and there is no other way to vote: leave voting "
@@ -187,7 +189,7 @@ def _resolved(voting: str, adapter: Adapter, table: StopTable | None) -> str:
     return voting
 
 
-def _labels_above(threshold: float | None, adapter: Adapter, table: StopTable | None) -> float:
+def _labels_above(threshold: float | None, adapter: Forest, table: StopTable | None) -> float:
     """The threshold of the labels: the given one, else the threshold of the table, else the default."""
     if threshold is not None and not adapter.classes.size:
         raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.trees import Missing, Reading
 from rfsize.inference.answers import settling_labels
+from rfsize.models.ensemble import Missing, Reading
 from rfsize.stopping.rules.base import Stops
 from rfsize.utils.files import written_whole
 from rfsize.utils.typing import Int64s
 from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
-from rfsize.walking.layout import Columns, Forest
+from rfsize.walking.layout import Columns, PackedForest
 
 _LARGEST_CATEGORY = 2.0**62  # larger categories do not fit a 64-bit integer
 
@@ -37,7 +37,7 @@ _LINKS = {
 }
 
 
-def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: str) -> None:
+def write_c(path: Path, forest: PackedForest, stops: Stops | None, voting: str, name: str) -> None:
     """Write the file, whole or not at all.
 
     Raises
@@ -56,7 +56,7 @@ def write_c(path: Path, forest: Forest, stops: Stops | None, voting: str, name: 
         partial.write_bytes(content.encode("ascii"))
 
 
-def c_source(forest: Forest, stops: Stops | None, voting: str, name: str) -> str:
+def c_source(forest: PackedForest, stops: Stops | None, voting: str, name: str) -> str:
     """The text of the C file."""
     of_classes, by_votes, taken = bool(forest.classes.size), voting == "hard", _refusal(forest)
     public = {"name": name, "n_classes": len(forest.classes), "last": len(forest.classes) - 1}
@@ -81,20 +81,18 @@ _SAID = {
 }
 
 
-def _of_predict(forest: Forest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
+def _of_predict(forest: PackedForest, public: dict[str, object], refuses: bool) -> tuple[str, str]:
     """Declarations and code of the functions that return what the model's own ``predict`` returns."""
-    gives = (
-        "labels" if forest.predict_gives == "labels" else "probabilities" if forest.predicts_each_class else "number"
-    )
+    gives = "labels" if forest.output == "labels" else "probabilities" if forest.predicts_each_class else "number"
     number = f"    return {public['name']}_predict_label(row);\n"
-    if forest.predict_gives != "class numbers":
+    if forest.output != "class numbers":
         refusal = "    if (!is_taken(row)) return NAN;\n" if refuses else ""
         number = f"    sum score[SCORES];\n{refusal}    predict_all(row, score);\n    return score[0];\n"
-    known = {**public, "what": _SAID.get(forest.predict_gives, ""), "number": number}
+    known = {**public, "what": _SAID.get(forest.output, ""), "number": number}
     return part(f"declared_{gives}", **known), part(gives, **known)
 
 
-def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str:
+def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) -> str:
     one, each = (
         "    probabilities[0] = (sum)(1 - score[0]);\n    probabilities[1] = score[0];\n",
         _EACH.format("probabilities[k] = score[k];"),
@@ -110,7 +108,7 @@ def _of_classes(forest: Forest, public: dict[str, object], refuses: bool) -> str
     )
 
 
-def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
+def _label(forest: PackedForest, stops: Stops | None, voting: str) -> str:
     label_of, n_classes = settling_labels(forest, stops, voting).label_in_c(), len(forest.classes)
     if voting == "soft":
         return label_of
@@ -119,7 +117,7 @@ def _label(forest: Forest, stops: Stops | None, voting: str) -> str:
     return part("vote_of_trees", n_classes=n_classes, alone=array("alone", forest.alone)) + label_of
 
 
-def _refusal(forest: Forest) -> str:
+def _refusal(forest: PackedForest) -> str:
     """The C function that says whether the framework accepts a row; empty if it accepts all rows."""
     conventions = forest.conventions
     if not conventions.refuses_infinite:
@@ -131,7 +129,7 @@ def _refusal(forest: Forest) -> str:
     return part("is_taken", what=what, is_refused=is_refused)
 
 
-def _scores(forest: Forest) -> str:
+def _scores(forest: PackedForest) -> str:
     """The C functions that sum scores, and predict from the sums."""
     kind, link = forest.precision, forest.conventions.link
     single = kind == np.float32
@@ -274,7 +272,7 @@ class _Splits(NamedTuple):
     leaf: Int64s
 
 
-def _splits(forest: Forest, read: _Read, rank: Int64s) -> _Splits:
+def _splits(forest: PackedForest, read: _Read, rank: Int64s) -> _Splits:
     """The splits; ``rank`` is the rank that a node compares with, or the number of its set of categories."""
     nodes, start = forest.trees.nodes, forest.trees.tree_start
     is_leaf = nodes & layout.RANK_MASK == layout.HIGHEST_RANK
@@ -297,7 +295,7 @@ def _splits(forest: Forest, read: _Read, rank: Int64s) -> _Splits:
     )
 
 
-def _sets(forest: Forest, read: _Read) -> tuple[Int64s, str]:
+def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
     """The ranks of all nodes, where categorical splits have the number of their set, and the sets in C."""
     trees, columns = forest.trees, read.columns
     rank = (trees.nodes & layout.RANK_MASK).astype(np.int64)
@@ -347,7 +345,7 @@ def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:
 # Leaves
 
 
-def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
+def _leaves(forest: PackedForest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
     """The scores of the leaves in C, with ``votes`` also their classes, and the C expression for the place of a leaf.
 
     Equal leaves share one entry if that takes less memory.
@@ -370,7 +368,7 @@ def _leaves(forest: Forest, leaf: Int64s, *, votes: bool) -> tuple[str, str]:
     return (arrays + array("which", which.ravel()), "which[leaf]") if is_shorter else (arrays, "leaf")
 
 
-def _trees(forest: Forest, *, votes: bool) -> str:
+def _trees(forest: PackedForest, *, votes: bool) -> str:
     """The C functions ``quantise`` and ``leaf_of``, and the scores of the leaves; with ``votes`` also their classes."""
     read = _read(forest.columns)
     rank, sets = _sets(forest, read)

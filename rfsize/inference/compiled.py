@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import Adapter
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
@@ -17,16 +17,16 @@ from rfsize.inference.file import save_forest
 from rfsize.inference.rows import Rows
 from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
+from rfsize.models.model import Forest
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.table import StopTable
 from rfsize.utils.shown import shown
 from rfsize.utils.typing import Int64s
 from rfsize.utils.words import how_many
-from rfsize.voting.votes import Votes
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 LABELS = ("labels", "class numbers")
-"""The values of ``predict_gives`` for which `predict` returns a class."""
+"""The values of ``output`` for which `predict` returns a class."""
 
 
 class CompiledForest:
@@ -36,7 +36,7 @@ class CompiledForest:
 
     Parameters
     ----------
-    forest : Forest
+    forest : PackedForest
         The trees.
     table, voting, n_jobs
         As in `rfsize.compile`. Without a table, "auto" means averaged scores.
@@ -66,7 +66,7 @@ class CompiledForest:
     """
 
     def __init__(
-        self, forest: Forest, table: StopTable | None = None, *, voting: str = "auto", n_jobs: int = -1
+        self, forest: PackedForest, table: StopTable | None = None, *, voting: str = "auto", n_jobs: int = -1
     ) -> None:
         if voting == "auto":
             voting = "soft" if table is None else table.voting
@@ -107,7 +107,7 @@ class CompiledForest:
     @property
     def _said_of_predict(self) -> str:
         """The words that say what `predict` returns, and how trees make a label."""
-        gives = self.forest.predict_gives
+        gives = self.forest.output
         if not self.classes.size:
             return f"predict gives {gives}"
         by = "averaged scores" if self.voting == "soft" else "majority vote"
@@ -118,7 +118,7 @@ class CompiledForest:
     @property
     def predict_uses_table(self) -> bool:
         """Whether `predict` stops by the table: whether it gives what the table is for."""
-        return self.table is not None and (self.forest.predict_gives in LABELS) == (self.table.metric == "labels")
+        return self.table is not None and (self.forest.output in LABELS) == (self.table.metric == "labels")
 
     @property
     def _said_of_table(self) -> str:
@@ -177,9 +177,9 @@ class CompiledForest:
         True
         """
         forest = self.forest
-        if forest.predict_gives in LABELS:
+        if forest.output in LABELS:
             index, asked = self._answers.labels(X)
-            found = self.classes[index] if forest.predict_gives == "labels" else index.astype(forest.precision)
+            found = self.classes[index] if forest.output == "labels" else index.astype(forest.precision)
         else:
             predicted, asked = self._answers.numbers(X)
             found = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
@@ -385,7 +385,7 @@ class CompiledForest:
         write_c(Path(path), self.forest, self._stops, self.voting, name)
 
     @property
-    def adapter(self) -> Adapter:
+    def adapter(self) -> Forest:
         """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it.
 
         Raises

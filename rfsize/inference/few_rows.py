@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.stopping.rules.on_sums import LabelsBySums
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 MOST = 16
 """The most rows that go this way."""
@@ -23,13 +23,13 @@ class FewRows:
 
     Parameters
     ----------
-    forest : Forest
+    forest : PackedForest
         The trees.
     labels : LabelsBySums or None
         When rows stop, for labels by averaged scores. None for labels by votes and for regressions.
     """
 
-    def __init__(self, forest: Forest, labels: LabelsBySums | None) -> None:
+    def __init__(self, forest: PackedForest, labels: LabelsBySums | None) -> None:
         conventions = forest.conventions
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)

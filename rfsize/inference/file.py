@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.base import PREDICTIONS
-from rfsize.adapters.damage import LARGEST_SCORE, MOST_FEATURES
-from rfsize.adapters.trees import Conventions, Reading
 from rfsize.exceptions import ForestFileError, TableError
+from rfsize.models.damage import LARGEST_SCORE, MOST_FEATURES
+from rfsize.models.ensemble import Conventions, Reading
+from rfsize.models.link import LINKS
+from rfsize.models.model import PREDICTIONS
 from rfsize.stopping.table import StopTable
 from rfsize.utils.archive import Archive, require
 from rfsize.utils.files import written_whole
 from rfsize.utils.validation import MAX_CLASSES, is_digest
-from rfsize.voting.links import LINKS
 from rfsize.walking import layout
-from rfsize.walking.layout import Columns, Forest, Nodes
+from rfsize.walking.layout import Columns, Nodes, PackedForest
 
 _ROUNDING = 1e-9  # allowed for shares that sum to 1
 MOST_FORESTS = 10_000  # in one file
@@ -88,11 +88,11 @@ _FILE = Archive(
 )
 
 
-Saved = tuple[Forest, StopTable | None, str]
+Saved = tuple[PackedForest, StopTable | None, str]
 """A forest, its table, and the voting that makes its labels."""
 
 
-def save_forest(path: Path, forest: Forest, table: StopTable | None, voting: str) -> None:
+def save_forest(path: Path, forest: PackedForest, table: StopTable | None, voting: str) -> None:
     """Write a forest to a file, whole or not at all; ``ValueError`` if the file could not be read again."""
     with _readable(path, load_forest) as partial, partial.open("wb") as file:
         _FILE.write_to(file, *_written(forest, table, voting))
@@ -112,7 +112,9 @@ def _readable(path: Path, load: Callable[[Path], Any]) -> Iterator[Path]:
             ) from error
 
 
-def _written(forest: Forest, table: StopTable | None, voting: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _written(
+    forest: PackedForest, table: StopTable | None, voting: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The text and the arrays to write."""
     classes = forest.classes
     if classes.dtype.kind == "O" and all(isinstance(label, str) and not label.endswith("\0") for label in classes):
@@ -200,12 +202,12 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
     return forest, None if table is None else StopTable.from_dict(table), voting
 
 
-def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Forest:
+def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PackedForest:
     arrays = arrays | {name: _from_bytes(name, arrays[name]) for name in _BY_BYTES}
     trees = {name: arrays[f"trees.{name}"] for name in _TREES}
     n_nodes, n_values = trees["nodes"].size, trees["value"].size
     require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
-    forest = Forest(
+    forest = PackedForest(
         trees=Nodes(**trees | {"value": trees["value"].reshape(n_nodes, -1)}),
         columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
         n_outputs=_whole(content["n_outputs"], 1),
@@ -229,7 +231,7 @@ def _whole(value: Any, at_least: int) -> int:
     return int(value)
 
 
-def _check_head(forest: Forest) -> None:
+def _check_head(forest: PackedForest) -> None:
     require(forest.digest is None or is_digest(forest.digest), "its digest is none")
     require(1 in (forest.n_outputs, forest.trees.value.shape[1]), "several trees and several scores for a vote")
     n_classes = max(2, forest.n_scores) if forest.classes.size else 0
@@ -242,8 +244,8 @@ def _check_head(forest: Forest) -> None:
     require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
     require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
     gives = PREDICTIONS[:-1] if n_classes else PREDICTIONS[-1:]
-    require(forest.predict_gives in gives, "predict gives nothing known")
-    require(type(forest.is_shrunk) is bool, "it does not say whether it is shrunk")
+    require(forest.output in gives, "predict gives nothing known")
+    require(type(forest.is_pruned) is bool, "it does not say whether it is shrunk")
     _check_scores(forest)
     require((forest.classes == forest.classes).all(), "a class without a name")
     require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
@@ -256,7 +258,7 @@ def _check_head(forest: Forest) -> None:
     require(all(feature < forest.n_features for feature in categorical), "categories of an unknown feature")
 
 
-def _check_scores(forest: Forest) -> None:
+def _check_scores(forest: PackedForest) -> None:
     """Check that the mean of the scores of any leaves has a probability."""
     value, conventions = forest.trees.value, forest.conventions
     require(np.isfinite(value).all(), "a leaf without a score")
@@ -269,7 +271,7 @@ def _check_scores(forest: Forest) -> None:
     require(largest <= most, "a leaf whose score is too large to be added up")
 
 
-def _check_shares(forest: Forest) -> None:
+def _check_shares(forest: PackedForest) -> None:
     """If leaves hold the shares of classes, check that these are shares, and that the forest averages them."""
     conventions = forest.conventions
     if conventions.link != "identity" or not forest.classes.size:
@@ -283,7 +285,7 @@ def _check_shares(forest: Forest) -> None:
     require(are_whole, "a leaf whose shares do not sum to 1")
 
 
-def _check_votes(forest: Forest) -> None:
+def _check_votes(forest: PackedForest) -> None:
     one_votes = forest.n_outputs == 1 and forest.classes.size
     require(forest.trees.vote.size == (forest.trees.nodes.size if one_votes else 0), "a leaf without a vote")
     require((forest.trees.vote < forest.classes.size).all(), "a vote for an unknown class")

@@ -160,7 +160,7 @@ class CompiledMean:
 
     @property
     def _gives(self) -> str:
-        return self.forests[0].forest.predict_gives
+        return self.forests[0].forest.output
 
     def _labels(self, X: Any) -> NDArray[np.int64]:
         """Index of the class of each row."""
@@ -176,7 +176,7 @@ def _told_apart(one: CompiledForest, other: CompiledForest) -> list[tuple[str, A
         {
             "the class labels": each.classes.tolist(),
             "the number of features": each.forest.n_features,
-            "what predict gives": each.forest.predict_gives,
+            "what predict gives": each.forest.output,
             "the threshold": each.forest.threshold,
         }
         for each in (one, other)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from rfsize import _core
-from rfsize.adapters.columns import Columns, rows_for
+from rfsize.models.columns import Columns, rows_for
 from rfsize.utils import matrix
 from rfsize.utils.threads import each_range
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 from rfsize.walking.quantising import quantised_blocks, rows_per_block
 
 
-def columns_of(forest: Forest) -> Columns:
+def columns_of(forest: PackedForest) -> Columns:
     """The columns that a compiled forest was trained on."""
     conventions = forest.conventions
     return Columns(
@@ -29,13 +29,13 @@ class Rows:
 
     Parameters
     ----------
-    forest : Forest
+    forest : PackedForest
         The forest that asks for the rows.
     n_jobs : int
         Number of threads that work on blocks of rows; -1 for one per core.
     """
 
-    def __init__(self, forest: Forest, n_jobs: int) -> None:
+    def __init__(self, forest: PackedForest, n_jobs: int) -> None:
         self._forest, self._n_jobs = forest, n_jobs
 
     def checked(self, X: Any) -> Any:

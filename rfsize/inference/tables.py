@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rfsize.adapters.base import Adapter
+from rfsize.models.model import Forest
 from rfsize.stopping.rules.weighted import WeightedStops
 from rfsize.stopping.table import StopTable
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 
-def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None:
+def checked_table(adapter: Forest, given: StopTable | None) -> StopTable | None:
     """The table to compile a forest with. Members with weights get the table of their own weights.
 
     Raises
@@ -35,7 +35,7 @@ def checked_table(adapter: Adapter, given: StopTable | None) -> StopTable | None
     return own
 
 
-def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
+def check_fit(table: StopTable, forest: PackedForest, voting: str) -> None:
     """Raise ``ValueError`` if a table does not fit a forest, or its way of voting."""
     n_classes = len(forest.classes)
     table.check_labels(forest.n_trees, forest.classes, forest.threshold if n_classes == 2 else None)
@@ -45,7 +45,7 @@ def check_fit(table: StopTable, forest: Forest, voting: str) -> None:
             "the table is certified for another forest with as many trees: make a table for this forest, "
             "StopTable.calibrate(model, X)"
         )
-    if forest.is_shrunk and table.alpha < 1.0 and table.certificate is None:
+    if forest.is_pruned and table.alpha < 1.0 and table.certificate is None:
         raise ValueError(
             "the table is for independent trees, and rfsize.shrink chose the trees of this forest: make a table "
             "for it by StopTable.calibrate(model, X), or with alpha=1"

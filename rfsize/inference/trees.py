@@ -8,21 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Leaves
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.rows import Rows
+from rfsize.models.leaves import Leaves
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
 from rfsize.utils import matrix
-from rfsize.voting.links import Link
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 
-class CompiledTrees(Adapter):
+class CompiledTrees(Forest):
     """The trees of a compiled forest.
 
     Parameters
     ----------
-    forest : Forest
+    forest : PackedForest
         A forest of trees with equal weights.
     rows : Rows
         Reads the rows.
@@ -30,19 +30,19 @@ class CompiledTrees(Adapter):
         How trees make a label.
     """
 
-    def __init__(self, forest: Forest, rows: Rows, voting: str) -> None:
+    def __init__(self, forest: PackedForest, rows: Rows, voting: str) -> None:
         self.framework = forest.conventions.framework  # type: ignore[misc]
         self._forest, self._rows = forest, rows
         self.booster = forest
         self.n_trees, self.n_features = forest.n_trees, forest.n_features
         self.feature_names, self.classes = forest.feature_names, forest.classes
         self.link = Link(forest.conventions.link, forest.conventions.slope)
-        self.predict_obeys, self.is_shrunk = voting, forest.is_shrunk
+        self.voting, self.is_pruned = voting, forest.is_pruned
         self.leaves = self._leaf_table()
 
     @property
-    def predict_gives(self) -> str:
-        return self._forest.predict_gives
+    def output(self) -> str:
+        return self._forest.output
 
     def _leaf_table(self) -> Leaves:
         forest = self._forest
@@ -86,7 +86,7 @@ class CompiledTrees(Adapter):
     def leaf_votes(self, threshold: float) -> NDArray[Any]:
         return self._forest.trees.vote if threshold == self._forest.threshold else super().leaf_votes(threshold)
 
-    def truncated(self, n_trees: int) -> Any:
+    def first(self, n_trees: int) -> Any:
         raise NotAForestError(
             f"rfsize cannot cut a compiled forest: truncate the model to {n_trees} trees, and compile that"
         )

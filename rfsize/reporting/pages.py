@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
-_FRAMEWORKS = "rfsize.integrations"  # its entry points have the names of the frameworks' packages
+_FRAMEWORKS = "rfsize.frameworks"  # its entry points have the names of the frameworks' packages
 
 
 def can_be_drawn() -> bool:

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import Adapter, shrinking_of
-from rfsize.adapters.registry import adapter_for
 from rfsize.certifying.promise import Promise, check_classes
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest, learning_rate_of
 from rfsize.shrinking.candidates import STEP, Candidates
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.tested import Tested, Tester, tested_down
@@ -147,7 +147,7 @@ def shrink(
             alpha=alpha,
         )
     goal = ShrunkGoal.named(metric, **{name: value for name, value in of_goal.items() if value is not None})
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     _check_averages(adapter)
     goal = goal.checked(adapter.classes.size, y)
     check_classes(adapter.classes.size, goal.metric, goal.average)
@@ -164,13 +164,13 @@ def shrink(
         search.check_rows("" if rows is not None else "; without rows, half of X certifies")
         found = search.certified()
     report = found.report(None if truth is None else truth[certify.number])
-    give((*shrinking_of(adapter), *report.warnings))
+    give((*learning_rate_of(adapter), *report.warnings))
     return found.model(report.n_kept), report
 
 
-def _check_averages(adapter: Adapter) -> None:
+def _check_averages(adapter: Forest) -> None:
     """Raise `NotAForestError` if the model does not average the scores of trees, or has a single tree."""
-    if not adapter.are_trees or adapter.predict_obeys != "soft":
+    if not adapter.are_trees or adapter.voting != "soft":
         found = "predicts by votes" if adapter.are_trees else "has members that are no trees"
         raise NotAForestError(
             f"shrink refits the mean score of trees, and this {adapter.framework} ensemble {found}: cut it with "
@@ -229,7 +229,7 @@ class _Search:
         return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level))
 
     @property
-    def adapter(self) -> Adapter:
+    def adapter(self) -> Forest:
         """The whole forest."""
         return self.tester.rows.adapter
 
@@ -272,13 +272,13 @@ class _Search:
         for tried in self.tried:
             if tried.n_trees == n_trees:
                 return self.adapter.shrunk(tried.candidate.members, tried.candidate.raw)
-        return self.adapter.model_of_first(n_trees)
+        return self.adapter.first_wrapped(n_trees)
 
     def report(self, y: Any) -> Report:
         """Report on the sizes that were tried; ``y`` are the labels of the rows that certify, or None."""
         sizes = self._sizes(self.tried)
         beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y))
-        classes, labels_by = self.adapter.classes.tolist(), self.adapter.predict_obeys
+        classes, labels_by = self.adapter.classes.tolist(), self.adapter.voting
         harms, refits_below = self._harms(y, sizes, classes), self.candidates.refits_below
         answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, labels_by, harms, refits_below)
         of_rows = (self.adapter.n_trees, "rows given", None, "rows")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.leaves import Answers
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.leaves import Answers
+from rfsize.models.model import Forest
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Bools, Floats, Int64s
 
@@ -29,7 +29,7 @@ class LeavesOfRows:
 
     Attributes
     ----------
-    adapter : Adapter
+    adapter : Forest
         The whole forest.
     leaf : ndarray of int32, shape (n_rows, n_members, n_outputs)
         Indices into the table of all leaves.
@@ -37,7 +37,7 @@ class LeavesOfRows:
         Index of each row among the rows that the user gave.
     """
 
-    adapter: Adapter
+    adapter: Forest
     leaf: NDArray[np.int32]
     number: Int64s
 

@@ -6,11 +6,12 @@ from typing import Any, Literal, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence, asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.votes import Votes
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest
 from rfsize.sizing.enough_rows import sized_on_enough_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.certified import CertifiedGoal, refuse_to_certify
@@ -22,7 +23,6 @@ from rfsize.sizing.within_bytes import cut_deep, first_trees_within, lost_by
 from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
-from rfsize.voting.votes import Votes
 
 _Model = TypeVar("_Model")
 
@@ -225,7 +225,7 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
         )
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    adapter = adapter_for(model, casts_votes=goal.of_votes)
+    adapter = read_forest(model, casts_votes=goal.of_votes)
     forest = ForestOnRows.of(adapter, X, y if oob else None, oob=oob, groups=groups)
     if max_rows is not None:
         return sized_on_enough_rows(goal, forest, y, max_rows)
@@ -358,14 +358,14 @@ def truncate(
     if isinstance(given, TreeOutputs):
         adapter = given._evidence.asked_again.adapter
     else:
-        given = adapter = adapter_for(model, casts_votes=goal is not None and goal.of_votes)
+        given = adapter = read_forest(model, casts_votes=goal is not None and goal.of_votes)
     if goal is not None:
         report = _report(given, X, y, goal, oob=oob, groups=groups)
         if max_bytes is None:
             return cast(_Model, cut_to(report, adapter))
         kept = first_trees_within(max_bytes, adapter)
         give((*report._noted, *lost_by(kept, report, max_bytes, adapter)))
-        return cast(_Model, adapter.model_of_first(kept))
+        return cast(_Model, adapter.first_wrapped(kept))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     beside |= {"target": None if target == "limit" else target, "confidence": confidence}
@@ -375,15 +375,15 @@ def truncate(
         )
         kept = first_trees_within(max_bytes, adapter)
         give(cut_deep(kept, max_bytes, adapter))
-        return cast(_Model, adapter.model_of_first(kept))
+        return cast(_Model, adapter.first_wrapped(kept))
     refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
     assert n_trees is not None
-    return cast(_Model, adapter.model_of_first(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
+    return cast(_Model, adapter.first_wrapped(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
 
 
-def _of_this_forest(report: Report, adapter: Adapter) -> Report:
+def _of_this_forest(report: Report, adapter: Forest) -> Report:
     if isinstance(report.goal, ShrunkGoal):
         raise ValueError(
             "n_trees is the report of rfsize.shrink, whose chosen trees are not the first trees of "
@@ -403,7 +403,7 @@ def _of_this_forest(report: Report, adapter: Adapter) -> Report:
     return report
 
 
-def cut_to(report: Report, adapter: Adapter) -> Any:
+def cut_to(report: Report, adapter: Forest) -> Any:
     """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
-    return adapter.model_of_first(report.n_kept)
+    return adapter.first_wrapped(report.n_kept)

@@ -7,6 +7,7 @@ float, so that such a row counts 36. A few of these rows decide the mean, and sm
 
 from __future__ import annotations
 
+from rfsize.counting.blocks import TreeBlocks
 from rfsize.exceptions import ClippedLossWarning
 from rfsize.sizing.forest_parts import Predicted, mean_of_smaller_forests
 from rfsize.sizing.metrics import Metric
@@ -14,7 +15,6 @@ from rfsize.sizing.named_metrics import MOST_LOG_LOSS, clipped_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, in_percent
-from rfsize.voting.blocks import TreeBlocks
 
 
 def cautions_of_rows(judge: Metric, rows: Int64s, predicted: Floats, n_trees: int) -> tuple[Caution, ...]:

@@ -6,9 +6,9 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
-from rfsize.adapters.registry import integration_of
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import framework_of
 from rfsize.utils.words import how_many
 
 
@@ -18,7 +18,7 @@ def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
     if type(forest) is not ForestOnRows:
         return ()
     adapter = forest.adapter
-    kind = type(adapter.booster).__name__ if adapter.holder is None else adapter.holder.kind
+    kind = type(adapter.booster).__name__ if adapter.wrapper is None else adapter.wrapper.kind
     n_classes = len(adapter.classes)
     of = f"{n_classes} classes" if n_classes else "regression"
     leaves = len(adapter.leaves.score) / adapter.leaves.offset.size
@@ -37,7 +37,7 @@ def _parameters(booster: Any) -> dict[str, Any]:
         usual = inspect.signature(type(booster)).parameters
         given = booster.get_params(deep=False).items()
         return {name: value for name, value in given if name not in usual or usual[name].default is not value}
-    integration = integration_of(booster)
+    framework = framework_of(booster)
     with suppress(ValueError):
-        return {} if integration is None else integration.parameters_of(booster)
+        return {} if framework is None else framework.params_of(booster)
     return {}

@@ -20,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.blocks import N_BLOCKS, TreeBlocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing.metrics import Metric, value_or_nan
 from rfsize.utils.matrix import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
 
 Predicted = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.evidence import Evidence
 from rfsize.exceptions import UndefinedMetricError
+from rfsize.models.link import Predictor
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
-from rfsize.voting.links import Predictor
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 MOST_LOG_LOSS = -math.log(_LEAST_PROBABILITY)

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from rfsize.adapters.base import shrinking_of
 from rfsize.counting.evidence import Evidence, asked_out_of_bag
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL
+from rfsize.models.model import learning_rate_of
 from rfsize.sizing.clipping import cautions_of_rows
 from rfsize.sizing.metrics import Metric, value_of, value_or_nan
 from rfsize.sizing.named_metrics import MetricLike, judge_of, usual_metric
@@ -147,7 +147,7 @@ def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
     predictor = outputs.asked_again.predictor
     metric = usual_metric(outputs) if metric is None else metric
     labels_at = predictor.threshold if metric == "accuracy" else None
-    give(shrinking_of(outputs.asked_again.adapter, labels_at=labels_at))
+    give(learning_rate_of(outputs.asked_again.adapter, labels_at=labels_at))
     judge = judge_of(metric, outputs)
     outputs.by_averages().check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
     found = _scored(outputs, judge)

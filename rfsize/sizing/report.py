@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.groups import Groups
 from rfsize.exceptions import CopiesWarning, FewVotesError, NotConvergedWarning
+from rfsize.models.framework import read_forest
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.goals.base import Goal
@@ -22,7 +23,6 @@ from rfsize.sizing.sized_forest import SizedForest, answer_of
 from rfsize.sizing.words import finite, in_words
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent
-from rfsize.voting.groups import Groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +164,7 @@ def report_by(
     groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
 ) -> Report:
     """The report on a finished forest out of bag, with other groups of its training rows."""
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
     forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
     return report_of(Evidence.of(replace(forest, groups=groups)).with_truth(y, sample_weight), goal)

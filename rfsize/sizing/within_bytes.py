@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.inference.api import compile as compiled
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest
 from rfsize.sizing.report import Report
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
@@ -18,7 +18,7 @@ from rfsize.utils.words import how_many
 
 def bytes_of(model: Any) -> int:
     """Bytes of a model's file as its framework saves it."""
-    return adapter_for(model, casts_votes=False, may_be_shrunk=True).n_bytes
+    return read_forest(model, casts_votes=False, may_be_shrunk=True).n_bytes
 
 
 def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) -> int:
@@ -42,12 +42,12 @@ def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) 
     return low
 
 
-def first_trees_within(max_bytes: int, adapter: Adapter) -> int:
+def first_trees_within(max_bytes: int, adapter: Forest) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
     return most_trees_within(max_bytes, adapter.truncated, adapter.n_trees)
 
 
-def lost_by(kept: int, report: Report, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]:
+def lost_by(kept: int, report: Report, max_bytes: int, adapter: Forest) -> tuple[Caution, ...]:
     """A warning if ``max_bytes`` leaves fewer trees than the report calls enough."""
     if kept >= report.n_kept and report.enough:
         return ()
@@ -58,7 +58,7 @@ def lost_by(kept: int, report: Report, max_bytes: int, adapter: Adapter) -> tupl
     return (_cut(max_bytes, kept, f"{rest}: {report._answer.in_short(kept)}", adapter),)
 
 
-def cut_deep(kept: int, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]:
+def cut_deep(kept: int, max_bytes: int, adapter: Forest) -> tuple[Caution, ...]:
     """A warning if ``max_bytes`` leaves less than half of the trees, of which nothing else is known."""
     if 2 * kept >= adapter.n_trees:
         return ()
@@ -66,12 +66,12 @@ def cut_deep(kept: int, max_bytes: int, adapter: Adapter) -> tuple[Caution, ...]
     return (_cut(max_bytes, kept, unknown, adapter),)
 
 
-def _cut(max_bytes: int, kept: int, what_is_lost: str, adapter: Adapter) -> Caution:
+def _cut(max_bytes: int, kept: int, what_is_lost: str, adapter: Forest) -> Caution:
     remedies = "Allow more bytes, or train smaller trees"
     try:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "forest"
-            compiled(adapter.model_of_first(adapter.n_trees)).save(path)
+            compiled(adapter.first_wrapped(adapter.n_trees)).save(path)
             size = path.stat().st_size
     except ValueError:  # there are members that are no trees
         pass

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.adapters.registry import integration_for
 from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.training_data import TrainingData, checked_target
+from rfsize.models.framework import training_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
@@ -226,7 +226,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         if self.threshold != 0.5:
             return self.classes_[(self.estimator_.predict_proba(X)[:, 1] > self.threshold).astype(np.int64)]
         labels = self.estimator_.predict(X)
-        return self.classes_[labels] if integration_for(self.estimator_).labels_are_indices else labels
+        return self.classes_[labels] if training_of(self.estimator_).labels_are_indices else labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities, as `estimator_` predicts them from all its trees.

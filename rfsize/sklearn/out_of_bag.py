@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_data import TrainingData
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.framework import read_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class OutOfBagPredictions:
         """The out-of-bag predictions, or a text that says why there are none."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
-            adapter = adapter_for(forest, casts_votes=False)
+            adapter = read_forest(forest, casts_votes=False)
             rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
             outputs = replace(Evidence.of(rows, "all"), y=data.truth)
             predictor, averages = outputs.asked_again.predictor, outputs.averages

@@ -16,6 +16,7 @@ from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.evidence import VOTINGS
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError, RareClassWarning
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
@@ -26,7 +27,6 @@ from rfsize.stopping.terms import Terms, labels_of
 from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
 from rfsize.utils.warn import warn
 from rfsize.utils.words import how_many, in_percent
-from rfsize.voting.votes import Votes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,7 +242,7 @@ class StopTable(Terms):
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
         adapter = trees.adapter
         goes_by = (
-            (adapter.obeyed_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
+            (adapter.voting_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
         if goes_by == "soft" and not adapter.are_trees:
             raise NotAForestError(

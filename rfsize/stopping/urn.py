@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.votes import Votes
 from rfsize.utils.typing import Floats
-from rfsize.voting.votes import Votes
 
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 

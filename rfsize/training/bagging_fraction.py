@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.adapters.registry import adapter_for, integration_for
-from rfsize.adapters.trainer import Trainer
 from rfsize.counting.copies import resolved
 from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.groups import Groups
 from rfsize.counting.representative import Kinds, RowsAsked
+from rfsize.counting.tallied import Tallied
 from rfsize.exceptions import FewVotesError
+from rfsize.models.framework import read_forest, training_of
+from rfsize.models.training import Trainer
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 from rfsize.utils.words import in_percent
-from rfsize.voting.groups import Groups
-from rfsize.voting.tallied import Tallied
 
 if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison
@@ -265,9 +265,9 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
             y=y,
             sample_weight=sample_weight,
         )
-        integration = integration_for(data)
-        X = integration.rows_of(data)
-        trainer = integration.trainer(params, data)
+        framework = training_of(data)
+        X = framework.rows_of(data)
+        trainer = framework.trainer(params, data)
         own = trainer.fraction if 0.0 < trainer.fraction < 1.0 else None
         return _Trained(trainer, X, own, trainer.with_fraction)
     # Here, because scikit-learn takes long to import.
@@ -283,20 +283,20 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
         )
     if y is None:
         raise ValueError("y is missing: an estimator is trained on X and y, as it is fitted")
-    integration = integration_for(params)
+    framework = training_of(params)
     X = rows_in_memory(data, "an estimator is fitted on rows in memory: give an array or a table")
-    integration.check_estimator(params)
+    framework.check_estimator(params)
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-    one = integration.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
-    adapter = adapter_for(one, casts_votes=False)
+    one = framework.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
+    adapter = read_forest(one, casts_votes=False)
     X = adapter.check(X)
-    trainer = integration.trainer_of(adapter, X, y, sample_weight)
-    own = integration.fraction_of(params, n_rows(X))
+    trainer = framework.trainer_of(adapter, X, y, sample_weight)
+    own = framework.fraction_of(params, n_rows(X))
     return _Trained(
         trainer,
         X,
         own,
-        lambda fraction: integration.with_fraction(clone(params), fraction, len(trainer.label)),
+        lambda fraction: framework.with_fraction(clone(params), fraction, len(trainer.label)),
     )
 
 

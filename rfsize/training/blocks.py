@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.trainer import ForestInTraining, Trainer
+from rfsize.counting.groups import Groups
+from rfsize.counting.tallied import Tallied
+from rfsize.models.link import Link
+from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.utils.validation import whole
-from rfsize.voting.groups import Groups
-from rfsize.voting.links import Link
-from rfsize.voting.tallied import Tallied
 
 
 class Block(NamedTuple):

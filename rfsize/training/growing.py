@@ -8,14 +8,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.base import dependence_of, shrinking_of
-from rfsize.adapters.registry import adapter_for, integration_for, integration_of
-from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.copies import resolved
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.groups import Groups
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import framework_of, read_forest, training_of
+from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.metric import refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
@@ -28,7 +29,6 @@ from rfsize.utils.progress import progress_bar
 from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import share
 from rfsize.utils.warn import give
-from rfsize.voting.groups import Groups
 
 
 def grow(
@@ -166,11 +166,11 @@ def grow(
         growth = Growth.of_parameters(params, data, goal, init_model=init_model, **of_rows)
     if X_val is None:
         return growth.to_size(until)
-    is_as_trained = hasattr(params, "fit") or integration_of(X_val) is not None  # and so stores its missing value
-    missing = None if is_as_trained else integration_for(data).missing_in(data)
+    is_as_trained = hasattr(params, "fit") or framework_of(X_val) is not None  # and so stores its missing value
+    missing = None if is_as_trained else training_of(data).missing_in(data)
 
     def on_validation(model: Any) -> ForestOnRows:
-        return ForestOnRows.of(adapter_for(model, casts_votes=False, missing=missing), X_val, threshold=threshold)
+        return ForestOnRows.of(read_forest(model, casts_votes=False, missing=missing), X_val, threshold=threshold)
 
     return growth.to_size(until, on_validation, y_val)
 
@@ -210,9 +210,9 @@ class Growth:
         if not isinstance(params, dict):
             if init_model is not None:
                 raise ValueError("with init_model, params must be the training parameters, a dict")
-            params, init_model = integration_for(params).parameters_of(params), params
-        X = integration_for(data).rows_of(data)
-        trainer = integration_for(data).trainer(params, data)
+            params, init_model = training_of(params).params_of(params), params
+        X = training_of(data).rows_of(data)
+        trainer = training_of(data).trainer(params, data)
         label: Any = trainer.label
         if trainer.has_soft_labels:
             refuse_soft_labels(goal)
@@ -243,21 +243,21 @@ class Growth:
             goal = goal.checked(0, y)
         X = from_polars(X)
         try:
-            adapter, is_new = adapter_for(estimator, casts_votes=False), False
+            adapter, is_new = read_forest(estimator, casts_votes=False), False
         except NotFittedError:
-            integration_for(estimator).check_estimator(estimator)
+            training_of(estimator).check_estimator(estimator)
             weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-            adapter, is_new = adapter_for(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
-        if adapter.holder is not None:
+            adapter, is_new = read_forest(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
+        if adapter.wrapper is not None:
             raise NotAForestError(
-                f"found a {adapter.holder.kind}, whose own fit grows its forest: fit it with a larger alpha or "
+                f"found a {adapter.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
                 "max_trees, or give the forest that it has fitted, model.estimator_"
             )
         goal = goal.checked(len(adapter.classes), y, in_training=True)
-        threshold, integration = adapter.checked_threshold(threshold), integration_for(estimator)
+        threshold, framework = adapter.checked_threshold(threshold), training_of(estimator)
         X = adapter.check(X)
         belong = resolved(groups, X, n_rows(X))
-        trainer = integration.trainer_of(adapter, X, y, sample_weight)
+        trainer = framework.trainer_of(adapter, X, y, sample_weight)
         forest = trainer.resume(adapter.booster, threshold=threshold, groups=belong)
         forest.classes = adapter.classes if len(adapter.classes) else None
 
@@ -293,10 +293,10 @@ class Growth:
         else:
             report = report._noting(*noting_training_rows(on_validation(self._model()), y_val))
         give(report.warnings)
-        adapter = adapter_for(forest.booster(), casts_votes=False)
+        adapter = read_forest(forest.booster(), casts_votes=False)
         kept = max(report.n_kept, self.given)
         # These warnings were given before the training.
-        return self.model(adapter.truncated(kept)), report._noting(*dependence_of(adapter), *shrinking_of(adapter))
+        return self.model(adapter.first(kept)), report._noting(*dependence_of(adapter), *learning_rate_of(adapter))
 
     def _model(self) -> Any:
         """The trees so far, as a model of the caller's type."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.adapters.trainer import ForestInTraining
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_without_votes
 from rfsize.exceptions import FewVotesError
+from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
 from rfsize.utils.words import how_many, in_percent

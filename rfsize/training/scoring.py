@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
-from rfsize.adapters.trainer import Trainer
+from rfsize.counting.scores import Scores
+from rfsize.counting.tallied import Tallied
+from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
-from rfsize.voting.scores import Scores
-from rfsize.voting.tallied import Tallied
 
 _REPLICATES = 100
 _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors

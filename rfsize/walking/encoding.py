@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rfsize.adapters.columns import categorical_columns
-from rfsize.adapters.trees import Conventions
+from rfsize.models.columns import categorical_columns
+from rfsize.models.ensemble import Conventions
 from rfsize.utils.rows import kinds_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import printable

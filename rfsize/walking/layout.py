@@ -1,4 +1,4 @@
-"""`Forest`: the trees of a booster as flat, quantised arrays.
+"""`PackedForest`: the trees of a booster as flat, quantised arrays.
 
 Each threshold of the forest is replaced by its rank among the thresholds on the same feature. Each value of a row is
 replaced, once, by the rank of the first threshold that is not below it. A split then compares two small whole numbers.
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.trees import Conventions, Missing, TreeTable
 from rfsize.exceptions import NotAForestError
+from rfsize.models.ensemble import Conventions, Missing, TreeNodes
+from rfsize.models.link import LINKS
+from rfsize.models.model import Forest
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.voting.links import LINKS
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
 # bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest
@@ -89,7 +89,7 @@ class Columns(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class PackedForest:
     """A forest ready to predict, without the framework that trained it.
 
     The compiled code owns the arrays and checks them. ``trees`` and ``columns`` are read-only views.
@@ -113,10 +113,10 @@ class Forest:
     threshold : float
         Probability above which class 1 is predicted; two classes only.
     digest : str or None
-        `Adapter.digest` of the model that was compiled; None if unknown.
-    predict_gives : {"labels", "class numbers", "probabilities", "numbers"}
-        `Adapter.predict_gives` of the model.
-    is_shrunk : bool
+        `Forest.digest` of the model that was compiled; None if unknown.
+    output : {"labels", "class numbers", "probabilities", "numbers"}
+        `Forest.output` of the model.
+    is_pruned : bool
         Whether `rfsize.shrink` made the model.
     native : _core.Forest
         The forest as the compiled code holds it.
@@ -136,8 +136,8 @@ class Forest:
     conventions: Conventions
     threshold: float = 0.5
     digest: str | None = None
-    predict_gives: str = "labels"
-    is_shrunk: bool = False
+    output: str = "labels"
+    is_pruned: bool = False
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
@@ -159,10 +159,10 @@ class Forest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling makes the forest again, with all checks.
-        return Forest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
+        return PackedForest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @classmethod
-    def of(cls, adapter: Adapter, table: TreeTable, threshold: float = 0.5) -> Forest:
+    def of(cls, adapter: Forest, table: TreeNodes, threshold: float = 0.5) -> PackedForest:
         """The forest of an adapter and its trees; ``threshold`` decides the votes.
 
         Raises
@@ -186,8 +186,8 @@ class Forest:
             conventions=adapter.conventions,
             threshold=threshold,
             digest=adapter.digest,
-            predict_gives=adapter.predict_gives,
-            is_shrunk=adapter.is_shrunk,
+            output=adapter.output,
+            is_pruned=adapter.is_pruned,
         )
 
     @property
@@ -203,7 +203,7 @@ class Forest:
     @property
     def predicts_each_class(self) -> bool:
         """Whether ``predict`` returns a number for each class of a row, and not one number or label."""
-        return self.predict_gives == "probabilities" and self.n_scores > 1
+        return self.output == "probabilities" and self.n_scores > 1
 
     @property
     def precision(self) -> np.dtype[np.floating[Any]]:
@@ -247,7 +247,7 @@ class Forest:
         return max(1, self.columns.missing.size)
 
 
-def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
+def laid_out(table: TreeNodes) -> tuple[Nodes, Columns]:
     """The arrays of a forest, from its trees as the framework stores them.
 
     Raises
@@ -287,7 +287,7 @@ def laid_out(table: TreeTable) -> tuple[Nodes, Columns]:
     return trees, columns
 
 
-def _breadth_first(table: TreeTable) -> Int64s:
+def _breadth_first(table: TreeNodes) -> Int64s:
     """All nodes that can be reached, tree by tree and level by level, with siblings together."""
     first = np.cumsum(table.n_nodes) - table.n_nodes
     tree = np.arange(table.n_nodes.size)
@@ -323,7 +323,7 @@ class _Splits(NamedTuple):
     missing_is_member: Bools
 
     @classmethod
-    def of(cls, table: TreeTable, inner: Int64s) -> _Splits:
+    def of(cls, table: TreeNodes, inner: Int64s) -> _Splits:
         missing = table.missing[inner].astype(np.int64)
         is_category = missing == Missing.CATEGORY
         threshold = np.where(is_category, 0.0, table.threshold[inner])

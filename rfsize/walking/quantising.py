@@ -1,4 +1,4 @@
-"""Quantises rows block by block into the form that the trees of a `Forest` compare."""
+"""Quantises rows block by block into the form that the trees of a `PackedForest` compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from rfsize import _core
 from rfsize.utils.threads import effective_threads
 from rfsize.walking.encoding import encoded
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 # Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided
 # rows still go down a tree together.
@@ -22,7 +22,7 @@ _FEWEST_ROWS, _MOST_ROWS = 512, 16_384
 Quantise = Callable[[int, int], _core.Rows]
 
 
-def quantised_blocks(forest: Forest, X: Any) -> Quantise:
+def quantised_blocks(forest: PackedForest, X: Any) -> Quantise:
     """A function that quantises blocks of ``X``, which `as_rows` returned and which has the columns of training.
 
     Raises

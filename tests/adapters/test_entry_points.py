@@ -12,8 +12,8 @@ import pytest
 
 import rfsize
 from helpers.forests import Data
-from rfsize.adapters import registry
 from rfsize.cli.main import main
+from rfsize.models import registry
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.delitem(sys.modules, "ghost_module", raising=False)
         monkeypatch.syspath_prepend(str(tmp_path))
         registry._entries.cache_clear()
-        registry.integration_named.cache_clear()
+        registry.framework_named.cache_clear()
 
     yield put
     sys.modules.pop("ghost_module", None)
     registry._entries.cache_clear()
-    registry.integration_named.cache_clear()
+    registry.framework_named.cache_clear()
 
 
 def ghost() -> Any:
@@ -44,11 +44,11 @@ def ghost() -> Any:
 
 
 BROKEN = [
-    ("ghost = no_such_module:integration", None, "cannot be imported .*repair or uninstall it"),
-    ("ghost = ghost_module:integration", "raise RuntimeError('boom')", "RuntimeError: boom"),
-    ("ghost = ghost_module:integration", "integration = 3", "is a int: its entry point must name"),
+    ("ghost = no_such_module:framework", None, "cannot be imported .*repair or uninstall it"),
+    ("ghost = ghost_module:framework", "raise RuntimeError('boom')", "RuntimeError: boom"),
+    ("ghost = ghost_module:framework", "integration = 3", "is a int: its entry point must name"),
     ("ghost = ghost_module:nothing", "integration = 3", "cannot be imported"),
-    ("ghost = ghost_module:integration", "import ghost", "need ghost, which is not installed: install it with pip"),
+    ("ghost = ghost_module:framework", "import ghost", "need ghost, which is not installed: install it with pip"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_a_broken_one_says_what_to_do_and_spares_the_others(
 def test_the_command_line_reads_files_of_the_others(
     install: Any, lgb_booster: Any, data: Data, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install("ghostlib", "ghost = no_such_module:integration")
+    install("ghostlib", "ghost = no_such_module:framework")
     lgb_booster.save_model(tmp_path / "model.txt")
     pd.DataFrame(data.fresh).add_prefix("f").to_parquet(tmp_path / "rows.parquet")
     assert main(["size", str(tmp_path / "model.txt"), str(tmp_path / "rows.parquet"), "--alpha", "0.8"]) == 0
@@ -79,7 +79,7 @@ def test_the_command_line_reads_files_of_the_others(
 
 
 def test_two_that_teach_the_same_are_both_named(install: Any, data: Data, lgb_booster: Any, xgb_booster: Any) -> None:
-    install("otherlib", "lightgbm = other_module:integration")
+    install("otherlib", "lightgbm = other_module:framework")
     with pytest.raises(
         ImportError, match=r"two distributions integrate .*, .* and .*: uninstall one of the two"
     ) as refused:

@@ -9,7 +9,7 @@ import pytest
 
 import rfsize
 from helpers.forests import Data
-from rfsize.adapters import registry
+from rfsize.models import registry
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_what_is_no_model_is_refused(call: Any, message: str, booster: Any, data
 
 
 def test_parameters_are_asked_of_installed_frameworks_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert registry.name_of_taker({"boosting": "rf"}) == "lightgbm"
-    assert registry.name_of_taker({"subsample": 0.5}) == "xgboost"
+    assert registry.framework_of_params({"boosting": "rf"}) == "lightgbm"
+    assert registry.framework_of_params({"subsample": 0.5}) == "xgboost"
     monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "xgboost" else find_spec(name))
-    assert registry.name_of_taker({"boosting": "rf"}) == "lightgbm"
+    assert registry.framework_of_params({"boosting": "rf"}) == "lightgbm"
     with pytest.raises(ValueError, match="fit no framework"):
-        registry.name_of_taker({"subsample": 0.5})
+        registry.framework_of_params({"subsample": 0.5})

@@ -18,7 +18,7 @@ from rfsize.certifying.smaller_forests import (
     _by_votes,
     sizes_tried,
 )
-from rfsize.voting.links import Link, Predictor
+from rfsize.models.link import Link, Predictor
 
 WANTED = Promise(0.95, 0.9, "micro")
 

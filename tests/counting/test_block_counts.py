@@ -13,15 +13,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters.leaves import Answers
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.bag_proof import add_at_leaves
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import out_of_bag_members
+from rfsize.counting.scores import Scores
 from rfsize.counting.tally import Tally
 from rfsize.integrations.lightgbm.merging import merged
-from rfsize.voting.scores import Scores
+from rfsize.models.framework import read_forest
+from rfsize.models.leaves import Answers
 
 SEVERAL = {"num_class": 3}
 
@@ -111,7 +111,7 @@ def test_wrong_labels_are_refused(kind: str, compiled: Callable[[bool], None], d
 def test_leaves_beyond_the_table_are_refused(compiled: Callable[[bool], None], lgb_booster: Any) -> None:
     """Compiled loops would read and write whatever memory lies there."""
     compiled(True)
-    adapter = adapter_for(lgb_booster)
+    adapter = read_forest(lgb_booster)
     for beyond in (-1, 10**9):
         leaf = np.full((2, 61, 1), beyond)
         with pytest.raises(IndexError, match="names a leaf that its tree does not have"):
@@ -144,7 +144,7 @@ def test_a_regression_forest(compiled: Callable[[bool], None], data: Data) -> No
 
 
 def test_scores_of_some_rows_by_a_step(lgb_booster: lgb.Booster, data: Data) -> None:
-    adapter = adapter_for(lgb_booster)
+    adapter = read_forest(lgb_booster)
     answers = adapter.answers(data.X).take(slice(1, None, 3))
     may_vote = np.random.default_rng(0).random((len(data.X), adapter.n_trees))[1::3] < 0.4
     found = Tally(adapter, len(may_vote), 0.5).scores(answers, may_vote)

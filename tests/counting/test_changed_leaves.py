@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.forests import LIGHTGBM, XGBOOST, Data
 from helpers.outputs import votes_of
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 
 CHANGED = "the leaves differ from what their bags and the labels y give"
 MULTICLASS = {"lightgbm": {"objective": "multiclass", "num_class": 3}, "xgboost": {"objective": "multi:softprob"}}
@@ -33,7 +33,7 @@ def of_xgboost(X: Any, y: Any, weight: Any = None, base_margin: Any = None, **pa
 
 
 def inbag(model: Any, X: Any, y: Any, **bags: Any) -> np.ndarray:
-    return ForestOnRows.of(adapter_for(model, casts_votes=False), X, y, oob=True, **bags).inbag()
+    return ForestOnRows.of(read_forest(model, casts_votes=False), X, y, oob=True, **bags).inbag()
 
 
 def share(X: np.ndarray) -> np.ndarray:

@@ -17,8 +17,8 @@ from scipy import sparse
 import reference.groups
 from helpers.copied import continuous, of_few_values, popular, twice
 from rfsize.counting.copies import copies, found, resolved
+from rfsize.counting.groups import Groups
 from rfsize.utils.matrix import as_rows
-from rfsize.voting.groups import Groups
 
 CELLS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e300, np.nan, -np.nan, np.inf])
 

@@ -20,7 +20,7 @@ from xgboost import XGBClassifier, XGBRegressor
 import rfsize
 from helpers.forests import LIGHTGBM, Data
 from helpers.reports import same
-from rfsize.voting.blocks import N_BLOCKS
+from rfsize.counting.blocks import N_BLOCKS
 
 CLASSIFIERS: dict[str, Any] = {
     "LightGBM": LGBMClassifier(
@@ -178,7 +178,7 @@ def test_a_splitter_and_folds_of_ones_own(estimator: Any, data: Data) -> None:
 def test_rows_in_parts_are_scored_where_their_forest_scores_them(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many rows and classes a part is scored, which here are few."""
     whole = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
-    monkeypatch.setattr("rfsize.voting.scores._HELD", 1000)
+    monkeypatch.setattr("rfsize.counting.scores._HELD", 1000)
     outputs = rfsize.tree_outputs(CLASSIFIERS["scikit-learn"], data.X, data.three, cv=4)
     scored = np.arange(1500)[outputs._evidence.scored]
     assert 300 < len(scored) == len(outputs.scores) < 500

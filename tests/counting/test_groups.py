@@ -21,10 +21,10 @@ import reference.groups
 import rfsize
 from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.xgboost_forests import class_margins
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.bags import Layout
+from rfsize.models.framework import read_forest
 from rfsize.utils.words import in_percent
 
 N_ROWS = 300
@@ -89,7 +89,7 @@ def test_several_classes(framework: str, patients: list[str]) -> None:
 def _votes_of_classes(model: Any, X: np.ndarray, groups: list[str]) -> np.ndarray:
     """Of each class, the first tree that saw none of the group votes with the first of the others, and so on."""
     margin = class_margins(model.get_booster(), X, range(41))
-    inbag = adapter_for(model).bags(Layout.alone(len(X)), None, None, None, None).take(0, len(X))
+    inbag = read_forest(model).bags(Layout.alone(len(X)), None, None, None, None).take(0, len(X))
     seen = np.stack([reference.groups.spread(inbag[:, :, k].T, groups) for k in range(3)], axis=2)
     counts = np.zeros((len(X), 3), dtype=int)
     for row in range(len(X)):
@@ -102,7 +102,7 @@ def _votes_of_classes(model: Any, X: np.ndarray, groups: list[str]) -> np.ndarra
 def test_scores_are_of_the_same_trees(patients: list[str]) -> None:
     X, _ = continuous(N_ROWS)
     model = RandomForestRegressor(41, random_state=0).fit(X, X[:, 0])
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     seen = reference.groups.spread(rfsize.inbag(adapter, X), patients)
     each = np.array([tree.predict(X) for tree in model.estimators_])
     scores = Evidence.of(ForestOnRows.of(adapter, X, oob=True, groups=patients)).scores

@@ -16,21 +16,21 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.leaves import Ask, asked_about
+from rfsize.models.framework import read_forest
+from rfsize.models.model import Forest
 from rfsize.utils import matrix
 
 ROWS = 1200
 
 
-class Forest:
+class PackedForest:
     """An adapter and rows, the leaves that the framework says, and how often it was asked since."""
 
     def __init__(self, model: Any, X: Any, **options: Any) -> None:
-        self.adapter = adapter_for(model, casts_votes=False, **options)
+        self.adapter = read_forest(model, casts_votes=False, **options)
         self.X = self.adapter.check(X)
         self.expected = self.adapter.leaf_index(self.X) + self.adapter.leaves.offset
         self.asked = 0
@@ -84,33 +84,35 @@ def lightgbm(X: Any, y: Any, dataset: Any = None, **params: Any) -> Any:
     return train_lightgbm(X, y, 9, dataset=dataset or {"categorical_feature": [3]}, **params)
 
 
-KINDS: dict[str, Callable[[np.ndarray, np.ndarray], Forest]] = {
-    "LightGBM": lambda X, y: Forest(lightgbm(X, y > 0), X),
-    "LightGBM, zero_as_missing": lambda X, y: Forest(lightgbm(X, y > 0, zero_as_missing=True), X),
-    "LightGBM, no missing values": lambda X, y: Forest(lightgbm(X, y > 0, use_missing=False), X),
-    "LightGBM, three classes": lambda X, y: Forest(lightgbm(X, y, objective="multiclass", num_class=3), X),
-    "LightGBM, regression": lambda X, y: Forest(lightgbm(X, y, objective="regression"), X.astype(np.float32)),
-    "LightGBM, DataFrame": lambda X, y: Forest(lightgbm(frame(X), y > 0, {"free_raw_data": False}), frame(X)),
-    "LightGBM, Arrow": lambda X, y: Forest(lightgbm(X, y > 0), pa.Table.from_pandas(pd.DataFrame(X))),
-    "LightGBM, sparse": lambda X, y: Forest(lightgbm(X, y > 0), sparse.csr_matrix(np.nan_to_num(X))),
-    "XGBoost": lambda X, y: Forest(train_xgboost(X, y > 0, 9), np.asfortranarray(X)),
-    "XGBoost, three classes": lambda X, y: Forest(train_xgboost(X, y, 9, objective="multi:softprob", num_class=3), X),
-    "XGBoost, vector leaves": lambda X, y: Forest(
+KINDS: dict[str, Callable[[np.ndarray, np.ndarray], PackedForest]] = {
+    "LightGBM": lambda X, y: PackedForest(lightgbm(X, y > 0), X),
+    "LightGBM, zero_as_missing": lambda X, y: PackedForest(lightgbm(X, y > 0, zero_as_missing=True), X),
+    "LightGBM, no missing values": lambda X, y: PackedForest(lightgbm(X, y > 0, use_missing=False), X),
+    "LightGBM, three classes": lambda X, y: PackedForest(lightgbm(X, y, objective="multiclass", num_class=3), X),
+    "LightGBM, regression": lambda X, y: PackedForest(lightgbm(X, y, objective="regression"), X.astype(np.float32)),
+    "LightGBM, DataFrame": lambda X, y: PackedForest(lightgbm(frame(X), y > 0, {"free_raw_data": False}), frame(X)),
+    "LightGBM, Arrow": lambda X, y: PackedForest(lightgbm(X, y > 0), pa.Table.from_pandas(pd.DataFrame(X))),
+    "LightGBM, sparse": lambda X, y: PackedForest(lightgbm(X, y > 0), sparse.csr_matrix(np.nan_to_num(X))),
+    "XGBoost": lambda X, y: PackedForest(train_xgboost(X, y > 0, 9), np.asfortranarray(X)),
+    "XGBoost, three classes": lambda X, y: PackedForest(
+        train_xgboost(X, y, 9, objective="multi:softprob", num_class=3), X
+    ),
+    "XGBoost, vector leaves": lambda X, y: PackedForest(
         train_xgboost(
             X, y, 9, objective="multi:softprob", num_class=3, multi_strategy="multi_output_tree", tree_method="hist"
         ),
         X,
     ),
-    "XGBoost, missing": lambda X, y: Forest(train_xgboost(X, y > 0, 9), np.nan_to_num(X, nan=-9.0), missing=-9.0),
-    "XGBoost, DataFrame": lambda X, y: Forest(train_xgboost(frame(X), y > 0, 9), frame(X)),
-    "XGBoost, sparse": lambda X, y: Forest(train_xgboost(X, y > 0, 9), sparse.csr_matrix(np.nan_to_num(X))),
-    "scikit-learn": lambda X, y: Forest(RandomForestClassifier(9, random_state=0).fit(X, y > 0), X),
-    "scikit-learn, three classes": lambda X, y: Forest(RandomForestClassifier(9, random_state=0).fit(X, y), X),
-    "scikit-learn, regression": lambda X, y: Forest(ExtraTreesRegressor(9, random_state=0).fit(X, y), X),
-    "scikit-learn, sparse": lambda X, y: Forest(
+    "XGBoost, missing": lambda X, y: PackedForest(train_xgboost(X, y > 0, 9), np.nan_to_num(X, nan=-9.0), missing=-9.0),
+    "XGBoost, DataFrame": lambda X, y: PackedForest(train_xgboost(frame(X), y > 0, 9), frame(X)),
+    "XGBoost, sparse": lambda X, y: PackedForest(train_xgboost(X, y > 0, 9), sparse.csr_matrix(np.nan_to_num(X))),
+    "scikit-learn": lambda X, y: PackedForest(RandomForestClassifier(9, random_state=0).fit(X, y > 0), X),
+    "scikit-learn, three classes": lambda X, y: PackedForest(RandomForestClassifier(9, random_state=0).fit(X, y), X),
+    "scikit-learn, regression": lambda X, y: PackedForest(ExtraTreesRegressor(9, random_state=0).fit(X, y), X),
+    "scikit-learn, sparse": lambda X, y: PackedForest(
         RandomForestClassifier(9, random_state=0).fit(np.nan_to_num(X), y), sparse.csr_matrix(np.nan_to_num(X))
     ),
-    "scikit-learn, bagging": lambda X, y: Forest(
+    "scikit-learn, bagging": lambda X, y: PackedForest(
         BaggingClassifier(DecisionTreeClassifier(), 9, max_features=0.5, random_state=0).fit(X, y), X
     ),
 }
@@ -123,9 +125,9 @@ def test_compiled_leaves_are_those_of_the_framework(kind: str, X: np.ndarray, y:
     assert forest.asked == 1  # to compare
 
 
-NOT_COMPILED: dict[str, Callable[[np.ndarray, np.ndarray], Forest]] = {
-    "DMatrix": lambda X, y: Forest(train_xgboost(X, y > 0, 5), xgb.DMatrix(X)),
-    "missing values stored in a sparse matrix": lambda X, y: Forest(lightgbm(X, y > 0), sparse.csr_matrix(X)),
+NOT_COMPILED: dict[str, Callable[[np.ndarray, np.ndarray], PackedForest]] = {
+    "DMatrix": lambda X, y: PackedForest(train_xgboost(X, y > 0, 5), xgb.DMatrix(X)),
+    "missing values stored in a sparse matrix": lambda X, y: PackedForest(lightgbm(X, y > 0), sparse.csr_matrix(X)),
 }
 
 
@@ -143,7 +145,7 @@ def test_few_rows_are_asked_of_the_framework(X: np.ndarray, y: np.ndarray, monke
     assert forest.asked == 3
 
 
-def altered(adapter: Adapter, change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Adapter:
+def altered(adapter: Forest, change: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Forest:
     """The adapter, the leaves of which are changed by a function of them and the rows."""
     by_framework = adapter.leaf_index
     adapter.leaf_index = lambda X: change(by_framework(X), X)  # type: ignore[method-assign]
@@ -151,14 +153,14 @@ def altered(adapter: Adapter, change: Callable[[np.ndarray, np.ndarray], np.ndar
 
 
 def test_leaves_that_differ_are_those_of_the_framework(X: np.ndarray, y: np.ndarray) -> None:
-    adapter = altered(adapter_for(lightgbm(X, y > 0)), lambda leaf, _: np.minimum(leaf, 3))
+    adapter = altered(read_forest(lightgbm(X, y > 0)), lambda leaf, _: np.minimum(leaf, 3))
     assert by_blocks(asked_about(adapter, X), ROWS).max() == adapter.leaves.offset.max() + 3
 
 
 def test_a_difference_on_a_row_with_missing_values_is_seen(X: np.ndarray, y: np.ndarray) -> None:
     """Such rows are looked for beyond those that are compared anyway."""
     X = np.nan_to_num(X)
-    adapter = altered(adapter_for(lightgbm(X, y > 0)), lambda leaf, rows: leaf * ~np.isnan(rows[:, :1, None]))
+    adapter = altered(read_forest(lightgbm(X, y > 0)), lambda leaf, rows: leaf * ~np.isnan(rows[:, :1, None]))
     X[601, 0] = np.nan
     assert np.array_equal(by_blocks(asked_about(adapter, X), ROWS)[601], adapter.leaves.offset)
 

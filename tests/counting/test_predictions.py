@@ -31,8 +31,8 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.lightgbm_forests import each_tree
 from helpers.xgboost_forests import class_margins
-from rfsize.adapters.bags import Layout
-from rfsize.adapters.registry import adapter_for
+from rfsize.models.bags import Layout
+from rfsize.models.framework import read_forest
 
 ROWS = 300
 NAMES = np.array(["ash", "elm", "oak"])
@@ -182,7 +182,7 @@ def test_members_are_asked_about_rows_out_of_their_bags_alone(data: Data) -> Non
 
 def seen_by(model: Any, n_rows: int, sample_weight: Any = None) -> np.ndarray:
     """Whether each tree saw each row, (n_trees, n_rows, n_bags)."""
-    bags = adapter_for(model, casts_votes=False).bags(Layout.alone(n_rows), None, sample_weight, None, None)
+    bags = read_forest(model, casts_votes=False).bags(Layout.alone(n_rows), None, sample_weight, None, None)
     return bags.take(0, n_rows).transpose(1, 0, 2)
 
 

@@ -18,11 +18,11 @@ from sklearn.utils.fixes import parse_version
 import reference.representative
 import rfsize
 from helpers.reports import agreement
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.groups import Groups
 from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.voting.groups import Groups
+from rfsize.models.framework import read_forest
 
 # Before, bags were drawn evenly whatever the weights.
 draws_by_weight = pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.9"), reason="even bags")
@@ -105,7 +105,7 @@ def test_even_bags_of_a_rare_class_are_read(class_weight: str | None) -> None:
     model = RandomForestClassifier(80, min_samples_leaf=3, class_weight=class_weight, random_state=0).fit(X, y)
     assert rfsize.size(model, X, y, oob=True, alpha=0.9).n_dropped == 0
     assert rfsize.oob_score(model, X, y, metric="auc").n_rows == N_ROWS
-    forest = ForestOnRows.of(adapter_for(model), X, y, oob=True)
+    forest = ForestOnRows.of(read_forest(model), X, y, oob=True)
     assert Evidence.of(forest).with_truth(y).by_averages().strata is None
 
 

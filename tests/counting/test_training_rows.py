@@ -22,9 +22,9 @@ from sklearn.ensemble import (
 import rfsize
 from helpers.forests import LIGHTGBM, train_lightgbm, train_xgboost
 from helpers.outputs import votes_of
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting import bag_proof, training_rows
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 
 XGBOOST = {"objective": "binary:logistic", "learning_rate": 1, "max_depth": 5, "nthread": 1}
 
@@ -75,7 +75,7 @@ def known(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def found_on(model: Any, X: Any, *of: Any) -> str | None:
-    noted = training_rows.noting_training_rows(ForestOnRows.of(adapter_for(model, casts_votes=False), X), *of)
+    noted = training_rows.noting_training_rows(ForestOnRows.of(read_forest(model, casts_votes=False), X), *of)
     return noted[0].text if noted else None
 
 

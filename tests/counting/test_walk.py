@@ -15,7 +15,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 def test_scores_of_a_part_of_the_rows(lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ForestOnRows.of(lgb_multiclass, data.X, oob=True)
     whole = Evidence.of(rows)
-    monkeypatch.setattr("rfsize.voting.scores._HELD", len(data.X) * 9 // 3)
+    monkeypatch.setattr("rfsize.counting.scores._HELD", len(data.X) * 9 // 3)
     monkeypatch.setattr("rfsize.utils.matrix.CELLS_PER_BLOCK", 21 * 3 * 100)
     part = Evidence.of(rows)
     assert part.votes == whole.votes

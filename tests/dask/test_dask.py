@@ -73,12 +73,12 @@ def test_where_a_part_of_the_rows_is_scored(
     client: Any, lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workers do not know of what is patched here: parts are counted in this process."""
-    from rfsize.adapters.registry import adapter_for
+    from rfsize.models.framework import read_forest
 
-    monkeypatch.setattr("rfsize.voting.scores._HELD", 2000)
-    monkeypatch.setattr("rfsize.voting.averages._SUMS", 9000)
-    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 170)
-    adapter = adapter_for(lgb_multiclass, casts_votes=False)
+    monkeypatch.setattr("rfsize.counting.scores._HELD", 2000)
+    monkeypatch.setattr("rfsize.counting.averages._SUMS", 9000)
+    monkeypatch.setattr("rfsize.counting.blocks._ROWS", 170)
+    adapter = read_forest(lgb_multiclass, casts_votes=False)
     whole = ForestOnRows.of(adapter, data.X)
     expected, cuts = Evidence.of(whole, "all"), [0, 1, 7, 400, 401, len(data.X)]
     assert expected.averages is not None

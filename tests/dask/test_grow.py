@@ -23,10 +23,10 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 import rfsize.dask  # noqa: E402
-from rfsize.adapters.registry import integration_named  # noqa: E402
 from rfsize.dask import clients, held  # noqa: E402
 from rfsize.dask.growing import _TrainerOnWorker  # noqa: E402
 from rfsize.dask.held import HeldOnWorkers  # noqa: E402
+from rfsize.models.framework import framework_named  # noqa: E402
 
 PARAMS = {"lightgbm": LIGHTGBM | {"deterministic": True, "force_col_wise": True}, "xgboost": XGBOOST}
 # Two looks, of four blocks and of three, the last of which has five trees.
@@ -106,11 +106,9 @@ def test_weights_and_numbers_whatever_the_threads(client: Any, framework: str, d
 def test_where_sums_are_rounded_xgboost_trains_with_as_many_threads_everywhere(data: Data) -> None:
     """It takes 100,000 rows for one more thread to change a tree."""
     ways = [(XGBOOST, None), (XGBOOST, data.y + 1.0), (XGBOOST | {"objective": "reg:squarederror"}, None)]
-    found = [
-        integration_named("xgboost").data_for_any_threads(params, data.X, data.y, weight) for params, weight in ways
-    ]
+    found = [framework_named("xgboost").data_for_any_threads(params, data.X, data.y, weight) for params, weight in ways]
     assert [params.get("nthread") for params, _ in found] == [None, 1, 1]
-    named, _ = integration_named("xgboost").data_for_any_threads(XGBOOST | {"n_jobs": 2}, data.X, data.y, data.y + 1.0)
+    named, _ = framework_named("xgboost").data_for_any_threads(XGBOOST | {"n_jobs": 2}, data.X, data.y, data.y + 1.0)
     assert named == XGBOOST | {"n_jobs": 2}
 
 

@@ -16,9 +16,9 @@ import reference.deconvolution
 import rfsize
 from helpers.reports import agreement, of_all_classes
 from rfsize import theory
+from rfsize.counting.votes import VoteHistogram
 from rfsize.estimation import deconvolution, hard
 from rfsize.estimation.soft import LeadCells
-from rfsize.voting.votes import VoteHistogram
 
 DENSITIES = {
     "arcsine": stats.beta(0.5, 0.5),

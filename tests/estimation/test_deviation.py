@@ -10,11 +10,11 @@ import pytest
 import reference.blocks
 import reference.deviation
 from helpers.scores import some_scores
+from rfsize.counting.blocks import N_BLOCKS, TreeBlocks
+from rfsize.counting.scores import Scores
 from rfsize.estimation.deviation import Deviations, noise_of_trees
 from rfsize.estimation.intervals import REPLICATES
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks
-from rfsize.voting.links import LINKS, Link
-from rfsize.voting.scores import Scores
+from rfsize.models.link import LINKS, Link
 
 
 def scores_with(mean: Any, covariance: Any, asked: int = 100) -> Scores:

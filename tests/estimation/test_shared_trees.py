@@ -18,12 +18,12 @@ from scipy.special import ndtr, ndtri
 import rfsize
 from helpers.outputs import outputs_of
 from rfsize import theory
+from rfsize.counting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.scores import Scores
 from rfsize.estimation.shared_trees import LeadChanges, TreeNoise, beyond_mean, noisy_counts, weighted_sums
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
-from rfsize.voting.scores import Scores
 
 ROWS, TREES, ALPHA = 5000, 100, 0.97
 FRACTIONS = stats.beta(1.0, 4.0)

@@ -20,10 +20,10 @@ import rfsize
 from helpers.curves import interval_of
 from helpers.forests import Data
 from helpers.reports import agreement
-from rfsize.adapters.registry import adapter_for
+from rfsize.counting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
+from rfsize.counting.scores import Scores
 from rfsize.estimation import soft
-from rfsize.voting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked
-from rfsize.voting.scores import Scores
+from rfsize.models.framework import read_forest
 
 ALPHAS = (0.9, 0.95, 0.99)
 
@@ -360,7 +360,7 @@ def test_what_a_few_trees_change_is_measured(kind: str, n_classes: int) -> None:
 
 def counted_scores(model: Any, X: np.ndarray) -> np.ndarray:
     """Scores of single trees, shape (n_rows, n_trees, n_scores), relative to a tie of two classes."""
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     score = np.asarray(adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset), float)
     return score - 0.5 if score.shape[2] == 1 and score.min() >= 0.0 else score
 

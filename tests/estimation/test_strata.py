@@ -7,11 +7,11 @@ import pytest
 
 import rfsize
 from helpers.curves import interval_of
+from rfsize.counting.scores import Scores
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
 from rfsize.estimation.strata import by_class, by_group_sizes, of_group_sizes, within_classes
 from rfsize.theory import mean_disagreement
-from rfsize.voting.scores import Scores
 
 
 def drawn(pi: np.ndarray, asked: np.ndarray, seed: int = 0) -> rfsize.Votes:

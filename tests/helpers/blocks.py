@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rfsize.adapters.registry import integration_for
 from rfsize.counting.copies import resolved
+from rfsize.models.framework import framework_for
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import Report, report_by
 from rfsize.training.blocks import Beginning, ForestInBlocks, trained
@@ -17,7 +17,7 @@ def grown_in_blocks(
     params: dict[str, Any], dtrain: Any, *, alpha: float, min_trees: int, max_trees: int, trees_per_block: int
 ) -> tuple[Any, Report]:
     """What `rfsize.dask.grow` trains on workers."""
-    integration, goal = integration_for(dtrain), LabelGoal(alpha, confidence=0.8)
+    integration, goal = framework_for(dtrain), LabelGoal(alpha, confidence=0.8)
     X = integration.rows_of(dtrain)
     trainer = integration.trainer(params, dtrain)
     truth, belong = (trainer.label, trainer.weight), resolved(None, X, len(trainer.label))

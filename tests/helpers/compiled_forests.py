@@ -19,7 +19,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier
 
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters.registry import adapter_for
+from rfsize.models.framework import read_forest
 
 TREES = 21
 LIGHTGBM = {
@@ -144,7 +144,7 @@ def takes_missing(model: Any) -> bool:
 
 def tree_scores(model: Any, X: np.ndarray) -> np.ndarray:
     """Scores of each tree alone, as stop tables see them, shape (n, T, n_scores)."""
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     return adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset)
 
 

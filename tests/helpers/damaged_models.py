@@ -143,14 +143,14 @@ def _damaged_list(document: Any, rng: np.random.Generator) -> Any:
     if not places:
         return document
     *path, name = some(rng, places)
-    holder = _at(document, tuple(path))
+    wrapper = _at(document, tuple(path))
     names = [name]
-    if isinstance(holder, dict) and rng.random() < 0.3:
-        alike = [key for key in holder if isinstance(holder[key], list) and len(holder[key]) == len(holder[name])]
-        names = [key for key in alike if all(isinstance(value, (int, float)) for value in holder[key])]
+    if isinstance(wrapper, dict) and rng.random() < 0.3:
+        alike = [key for key in wrapper if isinstance(wrapper[key], list) and len(wrapper[key]) == len(wrapper[name])]
+        names = [key for key in alike if all(isinstance(value, (int, float)) for value in wrapper[key])]
     seed = int(rng.integers(2**32))
     for key in names:
-        holder[key] = _altered(holder[key], np.random.default_rng(seed))
+        wrapper[key] = _altered(wrapper[key], np.random.default_rng(seed))
     return document
 
 
@@ -163,8 +163,8 @@ def _swapped_lists(document: Any, rng: np.random.Generator) -> Any:
     *path, name = some(rng, places)
     alike = [place for place in places if place[-1] == name] if rng.random() < 0.7 else places
     *other_path, other = some(rng, alike)
-    holder, other_holder = _at(document, tuple(path)), _at(document, tuple(other_path))
-    holder[name], other_holder[other] = other_holder[other], holder[name]
+    wrapper, other_holder = _at(document, tuple(path)), _at(document, tuple(other_path))
+    wrapper[name], other_holder[other] = other_holder[other], wrapper[name]
     return document
 
 

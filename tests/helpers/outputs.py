@@ -7,8 +7,8 @@ from typing import Any
 
 import rfsize
 from rfsize.counting.evidence import Evidence
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
+from rfsize.counting.scores import Scores
+from rfsize.counting.votes import Votes
 
 
 def outputs_of(votes: Votes | None = None, scores: Scores | None = None, **parts: Any) -> Evidence:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfsize.voting.scores import Scores
+from rfsize.counting.scores import Scores
 
 
 def some_scores(n_rows: int = 600, asked: int = 80, n_scores: int = 1, seed: int = 0) -> Scores:

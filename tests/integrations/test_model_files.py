@@ -19,9 +19,9 @@ import xgboost as xgb
 import rfsize
 from helpers.damaged_models import as_ubj
 from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.adapters.damage import check_depth
 from rfsize.cli.models import load_model
 from rfsize.integrations.xgboost import ubj
+from rfsize.models.damage import check_depth
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.voting.scores import Scores
+from rfsize.counting.scores import Scores
 
 
 def left_out(score: np.ndarray, inbag: np.ndarray) -> list[np.ndarray]:

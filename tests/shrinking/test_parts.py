@@ -12,9 +12,9 @@ from scipy.special import expit
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-from rfsize.adapters.registry import adapter_for
 from rfsize.certifying.smaller_forests import Likeness
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.models.framework import read_forest
 from rfsize.shrinking import leaves_of_rows, refitting
 from rfsize.shrinking.candidates import Candidates, _pays
 from rfsize.shrinking.choosing import order_of_trees
@@ -25,7 +25,7 @@ N_TREES = 12
 
 
 def rows_of(model: Any, X: Any) -> LeavesOfRows:
-    return LeavesOfRows.of(ForestOnRows.of(adapter_for(model, casts_votes=False), X))
+    return LeavesOfRows.of(ForestOnRows.of(read_forest(model, casts_votes=False), X))
 
 
 def data(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ def test_leaves_that_no_row_reaches_keep_their_scores() -> None:
 def test_of_very_many_rows_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaves_of_rows, "_MOST_CELLS", 100 * N_TREES)
     model, X = booster(2), data(2)[0]
-    some, adapter = rows_of(model, X), adapter_for(model)
+    some, adapter = rows_of(model, X), read_forest(model)
     assert len(some) == 100
     assert (np.diff(some.number) > 0).all()
     expected = adapter.leaf_index(X[some.number]) + adapter.leaves.offset

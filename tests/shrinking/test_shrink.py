@@ -24,9 +24,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 
 import rfsize
-from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotAForestError, NotCertifiedWarning
 from rfsize.inference.compiled import CompiledForest
+from rfsize.models.framework import read_forest
 
 ALPHA = 0.95
 TRAIN, REST = slice(0, 1200), slice(1200, 4200)
@@ -82,9 +82,9 @@ def test_shrunken_forest_keeps_what_is_certified(case: tuple[Any, Any, Any]) -> 
     small, report = quiet_shrink(model, X[REST], y[REST], rows=X[TRAIN])
     np.testing.assert_array_equal(answers(model, X), before)
     assert type(small) is type(model)
-    adapter = adapter_for(small, casts_votes=False, may_be_shrunk=True)
-    assert adapter.n_trees == report.n_trees < report.available == adapter_for(model, casts_votes=False).n_trees
-    assert adapter.is_shrunk
+    adapter = read_forest(small, casts_votes=False, may_be_shrunk=True)
+    assert adapter.n_trees == report.n_trees < report.available == read_forest(model, casts_votes=False).n_trees
+    assert adapter.is_pruned
     if hasattr(model, "classes_"):
         differ = small.predict(X[REST]) != model.predict(X[REST])
     else:
@@ -129,7 +129,7 @@ def test_shrunken_forest_survives_its_files(case: tuple[Any, Any, Any], tmp_path
     again = pickle.loads(pickle.dumps(small))
     np.testing.assert_array_equal(answers(again, X), answers(small, X))
     copies = [again]
-    booster = adapter_for(small, casts_votes=False, may_be_shrunk=True).booster
+    booster = read_forest(small, casts_votes=False, may_be_shrunk=True).booster
     if isinstance(booster, lgb.Booster):
         booster.save_model(tmp_path / "model.txt")
         copies += [lgb.Booster(model_file=tmp_path / "model.txt")]
@@ -147,7 +147,7 @@ def test_scores_are_those_that_were_measured(case: tuple[Any, Any, Any]) -> None
     """What the framework predicts is what the report counted, to the last digits of single precision."""
     model, X, y = case
     small, _ = rfsize.shrink(model, X[REST], y[REST], rows=X[TRAIN], n_trees=10)
-    adapter = adapter_for(small, casts_votes=False, may_be_shrunk=True)
+    adapter = read_forest(small, casts_votes=False, may_be_shrunk=True)
     leaf = adapter.leaf_index(X[REST]) + adapter.leaves.offset
     mean = adapter.leaves.raw_scores(leaf).mean(axis=1)
     predicted = answers(small, X[REST])

@@ -17,12 +17,12 @@ import rfsize
 from helpers.forests import Data, predict, train_lightgbm, train_xgboost
 from helpers.outputs import outputs_of
 from helpers.scores import some_scores
+from rfsize.counting.scores import Scores
 from rfsize.estimation.deviation import Deviations
+from rfsize.models.link import Link
 from rfsize.sizing.goals.deviation import DeviationGoal
 from rfsize.sizing.report import report_of
 from rfsize.sizing.sentences import finding
-from rfsize.voting.links import Link
-from rfsize.voting.scores import Scores
 
 
 def deviations_of(scores: Scores, tolerance: float, kind: str = "logistic", available: int = 100) -> rfsize.Report:

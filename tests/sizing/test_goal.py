@@ -10,10 +10,10 @@ import pytest
 import rfsize
 from helpers.outputs import outputs_of
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.scores import Scores
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.report import report_of
-from rfsize.voting.scores import Scores
 
 
 def outputs(n_trees: int = 40, share: float = 0.45) -> Evidence:
@@ -21,7 +21,7 @@ def outputs(n_trees: int = 40, share: float = 0.45) -> Evidence:
     score = rng.normal(rng.normal(size=(300, 1, 1)), 1.0, size=(300, n_trees, 1))
     counts = rng.binomial(n_trees, share, size=300)
     return outputs_of(
-        rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), cut=0.3, predict_obeys="soft"
+        rfsize.Votes(np.stack([n_trees - counts, counts], axis=1)), Scores.of(score), cut=0.3, voting="soft"
     )
 
 

@@ -17,12 +17,12 @@ import rfsize
 from helpers.outputs import outputs_of
 from helpers.reports import agreement
 from rfsize import theory
+from rfsize.counting.scores import Scores
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
 from rfsize.sizing.sentences import finding, headline
 from rfsize.sizing.words import from_to
 from rfsize.utils.words import in_percent
-from rfsize.voting.scores import Scores
 
 
 def votes_from(rng: np.random.Generator, n_rows: int, asked: int = 2001) -> rfsize.Votes:
@@ -134,13 +134,13 @@ def soft_report(rng: np.random.Generator, n_rows: int, alpha: float, voting: str
     """Averaged scores beside the votes; scores of a tree are normal."""
     votes = votes_from(rng, n_rows, asked=101)
     scores = Scores.of(rng.normal(rng.normal(size=(n_rows, 1, 1)), 1.0, size=(n_rows, 101, 1)))
-    outputs = outputs_of(votes, scores, cut=0.0, predict_obeys="soft")
+    outputs = outputs_of(votes, scores, cut=0.0, voting="soft")
     return report_of(replace(outputs, n_trees=101, source="rows given"), LabelGoal(alpha, voting))
 
 
 def test_the_rule_that_predict_obeys() -> None:
     report = soft_report(np.random.default_rng(5), 300, 0.95)
-    assert (report._answer.goal.voting, report.to_dict()["predict_obeys"]) == ("soft", "soft")
+    assert (report._answer.goal.voting, report.to_dict()["voting"]) == ("soft", "soft")
     assert "majority vote" not in str(report)
     hard = soft_report(np.random.default_rng(5), 300, 0.95, "hard")
     assert hard.n_trees != report.n_trees

@@ -22,12 +22,12 @@ import reference.majority
 import rfsize
 from helpers.outputs import outputs_of
 from helpers.reports import agreement, agreement_by_class
+from rfsize.counting.scores import Scores
 from rfsize.sizing.goals.label_rows import _most_voted
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
 from rfsize.sizing.sentences import finding, headline
 from rfsize.theory import multiclass
-from rfsize.voting.scores import Scores
 
 
 def two_classes(for_class_1: np.ndarray, asked: np.ndarray | int, **options: Any) -> rfsize.Votes:
@@ -128,7 +128,7 @@ def test_averaged_scores_against_direct_sums(n_scores: int) -> None:
     score = rng.normal(rng.normal(-0.4, 0.5, size=(500, 1, n_scores)), 1.0, size=(500, 60, n_scores))
     scores, cut = Scores.of(score), 0.1
     votes = rfsize.Votes(np.tile([60, 0, 0][: max(2, n_scores)], (500, 1)))
-    outputs = outputs_of(votes, scores, cut=cut, predict_obeys="soft")
+    outputs = outputs_of(votes, scores, cut=cut, voting="soft")
     goal = LabelGoal(0.9, "soft", "macro", method="plugin")
     report = report_of(replace(outputs, n_trees=60, source="rows given"), goal)
     mean = score.mean(axis=1)
@@ -292,7 +292,7 @@ def test_the_noise_that_rows_share_counts() -> None:
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 def test_a_class_without_rows_whose_noise_is_looked_at(voting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 7)
+    monkeypatch.setattr("rfsize.counting.blocks._ROWS", 7)
     report = rfsize.size(lightgbm(N_TREES, 0), FRESH, voting=voting, alpha=0.98, average="macro")
     low, high = report.interval
     assert low <= report.n_trees <= high

@@ -27,13 +27,13 @@ import rfsize
 from helpers.forests import Data, train_lightgbm, train_xgboost
 from helpers.outputs import outputs_of
 from helpers.reports import parts
-from rfsize.adapters.registry import adapter_for
+from rfsize.counting.blocks import TreeBlocks, dealt, first_asked
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.scores import Scores
+from rfsize.models.framework import read_forest
+from rfsize.models.link import Link
 from rfsize.sizing.goals.metric import MetricGoal
 from rfsize.sizing.report import report_of
-from rfsize.voting.blocks import TreeBlocks, dealt, first_asked
-from rfsize.voting.links import Link
-from rfsize.voting.scores import Scores
 
 # Losses of probabilities of class 1, by name; the order of rows is taken in bins.
 LOSSES = {
@@ -62,7 +62,7 @@ def forests(lgb_booster: Any, xgb_booster: Any, sklearn_forest: Any) -> dict[str
 
 
 def tree_scores(model: Any, X: np.ndarray) -> np.ndarray:
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     return np.asarray(adapter.leaves.raw_scores(adapter.leaf_index(adapter.check(X)) + adapter.leaves.offset), float)
 
 
@@ -378,7 +378,7 @@ def test_regression(framework: str, data: Data) -> None:
     else:
         model = RandomForestRegressor(60, max_depth=6, random_state=0).fit(data.X, target)
     score = tree_scores(model, data.X)
-    forest = ForestOnRows.of(adapter_for(model, casts_votes=False), data.X, target, oob=True)
+    forest = ForestOnRows.of(read_forest(model, casts_votes=False), data.X, target, oob=True)
     may_vote = np.logical_not(forest.inbag().T)
     expected = reference.metric_loss.losses(
         score, may_vote, lambda known, mean: reference.metrics.rmse(target[known], mean[:, 0])
@@ -419,7 +419,7 @@ def test_truncate_keeps_the_size(forests: dict[str, Any], data: Data, fresh_y: n
         of = {"metric": "brier", "tolerance": 0.002}
         report = rfsize.size(model, data.fresh, fresh_y, **of)
         small = rfsize.truncate(model, data.fresh, fresh_y, **of)
-        assert adapter_for(small).n_trees == report.n_trees < 61
+        assert read_forest(small).n_trees == report.n_trees < 61
     with pytest.warns(rfsize.exceptions.NotConvergedWarning, match="for 1e-06, train more trees"):
         rfsize.truncate(forests["LightGBM"], data.fresh, fresh_y, metric="auc", tolerance=1e-6)
 

@@ -143,7 +143,7 @@ def test_influence_is_the_slope_by_the_weight_of_a_row(metric: str, data: Data, 
     def judged(weight: np.ndarray) -> Any:
         return metric_with_truth(metric, forest.predictor, ROWS, y, weight)
 
-    forest = ForestOnRows.of(rfsize.adapters.registry.adapter_for(model, casts_votes=False), data.X[:ROWS])
+    forest = ForestOnRows.of(rfsize.models.framework.read_forest(model, casts_votes=False), data.X[:ROWS])
     influence = judged(weight).influence(rows, predicted)
     for row in range(0, ROWS, 29):
         more, less = ((np.arange(ROWS) == row) * 1e-4 * side for side in (1.0, -1.0))

@@ -117,7 +117,7 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
     model = clone((AVERAGING | VOTING)[kind]).fit(data.X[:400], data.three[:400])
     voting = "soft" if kind in AVERAGING else "hard"
     report = rfsize.size(model, data.fresh, alpha=0.8)
-    assert (report._answer.goal.voting, report._answer.predict_obeys) == (voting, voting)
+    assert (report._answer.goal.voting, report._answer.voting) == (voting, voting)
     for asked_for in (voting, "auto"):
         assert rfsize.size(model, data.fresh, alpha=0.8, voting=asked_for).to_dict() == report.to_dict()
     assert rfsize.size(rfsize.tree_outputs(model, data.fresh), alpha=0.8).n_trees == report.n_trees
@@ -125,7 +125,7 @@ def test_the_labels_of_predict_are_sized_by_default(kind: str, data: Data) -> No
         rfsize.tree_outputs(rfsize.truncate(model, data.fresh, alpha=0.8), data.fresh).votes.n_trees == report.n_trees
     )
     of_votes = rfsize.size(rfsize.tree_outputs(model, data.fresh).votes, alpha=0.8)
-    assert (of_votes._answer.goal.voting, of_votes._answer.predict_obeys) == ("hard", None)
+    assert (of_votes._answer.goal.voting, of_votes._answer.voting) == ("hard", None)
     assert (of_votes.n_trees == report.n_trees) == (voting == "hard")
 
 

@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.counting
 import rfsize
 from helpers.forests import TREES, Data, predict, raw_trees, train_lightgbm, train_xgboost
-from rfsize.adapters.registry import adapter_for
 from rfsize.exceptions import NotConvergedWarning
+from rfsize.models.framework import read_forest
 from rfsize.utils.words import in_percent
 
 
@@ -106,9 +106,9 @@ class TestMaxBytes:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", NotConvergedWarning)
                         small = rfsize.truncate(forest, max_bytes=budget)
-                    assert (type(small), adapter_for(small).n_trees) == (type(forest), kept)
+                    assert (type(small), read_forest(small).n_trees) == (type(forest), kept)
         whole = n_bytes(rfsize.truncate(forest, n_trees=40))  # XGBoost's remembers its bags
-        assert adapter_for(rfsize.truncate(forest, max_bytes=whole)).n_trees == 40
+        assert read_forest(rfsize.truncate(forest, max_bytes=whole)).n_trees == 40
 
     def test_what_fewer_trees_lose_is_said(self, forest: Any, data: Data) -> None:
         report = rfsize.size(forest, data.fresh, alpha=0.95)
@@ -116,7 +116,7 @@ class TestMaxBytes:
         budget = n_bytes(rfsize.truncate(forest, n_trees=3))
         with pytest.warns(NotConvergedWarning, match=f"keeps 3 trees, fewer than the {report.n_kept}") as warned:
             small = rfsize.truncate(forest, data.fresh, alpha=0.95, max_bytes=budget)
-        assert adapter_for(small).n_trees == 3
+        assert read_forest(small).n_trees == 3
         assert f": {in_percent(report.loss_at(3).value)} of labels change" in str(warned[-1].message)
         with warnings.catch_warnings():
             warnings.simplefilter("error", NotConvergedWarning)

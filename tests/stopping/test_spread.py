@@ -16,9 +16,9 @@ import rfsize
 from helpers.forests import predict, train_lightgbm, train_xgboost
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.exceptions import TableError
+from rfsize.models.link import LINKS, Link
 from rfsize.stopping.document import checksum
 from rfsize.stopping.rules.spread import SpreadStops
-from rfsize.voting.links import LINKS, Link
 
 X = np.random.default_rng(0).normal(size=(6000, 5))
 NUMBER = 3 * X[:, 0] + X[:, 1] * X[:, 2] + np.random.default_rng(1).normal(size=6000)

@@ -18,7 +18,7 @@ from xgboost import XGBClassifier
 import rfsize
 from helpers.copied import continuous, of_few_values, popular, twice
 from helpers.reports import of_same_votes, same
-from rfsize.adapters.registry import integration_for
+from rfsize.models.framework import framework_for
 
 LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1, "num_leaves": 15}
 LIGHTGBM |= {"feature_fraction": 0.7, "verbose": -1, "num_threads": 1, "seed": 1}
@@ -228,7 +228,7 @@ def test_the_bagging_fraction_is_judged_by_the_same_trees(framework: Any) -> Non
     # A row that was seen as its copy is known by heart.
     assert (found.curve["error"] > alone.curve["error"] + 0.015).all()
     dtrain = make(X, y)
-    forest = integration_for(dtrain).trainer(params, dtrain).start(fraction=found.best)
+    forest = framework_for(dtrain).trainer(params, dtrain).start(fraction=found.best)
     forest.add(44)
     expected = rfsize.tree_outputs(forest.booster(), X, y, oob=True, groups="copies").votes.winner() != y
     assert found.curve["error"][found.curve["fraction"] == found.best] == pytest.approx(expected.mean(), abs=0.01)

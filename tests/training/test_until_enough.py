@@ -11,11 +11,11 @@ import pytest
 
 import rfsize
 from helpers.outputs import outputs_of
+from rfsize.counting.scores import Scores
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
 from rfsize.training.until_enough import UntilEnough
-from rfsize.voting.scores import Scores
 
 
 def report(n_trees: int, share: float, alpha: float, trees_voting: int = 40) -> rfsize.Report:
@@ -24,7 +24,7 @@ def report(n_trees: int, share: float, alpha: float, trees_voting: int = 40) -> 
     score = rng.normal(rng.normal(size=(300, 1, 1)), 1.0, size=(300, trees_voting, 1))
     counts = rng.binomial(trees_voting, share, size=300)
     votes = rfsize.Votes(np.stack([trees_voting - counts, counts], axis=1))
-    outputs = outputs_of(votes, Scores.of(score), cut=0.3, predict_obeys="soft")
+    outputs = outputs_of(votes, Scores.of(score), cut=0.3, voting="soft")
     return report_of(replace(outputs, n_trees=n_trees, source="oob"), LabelGoal(alpha, "hard", method="plugin"))
 
 
@@ -32,7 +32,7 @@ def looked_at(n_trees: int, unlike: int, *, votes: int, average: str = "micro", 
     """Of a forest whose trees leave no doubt, but give so many rows, all of class 1, the other label than later."""
     first = np.where(np.arange(n_rows) < unlike, votes, np.where(np.arange(n_rows) < 900, 0, votes))
     counts = rfsize.Votes(np.stack([votes - first, first], axis=1))
-    outputs = outputs_of(counts, Scores.of(np.zeros((n_rows, 2, 1))), cut=0.3, predict_obeys="hard")
+    outputs = outputs_of(counts, Scores.of(np.zeros((n_rows, 2, 1))), cut=0.3, voting="hard")
     goal = LabelGoal(0.95, "hard", average, method="plugin", confidence=0.8)
     return report_of(replace(outputs, n_trees=n_trees, source="oob"), goal)
 

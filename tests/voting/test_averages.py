@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers.forests import Data
-from rfsize.voting.averages import Averages, Parts
+from rfsize.counting.averages import Averages, Parts
 
 
 def random_scores(n_rows: int, n_trees: int, n_scores: int, n_bags: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ def test_means_and_sums_of_parts(n_scores: int, n_bags: int, piece: int) -> None
 def test_where_memory_is_short_parts_are_larger_and_rows_fewer(
     most: int, every: int, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rfsize.voting.averages._SUMS", most)
+    monkeypatch.setattr("rfsize.counting.averages._SUMS", most)
     score, asked = random_scores(25, 47, 2, 1)
     found = filled(score, asked, piece)
     assert found.parts.every == every
@@ -75,7 +75,7 @@ def test_where_memory_is_short_parts_are_larger_and_rows_fewer(
 
 
 def test_rows_that_know_the_parts_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rfsize.voting.averages._SUMS", 25 * 2 * 7)
+    monkeypatch.setattr("rfsize.counting.averages._SUMS", 25 * 2 * 7)
     score, asked = random_scores(25, 47, 2, 1)
     averages = filled(score, asked, 25)
     taken = averages.take(2, 5)
@@ -108,7 +108,7 @@ def test_parts_are_bounded(n_rows: int, n_trees: int, n_scores: int) -> None:
 def test_what_is_counted_fills_them(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean out of bag is scikit-learn's own."""
     model = RandomForestClassifier(60, max_depth=5, oob_score=True, random_state=0).fit(data.X, data.three)
-    monkeypatch.setattr("rfsize.voting.averages._SUMS", 1500 * 3 * 7)
+    monkeypatch.setattr("rfsize.counting.averages._SUMS", 1500 * 3 * 7)
     counted = rfsize.tree_outputs(model, data.X, oob=True)
     averages = counted._evidence.averages
     assert averages is not None

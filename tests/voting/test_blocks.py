@@ -18,13 +18,13 @@ from helpers.forests import LIGHTGBM, XGBOOST, Data, raw_trees, train_lightgbm, 
 from helpers.lightgbm_forests import each_tree
 from helpers.xgboost_forests import class_margins
 from reference.blocks import assert_blocks
-from rfsize.adapters.registry import adapter_for, integration_for
+from rfsize.counting.blocks import N_BLOCKS, N_FIRST, TreeBlocks, dealt, rows_in_blocks
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.scores import Scores
 from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
 from rfsize.integrations.xgboost.trainer import XgboostTrainer
-from rfsize.voting.blocks import N_BLOCKS, N_FIRST, TreeBlocks, dealt, rows_in_blocks
-from rfsize.voting.scores import Scores
+from rfsize.models.framework import framework_for, read_forest
 
 ROWS = 300
 
@@ -116,7 +116,7 @@ def test_votes_of_trees_of_single_classes_are_of_two_blocks(data: Data) -> None:
 
 def test_of_many_rows_some_are_kept(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     model, X, label, score = case
-    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 100)
+    monkeypatch.setattr("rfsize.counting.blocks._ROWS", 100)
     expected = reference.blocks.of_shared_bags(
         label, score, rfsize.inbag(model, X), score.shape[2] + (score.shape[2] == 1)
     )
@@ -158,7 +158,7 @@ def test_a_resumed_forest_deals_on(case: Case, data: Data) -> None:
     elif isinstance(model, xgb.Booster):
         forest = XgboostTrainer(XGBOOST, xgb.DMatrix(X, y)).resume(model)
     else:
-        forest = integration_for(model).trainer_of(adapter_for(model), X, y, None).resume(model)
+        forest = framework_for(model).trainer_of(read_forest(model), X, y, None).resume(model)
     forest.add(9)
     found = Evidence.in_training(forest).blocks
     assert found is not None
@@ -234,7 +234,7 @@ def test_rows_are_taken_by_a_mask() -> None:
 @pytest.mark.parametrize("step", [1, 3])
 def test_blocks_of_several_forests_are_their_own(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     n_rows = [60, 75, 45]
-    monkeypatch.setattr("rfsize.voting.blocks._ROWS", 3 * sum(n_rows) // step)
+    monkeypatch.setattr("rfsize.counting.blocks._ROWS", 3 * sum(n_rows) // step)
     forests = [random_blocks(n, 30, seed=n) for n in n_rows]
     found = TreeBlocks.of_forests(forests, n_rows)
     laid_over = found.laid_over()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference.scores import assert_scores
-from rfsize.voting.scores import Scores
+from rfsize.counting.scores import Scores
 
 
 def drawn(n_rows: int, n_trees: int, n_scores: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.forests import train_lightgbm, train_xgboost
 from rfsize import _core
-from rfsize.adapters.registry import adapter_for
-from rfsize.adapters.trees import Missing
+from rfsize.models.ensemble import Missing
+from rfsize.models.framework import read_forest
 from rfsize.walking.layout import (
     CATEGORICAL,
     COLUMN_MASK,
@@ -29,8 +29,8 @@ from rfsize.walking.layout import (
     HIGHEST_RANK,
     LEFT_SHIFT,
     RANK_MASK,
-    Forest,
     Nodes,
+    PackedForest,
 )
 from rfsize.walking.quantising import quantised_blocks
 
@@ -296,8 +296,8 @@ def test_leaves_are_those_of_the_framework(name: str) -> None:
     y = (np.nan_to_num(X[:, 0]) + (np.nan_to_num(X[:, 3]) % 7 > 3) + rng.normal(size=len(X)) > 0.5).astype(int)
     model, fresh = MODELS[name](X, y), rows(rng, max(SIZES))
     fresh = frame(fresh) if "XGBoost, categories" in name else np.nan_to_num(fresh) if "regression" in name else fresh
-    adapter = adapter_for(model, casts_votes=False)
-    forest = Forest.of(adapter, adapter.tree_table(0.5))
+    adapter = read_forest(model, casts_votes=False)
+    forest = PackedForest.of(adapter, adapter.tree_table(0.5))
     leaves, index = framework_leaves(model, fresh), np.arange(len(forest.trees.nodes))
     blocks = quantised_blocks(forest, fresh)
     for n in SIZES:

@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.adapters.registry import adapter_for
 from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
@@ -25,6 +24,7 @@ from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_rows import trained_on
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.models.framework import read_forest
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict, unlabelled_classes
@@ -172,7 +172,7 @@ class CertifiedGoal(GoalOnRows):
         first = FirstTrees.of(trees, promise, voting)
         classes = outputs.classes.tolist()
         promise.check_rows(first.rows, classes or [""])
-        obeyed = adapter.obeyed_at(trees.rows.threshold)
+        obeyed = adapter.voting_at(trees.rows.threshold)
         harms = self._harms(outputs, first.fewest(promise), first.label_shares(classes)) if self.of_labels else []
         return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), obeyed, harms)
 
@@ -210,7 +210,7 @@ def _first_trees_on(outputs: Evidence, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
     forest = outputs.asked_again
     try:
-        small = adapter_for(forest.adapter.truncated(n_trees), casts_votes=False)
+        small = read_forest(forest.adapter.first(n_trees), casts_votes=False)
     except NotAForestError:
         return None
     scores = Evidence.of(replace(forest, adapter=small)).scores

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import too_many_without_votes
+from rfsize.counting.scores import Scores
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.estimation.intervals import TAIL, quantile_of
 from rfsize.exceptions import FewVotesError, NotAForestError
+from rfsize.models.link import Link
 from rfsize.sizing.goals.base import Answer, GoalWithin
 from rfsize.sizing.words import no_votes_advice
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive
-from rfsize.voting.links import Link
-from rfsize.voting.scores import Scores
 
 # The default tolerance of numbers, as a share of the standard deviation of y.
 _OF_NUMBERS = 0.05

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.evidence import Evidence
+from rfsize.counting.scores import Scores
+from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
 from rfsize.utils.typing import Int64s
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.scores import Scores
-from rfsize.voting.votes import Votes
 
 
 @dataclass(frozen=True, eq=False)

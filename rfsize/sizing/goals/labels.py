@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.representative import fewest_votes, too_many_without_votes
 from rfsize.estimation.base import Estimate, Margins
@@ -35,7 +36,6 @@ from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many, in_percent, printable
-from rfsize.voting.blocks import TreeBlocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,7 +179,7 @@ class LabelAnswer(Answer):
         self.votes_per_row = float(used.mean())
         self.lacks_votes = strata is not None and too_many_without_votes(self.n_dropped, len(rows.asked))
         self.classes = outputs.classes.tolist()
-        self.predict_obeys = outputs.predict_obeys
+        self.predict_obeys = outputs.model_voting
         self.fewest_votes = fewest_votes(len(self.classes))
         self.n_trees = self.size_at(goal.alpha)
 

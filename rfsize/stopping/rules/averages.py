@@ -20,7 +20,7 @@ from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 # The boldest limit, relative to the range of the scores: below the scatter of the rows of any forest.
 _BOLDEST = 1e-5
@@ -88,7 +88,7 @@ class AverageStops(ScoreStops):
             )
         return cls(np.concatenate([[np.inf], needed]), cut)
 
-    def check_forest(self, forest: Forest) -> None:
+    def check_forest(self, forest: PackedForest) -> None:
         if forest.n_scores > 1:
             return
         cut = cut_of(forest)
@@ -98,7 +98,7 @@ class AverageStops(ScoreStops):
                 "table from this forest, StopTable.calibrate(model, X)"
             )
 
-    def on(self, forest: Forest) -> LabelsBySums:
+    def on(self, forest: PackedForest) -> LabelsBySums:
         n_trees = forest.n_trees
         asked = np.arange(n_trees + 1)
         start: Floats = forest.start.astype(np.float64)

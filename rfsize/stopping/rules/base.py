@@ -24,7 +24,7 @@ from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 TREES_BETWEEN_LOOKS = 8
 """A row is checked after this many trees, if a check after each tree would take longer than the tree itself."""
@@ -153,10 +153,10 @@ class Stops(ABC):
         return answers, asked
 
     @abstractmethod
-    def on(self, forest: Forest) -> Settling:
+    def on(self, forest: PackedForest) -> Settling:
         """The rule in the form that runs on rows of a compiled forest."""
 
-    def check_forest(self, forest: Forest) -> None:  # noqa: B027
+    def check_forest(self, forest: PackedForest) -> None:  # noqa: B027
         """``ValueError`` if the rule does not fit a forest, beyond the number of its trees and classes."""
 
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:

@@ -16,13 +16,13 @@ from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.votes import Votes
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.terms import Terms, checked_trees, labels_of
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES, choice, whole
-from rfsize.voting.votes import Votes
 
 _ROUNDING = 1e-9  # of the sum of a stored prior
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize.certifying.certificate import ClassCounts, ClassOutcome
+from rfsize.counting.votes import Votes
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing
@@ -19,9 +20,8 @@ from rfsize.stopping.rules.from_prior import UrnStops, wins_of
 from rfsize.stopping.rules.votes import LabelsByVotes, ask_in_turn
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.votes import Votes
 from rfsize.walking.c_text import array, part
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 _ANSWER = """    int leader, rival;
     two_leaders(votes, &leader, &rival);
@@ -115,7 +115,7 @@ class LeaderStops(UrnStops):
         return Drawing(both, going, stops, *words, of_trees=False)
 
 
-def majority_on(forest: Forest) -> LabelsByVotes:
+def majority_on(forest: PackedForest) -> LabelsByVotes:
     """Stops that never change the majority of all trees, on rows of a forest of classes."""
     kind = BinaryStops if len(forest.classes) == 2 else LeaderStops
     return kind.lossless(forest.n_trees).on(forest, TREES_BETWEEN_LOOKS)

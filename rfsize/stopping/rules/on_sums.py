@@ -13,7 +13,7 @@ from rfsize import _core
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Settling
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real
-from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, Forest
+from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
 
 # The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
@@ -29,7 +29,7 @@ class LabelsBySums(Settling):
 
     Attributes
     ----------
-    forest : Forest
+    forest : PackedForest
     first_look, every : int
         Rows may stop after ``first_look`` trees, and then after every ``every`` more.
     low, high : ndarray of float64, shape (T + 1,)
@@ -40,7 +40,7 @@ class LabelsBySums(Settling):
         With several scores: subtracted from the sums before the comparison, times the share of trees not yet asked.
     """
 
-    forest: Forest
+    forest: PackedForest
     first_look: int
     every: int
     low: Floats
@@ -49,7 +49,7 @@ class LabelsBySums(Settling):
     drift: Floats
 
     @classmethod
-    def of(cls, forest: Forest, may_stop: NDArray[np.bool_], every: int, *bounds: Floats) -> LabelsBySums:
+    def of(cls, forest: PackedForest, may_stop: NDArray[np.bool_], every: int, *bounds: Floats) -> LabelsBySums:
         """Make the stops, which begin at the first tree after which any row may stop; ``bounds`` are the arrays."""
         first = int(np.argmax(may_stop)) if may_stop.any() else len(may_stop) - 1
         return cls(forest, max(first, 1), every, *map(np.ascontiguousarray, bounds))
@@ -86,7 +86,7 @@ class LabelsBySums(Settling):
         return label + part("ask_by_scores")
 
 
-def _predicted_labels(forest: Forest, total: Floats) -> Int64s:
+def _predicted_labels(forest: PackedForest, total: Floats) -> Int64s:
     """Index of the class that the framework predicts from the sums of all scores. Overwrites the sums."""
     number = np.empty((len(total), len(forest.classes)))
     forest.predicting(forest.compiled_link).predict(total, number)
@@ -96,14 +96,14 @@ def _predicted_labels(forest: Forest, total: Floats) -> Int64s:
     return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
-def cut_of(forest: Forest) -> float:
+def cut_of(forest: PackedForest) -> float:
     """For two classes: the mean score above which class 1 is predicted."""
     if forest.conventions.link == "identity":
         return forest.threshold
     return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
 
 
-def lossless_on(forest: Forest) -> LabelsBySums:
+def lossless_on(forest: PackedForest) -> LabelsBySums:
     """Stops of a classifier that never change a label, whatever the remaining trees score."""
     cut = cut_of(forest) if forest.n_scores == 1 else 0.0
     least, most = _extremes(forest)
@@ -123,7 +123,7 @@ def lossless_on(forest: Forest) -> LabelsBySums:
     return LabelsBySums.of(forest, lead >= needed, TREES_BETWEEN_LOOKS, needed, needed, needed, no_drift)
 
 
-def _extremes(forest: Forest) -> tuple[Floats, Floats]:
+def _extremes(forest: PackedForest) -> tuple[Floats, Floats]:
     """The smallest and the largest leaf value of each tree, for each score; shape (n_trees, n_scores)."""
     value, start = forest.trees.value.astype(np.float64), forest.trees.tree_start[:-1]
     is_leaf = (forest.trees.nodes & RANK_MASK == HIGHEST_RANK)[:, None]
@@ -132,17 +132,17 @@ def _extremes(forest: Forest) -> tuple[Floats, Floats]:
     return least.reshape(forest.n_trees, -1), most.reshape(forest.n_trees, -1)
 
 
-def _asked(of_members: Floats) -> Floats:
+def _asked(select: Floats) -> Floats:
     """Sums over the first 0, …, T trees."""
-    return np.concatenate([np.zeros((1, of_members.shape[1])), np.cumsum(of_members, axis=0)])
+    return np.concatenate([np.zeros((1, select.shape[1])), np.cumsum(select, axis=0)])
 
 
-def _left(of_members: Floats) -> Floats:
+def _left(select: Floats) -> Floats:
     """Sums over the trees after the first 0, …, T."""
-    return _asked(of_members[::-1])[::-1]
+    return _asked(select[::-1])[::-1]
 
 
-def _largest_turn(forest: Forest, least: Floats, most: Floats) -> Floats:
+def _largest_turn(forest: PackedForest, least: Floats, most: Floats) -> Floats:
     """The most that the remaining trees can raise one class over another, after 0, …, T trees."""
     if forest.n_outputs == 1:
         # One leaf scores all classes, so only differences within a leaf count.
@@ -160,7 +160,7 @@ def _largest_turn(forest: Forest, least: Floats, most: Floats) -> Floats:
     return turn
 
 
-def _slack(forest: Forest, largest: Floats, cut: float) -> float:
+def _slack(forest: PackedForest, largest: Floats, cut: float) -> float:
     """The most that rounding can move a sum, including the rounding of the link."""
     slope, steepness = forest.conventions.slope, 1.0
     if forest.conventions.link == "logistic":

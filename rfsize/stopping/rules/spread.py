@@ -13,14 +13,14 @@ from rfsize import _core
 from rfsize.certifying.certificate import Certificate
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize.models.link import LINKS, Link
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import MAX_CLASSES
-from rfsize.voting.links import LINKS, Link
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 # In the spread of one row, the pooled spread counts as much as this many trees.
 _PRIOR_TREES = 16.0
@@ -148,7 +148,7 @@ class SpreadStops(ScoreStops):
         metric = fields.choice("metric", ("probabilities", "scores") if n_classes > 1 else ("scores",))
         return cls(limit, pooled, weight, every, Link(fields.choice("link", LINKS), slope), metric, tolerance)
 
-    def on(self, forest: Forest) -> Settling:
+    def on(self, forest: PackedForest) -> Settling:
         return _NumbersBySpread(self, forest)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
@@ -164,7 +164,7 @@ class _NumbersBySpread(Settling):
     """Stops by the spread of scores, run on rows of a forest."""
 
     stops: SpreadStops
-    forest: Forest
+    forest: PackedForest
 
     @cached_property
     def _native(self) -> _core.SpreadStop:

@@ -16,7 +16,7 @@ from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.terms import Terms
 from rfsize.utils.typing import Int64s
 from rfsize.walking.c_text import part
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 
 class VoteStops(Stops):
@@ -39,7 +39,7 @@ class VoteStops(Stops):
             )
         return found
 
-    def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
+    def on(self, forest: PackedForest, every: int = 1) -> LabelsByVotes:
         """The rule on rows of a forest, checked after ``every`` trees and after the last tree."""
         return LabelsByVotes(self, forest, every)
 
@@ -59,13 +59,13 @@ class LabelsByVotes(Settling):
     Attributes
     ----------
     stops : VoteStops
-    forest : Forest
+    forest : PackedForest
     every : int
         Number of trees between two checks of a row. There is always a check after the last tree.
     """
 
     stops: VoteStops
-    forest: Forest
+    forest: PackedForest
     every: int
 
     @cached_property

@@ -17,7 +17,7 @@ from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
 from rfsize.stopping.terms import MAX_TREES, Terms
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real, smallest
-from rfsize.walking.layout import Forest
+from rfsize.walking.layout import PackedForest
 
 MOST_WEIGHT = 1e300
 """The largest weight of a member, so that no sum of weights overflows."""
@@ -179,7 +179,7 @@ class WeightedStops(VoteStops):
         """The terms of a table with these stops."""
         return Terms(self.weights.size, n_classes, 1.0)
 
-    def on(self, forest: Forest, every: int = 1) -> LabelsByVotes:
+    def on(self, forest: PackedForest, every: int = 1) -> LabelsByVotes:
         return _LabelsByWeights(self, forest, every)
 
     def native(self, every: int) -> _core.VoteStop:

@@ -17,14 +17,14 @@ import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
 from helpers.outputs import outputs_of
 from helpers.reports import of_same_votes, same
+from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.scores import Scores
 from rfsize.integrations.lightgbm.bags import LightGbmBags
 from rfsize.integrations.lightgbm.callback import _duration
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.report import report_of
-from rfsize.voting.blocks import TreeBlocks
-from rfsize.voting.scores import Scores
 
 
 def train(data: Data, callback: Any, trees: int = 300, y: Any = None, **options: Any) -> lgb.Booster:
@@ -113,7 +113,7 @@ def test_averaged_scores_stop_the_training(data: Data) -> None:
     callback = rfsize.SizeCallback(alpha=0.97, voting="soft")
     model = train(data, callback)
     report = callback.report_
-    assert (report._answer.goal.voting, report._answer.predict_obeys) == ("soft", "soft")
+    assert (report._answer.goal.voting, report._answer.voting) == ("soft", "soft")
     assert report.n_trees <= model.num_trees() == report._wanted <= report.available < 300
     whole = train_lightgbm(data.X, data.y, report.available)
     expected = rfsize.size(whole, data.X, alpha=0.97, oob=True, voting="soft")

@@ -16,10 +16,10 @@ import reference.scores
 import rfsize
 from helpers.forests import TREES, XGBOOST, Data, only_tree, predict, train_xgboost
 from helpers.xgboost_forests import class_margins
-from rfsize.adapters.registry import adapter_for
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.smoothed import smoothed_masses
+from rfsize.models.framework import read_forest
 
 SMOOTHED = tuple(map(int, xgb.__version__.split(".")[:2])) > (3, 3)
 
@@ -216,7 +216,7 @@ def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -
 
 def bags_of_numbers(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
     """The bags of a forest that predicts numbers."""
-    adapter = adapter_for(model, casts_votes=False)
+    adapter = read_forest(model, casts_votes=False)
     return ForestOnRows.of(adapter, X, y, oob=True, sample_weight=sample_weight, groups="rows").inbag()
 
 

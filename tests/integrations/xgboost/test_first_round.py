@@ -13,8 +13,8 @@ import rfsize
 from helpers.forests import XGBOOST, Data
 from helpers.outputs import votes_of
 from helpers.xgboost_forests import KINDS, VERSION, labels
-from rfsize.adapters.registry import adapter_for
 from rfsize.integrations.xgboost.first_round import Nodes, gradients
+from rfsize.models.framework import read_forest
 
 OTHERWISE = {"subsample": 0.6, "eta": 0.1, "reg_lambda": 5.0, "min_child_weight": 0.0}
 
@@ -34,7 +34,7 @@ def from_file(model: xgb.Booster) -> xgb.Booster:
 
 def is_taken(model: xgb.Booster) -> bool:
     try:
-        adapter_for(model, casts_votes=False)
+        read_forest(model, casts_votes=False)
     except rfsize.exceptions.NotAForestError:
         return False
     return True
@@ -122,7 +122,7 @@ def test_forests_of_one_round_are_taken(kind: str, settings: dict[str, Any], dat
         model = train(data, kind, **of_rows, **settings)
         assert is_taken(model)
         assert is_taken(from_file(model))
-        assert is_taken(adapter_for(model, casts_votes=False).truncated(1))
+        assert is_taken(read_forest(model, casts_votes=False).first(1))
 
 
 @pytest.mark.parametrize("positive", [3, 30])

@@ -13,7 +13,7 @@ import xgboost as xgb
 import rfsize
 from helpers.forests import Data
 from helpers.xgboost_forests import KINDS, labels
-from rfsize.adapters.registry import adapter_for
+from rfsize.models.framework import read_forest
 
 SAMPLED = {"num_parallel_tree": 30, "subsample": 0.6, "max_depth": 4, "seed": 3, "nthread": 1}
 
@@ -37,25 +37,25 @@ def warned(call: Callable[[], Any]) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rate_is_told_of_models_and_of_files(kind: str, rate: float | None, data: Data) -> None:
     model = train(data, kind, **({} if rate is None else {"eta": rate}))
-    told = [adapter_for(one, casts_votes=False).shrinking for one in (model, from_file(model))]
+    told = [read_forest(one, casts_votes=False).shrinking for one in (model, from_file(model))]
     assert f"learning_rate={rate or 0.3:g}," in told[0].caveat
     # Trees that score all classes have no equations, and then a file tells nothing.
     assert told[1] == (None if kind == "multi_output" else told[0])
-    assert adapter_for(train(data, kind, eta=1), casts_votes=False).shrinking is None
+    assert read_forest(train(data, kind, eta=1), casts_votes=False).shrinking is None
 
 
 @pytest.mark.parametrize("settings", [{"reg_alpha": 1.0}, {"max_delta_step": 0.3}, {"reg_lambda": 20.0}], ids=str)
 def test_of_other_regularisation_settings_tell(settings: dict[str, Any], data: Data) -> None:
-    assert "learning_rate=0.3," in adapter_for(train(data, **settings)).shrinking.caveat
-    assert adapter_for(train(data, eta=1, **settings)).shrinking is None
-    assert adapter_for(from_file(train(data, eta=1, **settings))).shrinking is None
+    assert "learning_rate=0.3," in read_forest(train(data, **settings)).shrinking.caveat
+    assert read_forest(train(data, eta=1, **settings)).shrinking is None
+    assert read_forest(from_file(train(data, eta=1, **settings))).shrinking is None
 
 
 def test_trees_that_were_cut_or_merged_keep_theirs(data: Data) -> None:
     for model in (train(data), from_file(train(data))):
-        assert "learning_rate=0.3," in adapter_for(rfsize.truncate(model, n_trees=11)).shrinking.caveat
+        assert "learning_rate=0.3," in read_forest(rfsize.truncate(model, n_trees=11)).shrinking.caveat
     for model in (train(data, eta=1), from_file(train(data, eta=1))):
-        assert adapter_for(rfsize.truncate(model, n_trees=11)).shrinking is None
+        assert read_forest(rfsize.truncate(model, n_trees=11)).shrinking is None
 
 
 def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 from baggedtrees import BaggedTrees
 from numpy.typing import NDArray
 
-from rfsize.adapters.bags import Bags, Layout
-from rfsize.adapters.base import Adapter
-from rfsize.adapters.integration import Integration
-from rfsize.adapters.leaves import Leaves
-from rfsize.adapters.trees import Conventions, Missing, Reading, TreeTable
 from rfsize.exceptions import NotAForestError
-from rfsize.voting.links import Link
+from rfsize.models.bags import Bags, Layout
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeNodes
+from rfsize.models.framework import Framework
+from rfsize.models.leaves import Leaves
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
 
 
 class BaggedTreesBags(Bags):
@@ -38,7 +38,7 @@ class BaggedTreesBags(Bags):
         return np.asarray(rebuilt != leaves.mass)
 
 
-class BaggedTreesForest(Adapter):
+class BaggedTreesForest(Forest):
     """A fitted `BaggedTrees`."""
 
     framework = "baggedtrees"
@@ -65,7 +65,7 @@ class BaggedTreesForest(Adapter):
     def leaf_index(self, X: Any) -> NDArray[np.int64]:
         return self.booster.apply(np.asarray(X))[:, :, None]
 
-    def truncated(self, n_trees: int) -> BaggedTrees:
+    def first(self, n_trees: int) -> BaggedTrees:
         model = copy.copy(self.booster)
         model.trees_, model.n_trees = model.trees_[:n_trees], n_trees
         return model
@@ -75,11 +75,11 @@ class BaggedTreesForest(Adapter):
     ) -> BaggedTreesBags:
         return BaggedTreesBags(self.booster, layout.n_rows)
 
-    def tree_table(self, threshold: float) -> TreeTable:
+    def tree_table(self, threshold: float) -> TreeNodes:
         def joined(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(tree, name) for tree in self.booster.trees_])
 
-        return TreeTable(
+        return TreeNodes(
             n_nodes=self._n_nodes,
             left=self._left,
             right=joined("right"),
@@ -99,7 +99,7 @@ class BaggedTreesForest(Adapter):
         return Conventions(framework=self.framework, reading=reading, link=self.link.kind)
 
 
-class BaggedTreesIntegration(Integration):
+class BaggedTreesIntegration(Framework):
     """What the entry point names."""
 
     framework = "baggedtrees"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.voting.averages import Averages
-from rfsize.voting.blocks import TreeBlocks, rows_in_blocks
-from rfsize.voting.scores import Scores
+from rfsize.counting.averages import Averages
+from rfsize.counting.blocks import TreeBlocks, rows_in_blocks
+from rfsize.counting.scores import Scores
 
 
 @dataclass(frozen=True, eq=False)

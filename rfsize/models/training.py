@@ -1,22 +1,24 @@
 """Forests in training: what a framework provides so that rfsize can grow forests and choose bagging fractions.
 
-An integration implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that gets more
+An framework implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that gets more
 trees. Trees are only ever added. Each tree's out-of-bag outputs are kept: those on training rows it did not see.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.groups import ALONE, Groups
+from rfsize.counting.tallied import Tallied
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import whole
-from rfsize.voting.groups import ALONE, Groups
-from rfsize.voting.links import Link
-from rfsize.voting.tallied import Tallied
 
 
 class ForestInTraining(ABC):
@@ -38,7 +40,7 @@ class ForestInTraining(ABC):
         Groups of training rows. A tree votes on a row only if it saw no row of the same group.
     classes : ndarray, shape (n_classes,), or None
         Class labels; None if they are 0 to K − 1.
-    predict_obeys : {"soft", "hard"}
+    voting : {"soft", "hard"}
         Whether the model predicts by averaged scores ("soft") or by majority vote ("hard").
     """
 
@@ -49,7 +51,7 @@ class ForestInTraining(ABC):
     cut: float
     groups: Groups
     classes: NDArray[Any] | None = None
-    predict_obeys: str = "soft"
+    voting: str = "soft"
 
     @abstractmethod
     def add(self, n_trees: int) -> None:
@@ -139,6 +141,132 @@ class Trainer(ABC):
         InbagError
             If the bags of the model's trees cannot be rebuilt and proven on the training data.
         """
+
+
+class Training(ABC):
+    """How a framework trains forests; an optional capability that it leaves out is refused.
+
+    Attributes
+    ----------
+    labels_are_indices : bool
+        Whether the framework's estimators accept only the labels 0 to K − 1.
+    default_n_jobs : int
+        Threads that the framework's estimators use if ``n_jobs`` is not set; -1 for one per core.
+    tree_count_names : frozenset of str
+        Names of the parameters that may set an estimator's number of trees.
+    """
+
+    labels_are_indices: ClassVar[bool] = False
+    default_n_jobs: ClassVar[int] = -1
+    tree_count_names: frozenset[str] = frozenset({"n_estimators"})
+
+    def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
+        """The trainer that grows forests with these parameters on these data.
+
+        Raises
+        ------
+        NotAForestError
+            If the parameters do not train a forest of independent trees.
+        InbagError
+            If the forest's bags (the rows each tree is trained on) could not be rebuilt.
+        ValueError
+            If the data are not of a type that the framework trains on.
+        """
+        raise ValueError(f"a {type(data).__name__} is nothing that rfsize can train on: give an estimator with X and y")
+
+    @abstractmethod
+    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> Trainer:
+        """The trainer that grows more forests like a fitted estimator's, on the same rows.
+
+        ``X`` (already checked), ``y`` and ``sample_weight`` are the arguments of the estimator's ``fit``.
+        """
+
+    def params_of(self, model: Any) -> dict[str, Any]:
+        """The training parameters that a booster stores, to train more trees; ``ValueError`` if it stores none."""
+        raise ValueError(f"a {type(model).__name__} stores no parameters: give the params, or an estimator")
+
+    def accepts(self, params: dict[str, Any]) -> bool:
+        """Whether these are parameters of the framework's forests; used if no training data name the framework."""
+        return False
+
+    def rows_of(self, data: Any) -> Any:
+        """The rows in the training data, to look for copies; None if the data hold no readable rows.
+
+        rfsize calls this method before it trains anything on the data.
+        """
+        return None
+
+    def missing_in(self, data: Any) -> float | None:
+        """Value that training data read as missing, besides NaN; None if models store that value themselves."""
+        return None
+
+    def check_estimator(self, estimator: Any) -> None:  # noqa: B027
+        """Raise `NotAForestError` if an untrained estimator's parameters show that its trees will not be independent.
+
+        `Framework.read` may still refuse the trained model of an estimator that passes this check.
+        """
+
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        """An estimator with this bagging fraction, to be fitted to ``n_rows`` rows.
+
+        The fraction counts rows drawn without replacement. An estimator that draws with replacement gets the equivalent
+        sample size.
+
+        Raises
+        ------
+        InbagError
+            If the estimator trains every tree on all rows, whatever the fraction.
+        ValueError
+            If the estimator cannot draw so many rows.
+        """
+        raise ValueError(f"rfsize does not know what a {type(estimator).__name__} calls its bagging fraction")
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        """The bagging fraction of an estimator that is to be fitted to ``n_rows`` rows; None if it sets none.
+
+        If the estimator draws rows with replacement, this is the equivalent fraction without replacement.
+        """
+        return None
+
+    # On several machines
+
+    def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+        """Parameters and training data, from rows in memory, that give the same forest with any number of threads."""
+        raise ValueError("rfsize cannot train forests of this framework on workers: train here, with rfsize.grow")
+
+    def merged(self, boosters: Sequence[Any]) -> Any:
+        """One booster with the trees of all ``boosters``, in order; these differ only in their seeds."""
+        raise ValueError("rfsize cannot train forests of this framework on workers: train here, with rfsize.grow")
+
+    def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
+        """The rows that the framework's own collection holds on Dask's workers; None for any other object.
+
+        Raises
+        ------
+        ValueError
+            If the collection holds something that changes every tree's vote.
+        """
+        return None
+
+
+class CollectionOnWorkers(NamedTuple):
+    """Rows that a framework's own distributed data object (collection) holds on Dask's workers.
+
+    Attributes
+    ----------
+    parts : list of dask.delayed.Delayed
+        The rows of each partition, in the order of the partitions.
+    machines : list of list of int
+        For each worker that holds rows, the numbers of its partitions, in the order in which the worker holds them.
+    n_features : int
+    missing : float
+        Value that the collection reads as missing, besides NaN.
+    """
+
+    parts: list[Any]
+    machines: list[list[int]]
+    n_features: int
+    missing: float
 
 
 def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize.counting.scores import Scores
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.voting.scores import Scores
 
 N_BLOCKS = 20
 N_FIRST = 74

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsize.adapters.leaves import LeafLabels, Leaves
+from rfsize.models.leaves import LeafLabels, Leaves
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # The end of messages: what needs no bags. It can be done as written, whatever function raises the error.

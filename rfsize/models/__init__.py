@@ -1,0 +1,1 @@
+"""Trained models of any framework, as rfsize reads them."""

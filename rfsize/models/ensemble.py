@@ -1,0 +1,323 @@
+"""A model as an additive tree ensemble: raw score = base + Σ leaf values (averaged in a forest), output = link(score).
+
+Forests, AdaBoost and boosted trees of every framework are read into one `TreeEnsemble`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.models.columns import Categorical, Columns
+from rfsize.models.link import Link
+from rfsize.utils.typing import Bools, Floats, Int64s
+
+
+class Missing(IntEnum):
+    """Kind of a split, by what it does with missing values; compiled loops distinguish these kinds."""
+
+    AS_ZERO = 0  # a missing value counts as zero
+    ZERO_RIGHT = 1  # missing values and zeros go right
+    ZERO_LEFT = 2
+    NAN_RIGHT = 3  # missing values go right
+    NAN_LEFT = 4
+    CATEGORY = 5  # the split tests membership of a set of categories
+
+
+@dataclass(frozen=True)
+class TreeNodes:
+    """All nodes of all trees, tree after tree; each tree begins with its root.
+
+    Children are numbered within their tree. Trees are ordered by iteration and, within an iteration, by class.
+
+    Attributes
+    ----------
+    n_nodes : ndarray of int64, shape (n_trees,)
+        Number of nodes of each tree.
+    left, right : ndarray of int64, shape (n_nodes,)
+        Children, -1 at leaves. A value of at most the threshold goes left. At a categorical split, the categories in
+        the split's set go left.
+    feature : ndarray of int64, shape (n_nodes,)
+        Column that an inner node tests.
+    threshold : ndarray of float64, shape (n_nodes,)
+        Value that an inner node compares the column with.
+    missing : ndarray of uint8, shape (n_nodes,)
+        Kind of an inner node's split, see `Missing`.
+    missing_goes_left : ndarray of bool, shape (n_categorical,)
+        Whether a missing value goes left, for each categorical split in the order of the nodes.
+    categories_left : list of ndarray of int64
+        Set of categories of each categorical split, in the same order.
+    value : ndarray of float32 or float64, shape (n_nodes, n_scores)
+        At leaves, what the tree adds to the sum: one score, or one for each class. The precision is the one in which
+        the framework adds.
+    """
+
+    n_nodes: Int64s
+    left: Int64s
+    right: Int64s
+    feature: Int64s
+    threshold: Floats
+    missing: NDArray[np.uint8]
+    missing_goes_left: Bools
+    categories_left: list[Int64s]
+    value: NDArray[np.floating[Any]]
+
+
+class Reading(NamedTuple):
+    """How a framework reads a value of a row.
+
+    Attributes
+    ----------
+    single_precision : bool
+        Whether the framework rounds values to float32 before it compares them.
+    missing : float
+        Value that means missing, besides NaN.
+    zero_within : float
+        Values of at most this size count as zero; negative if only zero does.
+    lowest_category : float
+        Values up to this one are no category. The category of a higher value is its whole part.
+    """
+
+    single_precision: bool
+    missing: float
+    zero_within: float
+    lowest_category: float
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """How a framework reads a row and turns scores into predictions.
+
+    Attributes
+    ----------
+    framework : str
+        Name of the framework, for messages.
+    reading : Reading
+        How the framework reads a value.
+    link : str
+        Function that turns scores into predictions, one of `rfsize.models.link.LINKS`.
+    slope : float
+        Factor of the scores before the link.
+    base : tuple of float
+        Score before any tree is added, one for each score; empty if zero.
+    averages : bool
+        True if the score is base plus the mean of the leaf values, False if it is base plus their sum.
+    absent_is_missing : bool
+        True if entries that a sparse matrix does not store are missing, False if they are zero.
+    spaces_become_underscores : bool
+        Whether the framework replaces spaces in feature names by underscores.
+    reads_by_column : bool
+        True if each column of a DataFrame is converted by itself. False if all columns are converted to one type: a
+        single column in double precision then makes all columns double.
+    unknown_category_is_missing : bool
+        True if categories not seen at training are missing values, False if they are an error.
+    refuses_infinite : bool
+        Whether numbers beyond single precision are an error, and missing values of a sparse matrix too.
+    refuses_missing : bool
+        Whether missing values of other rows are an error as well.
+    labels_of_scores : bool
+        With several classes, True if the label is the class of the largest score, and probabilities are made by
+        `scipy.special.softmax`. False if the label is the class of the largest probability, which is rounded.
+    takes_codes : bool
+        True if the model stores no categories and uses the category codes of the DataFrame that you give.
+    categories : tuple of tuples
+        Categories that DataFrame columns had at training, in the order of their codes.
+    category_features : tuple of int or None
+        Features that the categories belong to; None if only the order of the columns is known.
+    coded_features : tuple of int
+        Further features that were categorical at training; their categories are known by their codes only.
+    """
+
+    framework: str
+    reading: Reading
+    link: str
+    slope: float = 1.0
+    base: tuple[float, ...] = ()
+    averages: bool = True
+    absent_is_missing: bool = False
+    spaces_become_underscores: bool = False
+    reads_by_column: bool = False
+    unknown_category_is_missing: bool = False
+    refuses_infinite: bool = False
+    refuses_missing: bool = False
+    labels_of_scores: bool = False
+    takes_codes: bool = False
+    categories: tuple[tuple[Any, ...], ...] = ()
+    category_features: tuple[int, ...] | None = ()
+    coded_features: tuple[int, ...] = ()
+
+    @property
+    def categorical(self) -> Categorical:
+        """The features that were categorical at training."""
+        return Categorical(self.category_features, len(self.categories), self.coded_features, self.takes_codes)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """A model as arrays: raw score = base + Σ leaf values (their mean, if averaged), prediction = link(raw score).
+
+    Attributes
+    ----------
+    nodes : TreeNodes
+        The trees.
+    trees_per_iteration : int
+        1, or the number of classes if each tree scores one class.
+    classes : ndarray, shape (n_classes,)
+        Class labels; empty for regression.
+    n_features : int
+        Number of columns.
+    feature_names : list of str or None
+        Names of the columns; None if they have none.
+    conventions : Conventions
+        How rows are read, and how scores become predictions.
+    cover : ndarray of float64, shape (n_nodes,)
+        Number, or summed hessian, of the training rows that reached each leaf, as the model stores it; 0 if it does
+        not store it.
+    """
+
+    nodes: TreeNodes
+    trees_per_iteration: int
+    classes: NDArray[Any]
+    n_features: int
+    feature_names: list[str] | None
+    conventions: Conventions
+    cover: Floats
+
+    def with_classes(self, classes: NDArray[Any]) -> TreeEnsemble:
+        """The same trees with other class labels."""
+        return replace(self, classes=classes)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of iterations."""
+        return self.nodes.n_nodes.size // self.trees_per_iteration
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores: 1, or one for each class."""
+        return int(self.tree_scores.shape[1]) if self.tree_scores.ndim > 1 else self.trees_per_iteration
+
+    @property
+    def link(self) -> Link:
+        """Turns raw scores into predictions."""
+        return Link(self.conventions.link, self.conventions.slope)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of training."""
+        conventions = self.conventions
+        return Columns(
+            self.feature_names,
+            self.n_features,
+            conventions.categorical,
+            spaces_become_underscores=conventions.spaces_become_underscores,
+        )
+
+    @cached_property
+    def tree_start(self) -> Int64s:
+        """Root of each tree, shape (n_trees, trees_per_iteration)."""
+        start = np.cumsum(self.nodes.n_nodes) - self.nodes.n_nodes
+        return start.reshape(-1, self.trees_per_iteration)
+
+    @property
+    def tree_of_node(self) -> Int64s:
+        """Number of each node's tree, counted iteration by iteration, shape (n_nodes,)."""
+        return np.repeat(np.arange(self.nodes.n_nodes.size), self.nodes.n_nodes)
+
+    @property
+    def output_of_node(self) -> Int64s:
+        """Place of each node's tree within its iteration, shape (n_nodes,)."""
+        return self.tree_of_node % self.trees_per_iteration
+
+    @cached_property
+    def has_cover(self) -> Bools:
+        """Whether a node is a leaf of a tree with splits, whose cover can prove bags, shape (n_nodes,)."""
+        return (self.nodes.left == -1) & np.repeat(self.nodes.n_nodes > 1, self.nodes.n_nodes)
+
+    @cached_property
+    def tree_scores(self) -> NDArray[np.floating[Any]]:
+        """Raw score of an ensemble of each node's tree alone, shape (n_nodes,) or (n_nodes, n_classes).
+
+        Where two classes have two scores, as in scikit-learn's trees, it is that of class 1.
+        """
+        value, conventions = self.nodes.value, self.conventions
+        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees)
+        if conventions.base:
+            base = np.array(conventions.base, dtype=value.dtype)
+            of_sum = of_sum + (base if value.shape[1] > 1 else base[self.output_of_node][:, None])
+        if of_sum.shape[1] > 1 and len(self.classes) > 2:
+            return of_sum
+        return np.ascontiguousarray(of_sum[:, -1])
+
+    def votes(self, threshold: float) -> NDArray[Any]:
+        """Class index that the tree of each leaf votes for, shape (n_nodes,); empty if no single tree votes."""
+        if not len(self.classes) or self.trees_per_iteration > 1:
+            return np.zeros(0, dtype=np.int64)
+        if self.tree_scores.ndim > 1:
+            return self.tree_scores.argmax(axis=1)
+        if self.nodes.value.shape[1] > 1 and threshold == 0.5:  # so that rounded ties are decided as by each tree
+            return self.nodes.value.argmax(axis=1)
+        return np.asarray(self.link.predicted(self.tree_scores)) > threshold
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the scores of the leaves in the order of the trees; it identifies the model."""
+        scores = np.where(self._is_leaf_of(self.tree_scores), self.tree_scores, 0)
+        digest = hashlib.sha256(str(scores.shape).encode())
+        for array in (self.tree_start, scores):
+            digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+    def _is_leaf_of(self, scores: NDArray[Any]) -> Bools:
+        is_leaf = self.nodes.left == -1
+        return is_leaf if scores.ndim == 1 else is_leaf[:, None]
+
+    def raw_score(self, sums: NDArray[Any], n_trees: int) -> NDArray[Any]:
+        """The raw score of the first ``n_trees`` iterations from the sums of their leaf values, shape (…, n_scores)."""
+        divisor = n_trees if self.conventions.averages else 1
+        base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
+        return np.asarray(base + sums / divisor)
+
+
+@dataclass(frozen=True)
+class LeafIds:
+    """The leaves that a block of rows reaches.
+
+    Attributes
+    ----------
+    leaf : ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
+        Node that each row reaches in each tree, an index into ``table``.
+    table : ndarray of float, shape (n_nodes,) or (n_nodes, n_scores)
+        Score of each node: `TreeEnsemble.tree_scores`, or the scores of members that are no trees.
+    """
+
+    leaf: Int64s
+    table: NDArray[np.floating[Any]]
+
+    @classmethod
+    def of_scores(cls, scores: Floats) -> LeafIds:
+        """The scores of members that are no trees, shape (n_rows, n_trees, n_scores), as if each were a leaf."""
+        n_rows, n_trees, n_scores = scores.shape
+        table = scores.reshape(-1, n_scores)
+        leaf = np.arange(n_rows * n_trees).reshape(n_rows, n_trees, 1)
+        return cls(leaf, table if n_scores > 1 else table[:, 0])
+
+    @property
+    def scores(self) -> NDArray[np.floating[Any]]:
+        """Raw scores of single trees, shape (n_rows, n_trees, n_scores)."""
+        return self.table[self.leaf[:, :, 0]] if self.table.ndim > 1 else self.table[self.leaf]
+
+    @cached_property
+    def in_double(self) -> Floats:
+        """``table`` in double precision, for compiled loops, shape (n_nodes, n_scores of a tree)."""
+        return np.ascontiguousarray(self.table, dtype=np.float64).reshape(len(self.table), -1)
+
+    def take(self, rows: Any) -> LeafIds:
+        """The leaves of some of the rows."""
+        return LeafIds(self.leaf[rows], self.table)

@@ -1,0 +1,248 @@
+"""The door for frameworks: `Framework`, found by the entry point group ``rfsize.frameworks``, and `read_model`.
+
+Name the entry point like the top-level package of the framework's models::
+
+    [project.entry-points."rfsize.frameworks"]
+    lightgbm = "rfsize.integrations.lightgbm:framework"
+
+`rfsize.testing.check_framework` tests a framework.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+from rfsize.exceptions import NotAForestError
+from rfsize.models.files import ModelFiles
+from rfsize.models.model import Forest, Model
+from rfsize.models.training import Training
+from rfsize.utils.warn import warn
+
+GROUP = "rfsize.frameworks"
+
+
+class Framework(ABC):
+    """What rfsize needs from a framework; implement `read`, all else is optional.
+
+    rfsize imports the module of a framework when it meets the first model or data of the framework. The command line
+    and training on workers import the modules of all installed frameworks.
+
+    Attributes
+    ----------
+    name : str
+        Name of the framework, for messages.
+    training : Training or None
+        How forests are trained, for `rfsize.grow` and bagging fractions; None if rfsize cannot train them.
+    files : ModelFiles or None
+        How models are read from files and written, for the command line; None if it cannot.
+    """
+
+    name: ClassVar[str]
+    training: Training | None = None
+    files: ModelFiles | None = None
+
+    @abstractmethod
+    def read(self, model: Any) -> Model:
+        """A trained model: a `Forest` if its trees are independent draws, else a `Model`.
+
+        Raises
+        ------
+        NotAForestError
+            If the object is no trained tree ensemble, or one that rfsize cannot read.
+        """
+
+    def models_in(self, model: Any) -> list[Any] | None:
+        """The models that one object holds, such as one for each fold; None if the object is itself a model."""
+        return None
+
+
+@cache
+def _entries() -> dict[str, list[EntryPoint]]:
+    """Entry points, keyed by the top-level package of the framework's models."""
+    entries: dict[str, list[EntryPoint]] = {}
+    # Look at all distributions: an old rfsize.egg-info in the working folder would hide the installed one.
+    for distribution in distributions():
+        for entry in _of_group(distribution):
+            if all(entry.value != other.value for other in entries.setdefault(entry.name, [])):
+                entries[entry.name].append(entry)
+    if not entries:
+        raise ImportError(f"rfsize is installed without its entry points ({GROUP}): install it again with pip")
+    return entries
+
+
+def _of_group(distribution: Distribution) -> list[EntryPoint]:
+    try:
+        return list(distribution.entry_points.select(group=GROUP))
+    except (TypeError, ValueError, AttributeError) as error:
+        warn(
+            f"the entry points of the distribution {distribution.metadata['Name']!r} cannot be read ({error}), so "
+            "rfsize does not know whether it brings a framework: repair or uninstall it",
+            RuntimeWarning,
+        )
+        return []
+
+
+def framework_names() -> list[str]:
+    """Names of the top-level packages of the frameworks that rfsize knows."""
+    return sorted(_entries())
+
+
+@cache
+def framework_named(name: str) -> Framework:
+    """The framework with the top-level package ``name``.
+
+    Raises
+    ------
+    ImportError
+        If the framework's module cannot be imported, holds no `Framework`, or if there are two.
+    ValueError
+        If there is no framework of that name.
+    """
+    if name not in _entries():
+        raise ValueError(f"rfsize knows no framework {name!r}; it knows {', '.join(framework_names())}")
+    entry, *others = _entries()[name]
+    if others:
+        both = " and ".join(f"{other.value} of {_distribution_name(other)}" for other in (entry, *others))
+        raise ImportError(f"two distributions bring {name} to rfsize, {both}: uninstall one of the two")
+    where = f"{entry.value} of {_distribution_name(entry)}"
+    try:
+        framework = entry.load()
+    except Exception as error:  # another author's module may raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
+        raise ImportError(
+            f"{where}, which reads models of {name!r}, cannot be imported ({type(error).__name__}: {error}): repair or "
+            "uninstall it"
+        ) from error
+    if not isinstance(framework, Framework):
+        raise ImportError(
+            f"{where}, which reads models of {name!r}, is a {type(framework).__qualname__}: its entry point must name "
+            "an object whose class derives from rfsize.models.framework.Framework"
+        )
+    return framework
+
+
+def _distribution_name(entry: EntryPoint) -> str:
+    return "an unknown distribution" if entry.dist is None else str(entry.dist.metadata["Name"])
+
+
+def framework_of(thing: Any) -> Framework | None:
+    """The framework of a model, data, estimator or exception; None for any other object."""
+    packages = (base.__module__.partition(".")[0] for base in type(thing).__mro__)
+    name = next((package for package in packages if package in _entries()), None)
+    return None if name is None else framework_named(name)
+
+
+def training_of(thing: Any) -> Training:
+    """How the framework of training data, parameters' data, an estimator or a model trains forests.
+
+    Raises
+    ------
+    ValueError
+        If no framework knows the object, or the framework trains nothing.
+    """
+    framework = framework_of(thing)
+    if framework is None or framework.training is None:
+        raise ValueError(
+            f"{type(thing).__module__}.{type(thing).__qualname__} is nothing that rfsize can train on: give a "
+            "lightgbm.Dataset, an xgboost.DMatrix or QuantileDMatrix, or an estimator with X and y"
+        )
+    return framework.training
+
+
+def framework_of_params(params: dict[str, Any]) -> str:
+    """The top-level package of the framework that these parameters belong to.
+
+    Raises
+    ------
+    ValueError
+        If no framework knows the parameters, or several do.
+    """
+    trainings = {name: framework_named(name).training for name in filter(find_spec, framework_names())}
+    takers = [name for name, training in trainings.items() if training is not None and training.accepts(params)]
+    if len(takers) != 1:
+        raise ValueError(
+            f"the parameters fit {'no framework' if not takers else ' and '.join(takers)}: for a LightGBM forest give "
+            "boosting='rf', for an XGBoost forest a subsample below 1"
+        )
+    return takers[0]
+
+
+def read_model(model: Any, *, missing: float | None = None) -> Model:
+    """Read a trained tree ensemble of any framework; what was read already is returned as it is.
+
+    ``missing`` is a value that means missing, besides NaN, for models that do not store it.
+
+    Raises
+    ------
+    NotAForestError
+        If no framework knows the model, or rfsize cannot read it.
+    ValueError
+        If ``missing`` is given for a model that knows from training which value means missing.
+    """
+    read = _read(model)
+    if missing is not None:
+        read.read_as_missing(missing)
+    return read
+
+
+def read_forest(model: Any, *, missing: float | None = None) -> Forest:
+    """Read a forest, whose trees are independent draws, as `read_model` does.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is no forest, or `rfsize.shrink` chose its trees.
+    """
+    forest = read_model(model, missing=missing)
+    if not isinstance(forest, Forest):
+        raise NotAForestError(forest.why_no_forest)
+    if forest.is_pruned and forest is not model:
+        raise NotAForestError(
+            "rfsize.shrink made this model: it chose the trees for their common mean, so they are not independent "
+            "draws. Give the forest that was shrunk"
+        )
+    return forest
+
+
+def _read(model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    own = getattr(model, "adapter", None)  # rfsize's own models: compiled forests, right-sized estimators
+    if isinstance(own, Model):
+        return own
+    if isinstance(model, (list, tuple)):
+        raise NotAForestError(
+            f"model is a {type(model).__name__}: give one model at a time, or all of them to rfsize.compile, which "
+            "averages what they predict"
+        )
+    if isinstance(model, type):
+        raise NotAForestError(f"model is the class {model.__name__}: give a trained model")
+    framework = framework_of(model)
+    if framework is None:
+        raise NotAForestError(
+            f"model is a {type(model).__module__}.{type(model).__qualname__}, which is no model that rfsize reads: "
+            "give a tree ensemble of LightGBM, XGBoost or scikit-learn, or counted rfsize.Votes"
+        )
+    return framework.read(model)
+
+
+def refuse_regression(forest: Model) -> None:
+    """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
+    if not forest.classes.size:
+        raise NotAForestError(
+            f"this {forest.framework} model predicts numbers, and its trees cast no votes: size its predictions, with "
+            "metric='scores' and a tolerance"
+        )
+
+
+def models_in(model: Any) -> list[Any] | None:
+    """The models in a list, or in a framework's object that holds the models of several folds; None for one model."""
+    if isinstance(model, (list, tuple)):
+        return list(model)
+    framework = framework_of(model)
+    return None if framework is None else framework.models_in(model)

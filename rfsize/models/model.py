@@ -1,0 +1,346 @@
+"""A trained model of any framework, as rfsize reads it: `Model`, and `Forest` for trees that are independent draws.
+
+A framework subclasses `Model` for every tree ensemble that it trains, and `Forest` where T*, out-of-bag votes and more
+trees have a meaning.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.exceptions import (
+    InbagError,
+    NotAForestError,
+    SeedDependenceWarning,
+    SharedBagsWarning,
+    ShrunkenScoresWarning,
+)
+from rfsize.models.bags import FRESH_ROWS, Bags, Layout, WholeBags
+from rfsize.models.columns import Columns, rows_for
+from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.link import Link
+from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.utils.validation import share
+from rfsize.utils.warn import Caution
+
+Output = Literal["labels", "class numbers", "probabilities", "numbers"]
+"""Kinds of values that a model's own ``predict`` may return, see `Model.output`."""
+
+# Takes the leaves that rows reach and returns the class index that each tree votes for, shape (rows, n_trees).
+LeafClass = Callable[[LeafIds], NDArray[Any]]
+
+
+class LearningRate(NamedTuple):
+    """The effect of a learning rate other than 1 on a forest.
+
+    Attributes
+    ----------
+    caveat : str
+        What the learning rate scales, how that changes ensemble sizes, and which setting to train with.
+    keeps_labels_at : float or None
+        Threshold at which the labels equal those of a learning rate of 1; None if there is no such threshold.
+    """
+
+    caveat: str
+    keeps_labels_at: float | None
+
+
+class Wrapper(NamedTuple):
+    """The caller's model, which wraps a framework's model.
+
+    Attributes
+    ----------
+    kind : str
+        Type of the caller's model, for messages.
+    around : callable
+        Wraps another model of the framework in a new model of the caller's type.
+    threshold : float
+        Probability of class 1 above which the caller's model predicts class 1.
+    """
+
+    kind: str
+    around: Callable[[Any], Any]
+    threshold: float = 0.5
+
+
+class Model(ABC):
+    """A trained tree ensemble of one framework: all that compiling, cutting and certifying need.
+
+    Attributes
+    ----------
+    framework : str
+        Name of the framework, for messages.
+    booster
+        The framework's own model that holds the trees.
+    ensemble : TreeEnsemble or None
+        The trees as arrays; None for a bagging ensemble over learners that are no trees.
+    n_trees : int
+        Number of iterations; one iteration adds one tree, or one for each class.
+    n_features : int
+        Number of columns the model was trained on.
+    feature_names : list of str or None
+        Names of these columns; None if the model was trained without names.
+    classes : ndarray, shape (n_classes,)
+        Class labels in the caller's encoding; empty for regression.
+    link : Link
+        Turns raw scores into what the framework predicts.
+    output : {"labels", "class numbers", "probabilities", "numbers"}
+        What the model's own ``predict`` returns. "class numbers" are 0, 1, … as floats. "probabilities" are those of
+        class 1 if one score decides between two classes, else those of every class.
+    wrapper : Wrapper or None
+        The caller's own model, if that model wraps the framework's model.
+    is_pruned : bool
+        Whether `rfsize.shrink` chose or changed the trees, so that together they predict like a larger model.
+    why_no_forest : str
+        For a model that is no `Forest`: why its trees are not independent draws, and what to do.
+    """
+
+    framework: ClassVar[str]
+    booster: Any
+    ensemble: TreeEnsemble | None = None
+    wrapper: Wrapper | None = None
+    is_pruned: bool = False
+    why_no_forest: str = "the model's trees are not independent draws"
+
+    @abstractmethod
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Node of `ensemble` that each row reaches in each tree, by the framework itself.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
+        """
+
+    @abstractmethod
+    def first(self, n_trees: int) -> Any:
+        """A new model of the framework, of the same type, with the first ``n_trees`` iterations."""
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        """A new model of the framework with these iterations, in this order, marked as pruned.
+
+        ``leaf_values``, in the shape of `TreeEnsemble.tree_scores`, replaces the scores of single trees.
+        """
+        raise NotAForestError(
+            f"rfsize cannot choose among the trees of this {self.framework} model: cut it with rfsize.truncate"
+        )
+
+    @property
+    def n_bytes(self) -> int:
+        """Size in bytes of the model that the framework saves."""
+        return len(pickle.dumps(self.booster))
+
+    @property
+    def _arrays(self) -> TreeEnsemble:
+        assert self.ensemble is not None
+        return self.ensemble
+
+    @property
+    def n_trees(self) -> int:
+        return self._arrays.n_trees
+
+    @property
+    def n_features(self) -> int:
+        return self._arrays.n_features
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        return self._arrays.feature_names
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return self._arrays.classes
+
+    @property
+    def link(self) -> Link:
+        return self._arrays.link
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of training."""
+        return self._arrays.columns
+
+    @property
+    def output(self) -> Output:
+        return "labels" if self.classes.size else "numbers"
+
+    def check(self, X: Any) -> Any:
+        """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the model."""
+        return rows_for(X, self.columns, check=self.check)
+
+    def truth(self, y: Any) -> Any:
+        """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
+        return y
+
+    def wrapped(self, native: Any) -> Any:
+        """A new model of the caller's type around another model of the framework."""
+        return native if self.wrapper is None else self.wrapper.around(native)
+
+    def read_as_missing(self, missing: float) -> None:
+        """Treat ``missing`` as a missing value, like NaN; only for models that do not store the value themselves."""
+        raise ValueError(
+            f"missing={missing!r} is only for an xgboost.Booster, which does not store which value meant missing: a "
+            f"model of {self.framework} knows it from the training, leave missing out"
+        )
+
+    def checked_threshold(self, threshold: float | None) -> float:
+        """``threshold`` as a float, by default the model's own; ``ValueError`` if the model cannot use a threshold."""
+        if threshold is None:
+            return 0.5 if self.wrapper is None else self.wrapper.threshold
+        return checked_threshold(threshold, n_classes=len(self.classes))
+
+    def raw_threshold(self, threshold: float) -> float:
+        """Raw score above which the model predicts class 1; for two classes only."""
+        link = self.link
+        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
+
+
+class Forest(Model):
+    """A forest whose trees are independent draws: T*, out-of-bag votes and more trees have a meaning.
+
+    Attributes
+    ----------
+    voting : {"soft", "hard"}
+        Whether the model's own ``predict`` uses the averaged scores ("soft") or the majority vote ("hard").
+    shared_bags : str or None
+        If trees share bags: how they share them, how that changes T*, and what to do.
+    seed_dependence : str or None
+        If the predictions depend on the seed even in a forest of unlimited size: why, and what to do.
+    learning_rate : LearningRate or None
+        If a learning rate scales the trees' scores: the effect on the forest.
+    """
+
+    voting: str = "soft"
+    shared_bags: str | None = None
+    seed_dependence: str | None = None
+    learning_rate: LearningRate | None = None
+
+    def voting_at(self, threshold: float) -> str:
+        """`voting` if the model predicts class 1 above ``threshold``."""
+        return self.voting
+
+    def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
+        """Scores of members that are no trees, shape (n_rows, n_trees, n_scores).
+
+        ``inbag``, shape (n_rows, n_trees, 1), marks the rows that a member was trained on; it may skip them.
+        """
+        raise NotImplementedError
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores of a tree, or of the trees of one iteration."""
+        return self._arrays.n_scores
+
+    def bags(self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
+        """The forest's bags (the rows each tree was trained on), not yet proven, for training rows in this ``layout``.
+
+        The result is a `LaidOutBags` if the framework can train on several machines.
+        """
+        raise InbagError(
+            f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
+            f"bag: take {FRESH_ROWS}"
+        )
+
+    def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
+        """Bags that can prove that rows are the training rows; None if the number of rows differs or no proof exists.
+
+        ``layout`` tells on which machine each row lay.
+
+        Raises
+        ------
+        ValueError
+            If labels or weights do not fit the rows.
+        """
+        if self.ensemble is None:
+            return None
+        drawn, n_rows = self.rows_in_bags, layout.n_rows
+        if drawn.size and (drawn == n_rows).all():
+            return WholeBags(n_rows, self.n_trees, self.row_cover[self.ensemble.output_of_node])
+        try:
+            bags = self.bags(layout, y, sample_weight, None, None)
+        except InbagError:
+            return None
+        return bags if bags.fit and bags.need_proof else None
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None."""
+        return None
+
+    @property
+    def row_cover(self) -> Floats:
+        """What a training row adds to the cover of a leaf, for the trees of each output; NaN where it is not known."""
+        return np.ones(self._arrays.trees_per_iteration)
+
+    @property
+    def rows_in_bags(self) -> Floats:
+        """Number of training rows in the bag of each tree that has several leaves; NaN where that is not known."""
+        trees = self._arrays
+        count = np.where(trees.has_cover, trees.cover, 0.0) / self.row_cover[trees.output_of_node]
+        return np.rint(np.bincount(trees.tree_of_node, weights=count)[trees.nodes.n_nodes > 1])
+
+    def with_booster(self, booster: Any) -> Any:
+        """A new model of the framework that holds ``booster``, a forest like this one but with other trees."""
+        return booster
+
+    def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
+        """An estimator's training rows, with class indices as labels, in the form that the framework trains on."""
+        raise NotAForestError(
+            f"rfsize cannot train more trees of {self.framework}: train a forest of another size, or truncate this one"
+        )
+
+    def leaf_class(self, threshold: float) -> LeafClass:
+        """Function from the leaves that rows reach to the class index of each vote; ties go to the lowest index."""
+        if self.ensemble is None or self.ensemble.trees_per_iteration > 1:
+            if self.n_scores > 1:
+                return lambda leaves: leaves.scores.argmax(axis=2)
+            return lambda leaves: leaves.scores[:, :, 0] > threshold
+        vote = self.ensemble.votes(threshold)
+        return lambda leaves: vote[leaves.leaf[:, :, 0]]
+
+
+def wrapped_by(model: Forest, wrapper: Wrapper, classes: NDArray[Any]) -> Forest:
+    """The same forest inside the caller's model; ``classes`` are that model's labels, in class order."""
+    inside = copy.copy(model)
+    inside.wrapper = wrapper
+    if inside.ensemble is not None:
+        inside.ensemble = inside.ensemble.with_classes(classes)
+    return inside
+
+
+def checked_threshold(threshold: float, *, n_classes: int) -> float:
+    """``threshold`` as a float; ``ValueError`` if it is no probability or the model cannot use a threshold."""
+    threshold = share("threshold", threshold)
+    if threshold != 0.5 and not n_classes:
+        raise ValueError(f"threshold={threshold:g} decides labels, and the model predicts numbers: leave threshold out")
+    if threshold != 0.5 and n_classes > 2:
+        raise ValueError(
+            f"threshold={threshold:g} is for two classes, and of {n_classes} classes the highest score wins: leave "
+            "threshold at 0.5"
+        )
+    return threshold
+
+
+def dependence(shared_bags: str | None, seed_dependence: str | None) -> tuple[Caution, ...]:
+    """Warnings with the texts of `Forest.shared_bags` and `Forest.seed_dependence`."""
+    caveats = ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence))
+    return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)
+
+
+def dependence_of(forest: Forest) -> tuple[Caution, ...]:
+    """Warnings about a forest whose trees are not independent draws."""
+    return dependence(forest.shared_bags, forest.seed_dependence)
+
+
+def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[Caution, ...]:
+    """Warning about a learning rate; none if you ask only for labels and the labels at ``labels_at`` stay the same."""
+    rate = getattr(forest, "learning_rate", None)
+    if rate is None or (labels_at is not None and rate.keeps_labels_at == labels_at):
+        return ()
+    return (Caution(ShrunkenScoresWarning, rate.caveat),)

@@ -1,1 +1,0 @@
-"""The votes and scores of trees, and the step from scores to predictions."""
