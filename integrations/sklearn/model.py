@@ -11,7 +11,14 @@ import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -31,6 +38,7 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
+FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
@@ -52,6 +60,35 @@ _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 _ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
 
 
+def read_forest(model: Any) -> SklearnForest:
+    """A fitted forest or bagging ensemble.
+
+    Raises
+    ------
+    NotAForestError
+        If it predicts several outputs or a single class, or if nothing was sampled and all trees are the same.
+    """
+    check_is_fitted(model)
+    classes = getattr(model, "classes_", None)
+    check_classes(classes)
+    if classes is None and getattr(model.estimators_[0], "n_outputs_", 1) > 1:
+        raise NotAForestError(_several_outputs("numbers", "Regressor"))
+    if not all(map(is_tree, model.estimators_)):
+        return SklearnBagging(model)
+    forest = SklearnForest(model)
+    if not forest.has_bags:
+        refuse_identical(zip(trees_of(model), used_columns(model), strict=True), _are_alike, _SAMPLED)
+    return forest
+
+
+def check_classes(classes: Any) -> None:
+    """Raise `NotAForestError` if a classifier predicts several labels at once, or a single class."""
+    if classes is not None and np.ndim(classes[0]) > 0:
+        raise NotAForestError(_several_outputs("labels", "Classifier"))
+    if classes is not None and len(classes) < 2:
+        raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
+
+
 class SklearnForest(Forest):
     """A random forest, extremely randomised trees, or bagging over decision trees.
 
@@ -59,11 +96,6 @@ class SklearnForest(Forest):
     ----------
     model : RandomForestClassifier, ExtraTreesRegressor, BaggingClassifier, …
         Fitted to one label or number per row.
-
-    Raises
-    ------
-    NotAForestError
-        If nothing was sampled and all trees are the same.
     """
 
     framework = "scikit-learn"
@@ -74,10 +106,8 @@ class SklearnForest(Forest):
         self._read()
 
     def _read(self) -> None:
-        model, trees = self.booster, [estimator.tree_ for estimator in self.booster.estimators_]
-        columns, classes = used_columns(model), np.asarray(getattr(model, "classes_", ()))
-        if self._why_no_bags is not None:
-            refuse_identical(zip(trees, columns, strict=True), _are_alike, _SAMPLED)
+        model, trees = self.booster, trees_of(self.booster)
+        classes = np.asarray(getattr(model, "classes_", ()))
         conventions = Conventions(
             framework=self.framework,
             reading=READING,
@@ -88,7 +118,7 @@ class SklearnForest(Forest):
         # Both of two classes are kept: scikit-learn compares their rounded sums.
         value = np.concatenate([_class_shares(estimator, len(classes)) for estimator in model.estimators_])
         self.ensemble = TreeEnsemble(
-            nodes=nodes_of(trees, value, columns),
+            nodes=nodes_of(trees, value, used_columns(model)),
             trees_per_iteration=1,
             classes=classes,
             n_features=int(model.n_features_in_),
@@ -145,7 +175,7 @@ class SklearnForest(Forest):
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        if self._why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+        if not self.has_bags or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
             return None
         return SklearnBags(self, np.ones(self.booster._n_samples))
 
@@ -153,6 +183,11 @@ class SklearnForest(Forest):
         """Raise `InbagError` if no row is out of bag."""
         if self._why_no_bags is not None:
             raise InbagError(self._why_no_bags)
+
+    @property
+    def has_bags(self) -> bool:
+        """Whether some rows are out of bag."""
+        return self._why_no_bags is None
 
     @property
     def _why_no_bags(self) -> str | None:
@@ -244,7 +279,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
     if not n_classes:
         numbers = np.asarray(member.predict(X), dtype=np.float64).reshape(X.shape[0], -1)
         if numbers.shape[1] > 1:
-            raise NotAForestError(several_outputs("numbers", "Regressor"))
+            raise NotAForestError(_several_outputs("numbers", "Regressor"))
         return numbers
     shares = np.zeros((X.shape[0], n_classes))
     if hasattr(member, "predict_proba"):
@@ -273,7 +308,7 @@ def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
     return index
 
 
-def several_outputs(what: str, kind: str) -> str:
+def _several_outputs(what: str, kind: str) -> str:
     """The message that refuses ensembles which predict several labels or numbers at once."""
     return (
         f"the ensemble predicts several {what} at once: train one for each column of y, as "
@@ -282,6 +317,11 @@ def several_outputs(what: str, kind: str) -> str:
 
 
 # Trees
+
+
+def trees_of(model: Any) -> list[Any]:
+    """The trees that a model's decision trees hold."""
+    return [estimator.tree_ for estimator in model.estimators_]
 
 
 def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None = None) -> TreeNodes:
