@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
-from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.ensemble import LeafIds
+from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.model import Forest, learning_rate_of
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s

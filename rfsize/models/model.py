@@ -12,7 +12,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
 
 Output = Literal["labels", "class numbers", "probabilities", "numbers"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
 """Kinds of values that a model's own ``predict`` may return, see `Model.output`."""
 
 # Takes the leaves that rows reach and returns the class index that each tree votes for, shape (rows, n_trees).
