@@ -82,7 +82,8 @@ def check_framework(
         "framework: name its entry point (group rfsize.frameworks) like the top-level package of the model",
     )
     read = framework.read(model)
-    rows = read.check(X)
+    rows = X
+    read.open(X)
     before = _predicted(model, rows)
     of_bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     results = {
@@ -222,9 +223,9 @@ def _check_more_trees(framework: Framework, read: Model, model: Any, X: Any, y: 
 def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> str:
     calls: dict[str, Callable[[], Any]] = {
         "an object that is no model": lambda: framework.read(object()),
-        "rows with a column too many": lambda: read.check(np.zeros((3, read.n_features + 1))),
-        "no rows": lambda: read.check(np.zeros((0, read.n_features))),
-        "a row that is no matrix": lambda: read.check(np.zeros(read.n_features)),
+        "rows with a column too many": lambda: read.open(np.zeros((3, read.n_features + 1))),
+        "no rows": lambda: read.open(np.zeros((0, read.n_features))),
+        "a row that is no matrix": lambda: read.open(np.zeros(read.n_features)),
         "one row as the training rows": lambda: inbag(model, take(X, 0, 1)),
     }
     for what, call in calls.items():

@@ -32,7 +32,6 @@ from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.utils.rows import frame_of
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
@@ -128,9 +127,6 @@ class SklearnForest(Forest):
         )
         # Class shares lie between 0 and 1. Refitted shares clipped to this range lean to the middle: log loss rises.
         self.refits = not classes.size
-
-    def check(self, X: Any) -> Any:
-        return without_unknown_names(super().check(X), self.feature_names)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):
@@ -242,7 +238,7 @@ class SklearnBagging(SklearnForest):
     @property
     def columns(self) -> Columns:
         # The members may read anything.
-        return Columns(self.feature_names, self.n_features, None, numbers_only=False)
+        return Columns(self.feature_names, self.n_features, None)
 
     def voting_at(self, threshold: float) -> str:
         return self.voting if threshold == 0.5 else "soft"
@@ -388,13 +384,6 @@ def names_of(model: Any) -> list[str] | None:
 def used_columns(model: Any) -> list[Any]:
     """The columns that each member was given; None for all."""
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
-
-
-def without_unknown_names(X: Any, names: list[str] | None) -> Any:
-    """Checked rows, without names if the model has none: scikit-learn would warn about them."""
-    if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
-        X = frame_of(X)
-    return as_array(X) if hasattr(X, "iloc") and names is None else X
 
 
 def with_names_of(X: Any, model: Any) -> Any:

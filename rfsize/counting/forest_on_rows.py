@@ -112,7 +112,7 @@ class ForestOnRows:
         if elsewhere is not None:
             there: ForestOnRows = elsewhere.asked(adapter, oob=oob, threshold=threshold, missing=missing, **of_bags)
             return there
-        X = adapter.check(X)
+        X = adapter.open(X)
         if not oob:
             return cls(adapter, X, None, threshold)
         n_rows = matrix.n_rows(X)

@@ -20,12 +20,10 @@ from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.matrix import blocks
-from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
-from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.quantising import quantised_blocks
+from rfsize.walking.quantising import quantised
 
 # Returns the members' answers on rows start to stop. Members that saw a row, by the mask, need not be asked about it.
 Ask = Callable[[int, int, Bools | None], LeafIds]
@@ -76,13 +74,13 @@ def asked_about(adapter: Forest, X: Any, of: int | None = None) -> Ask:
         walk = CompiledWalk(adapter)
     except ValueError:  # trees that cannot be compiled
         return by_framework
-    if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
+    if not getattr(X, "is_stream", False) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         return by_framework
 
     def by_either(start: int, stop: int, inbag: Bools | None) -> LeafIds:
         rows = matrix.take(X, start, stop)
         # Pieces are compared one by one, since taking rows from all of them first would read them twice.
-        if isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
+        if getattr(X, "is_stream", False) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
             return by_framework(start, stop, inbag)
         try:
             return LeafIds(walk.leaf_index(rows), walk.tree_scores)
@@ -118,11 +116,10 @@ class CompiledWalk:
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         """The leaves that all rows of ``X`` reach, shape (rows, n_members, n_outputs)."""
-        quantise = quantised_blocks(self.forest, X)
-        leaf = np.empty((matrix.n_rows(X), self.forest.trees.tree_start.size - 1), dtype=np.int64)
+        leaf = np.empty((X.shape[0], self.forest.trees.tree_start.size - 1), dtype=np.int64)
 
         def walk(start: int, stop: int) -> None:
-            quantise(start, stop).reach(self.leaf_of_node, leaf[start:stop])
+            quantised(self.forest, X[start:stop]).reach(self.leaf_of_node, leaf[start:stop])
 
         each_range(walk, len(leaf), ROWS_PER_THREAD)
         return leaf.reshape(-1, *self._shape)
@@ -130,7 +127,7 @@ class CompiledWalk:
     def reaches_leaves_of(self, adapter: Forest, X: Any, n_rows: int) -> bool:
         """Whether ``n_rows`` rows from all over ``X``, and some with missing values, reach the framework's leaves."""
         try:
-            some = matrix.pick(X, _compared_rows(X, self.forest, n_rows))
+            some = X if not hasattr(X, "pick") else X.pick(_compared_rows(X, self.forest, n_rows)).source
             reached = self.leaf_index(some)
         except ValueError:  # rows that the compiled loops cannot take
             return False
@@ -156,7 +153,7 @@ def proven_walk(adapter: Forest, X: Any) -> CompiledWalk:
 
 def _compared_rows(X: Any, forest: PackedForest, at_most: int) -> Int64s:
     """Evenly spaced rows from the first to the last, and rows with missing values found at several places."""
-    n_rows, blocks = matrix.n_rows(X), encoded(X, forest.conventions)
+    n_rows, blocks = matrix.n_rows(X), lambda a, b: matrix.take(X, a, b)
     rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
     for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), at_most // _ROWS_OF_PLACE).astype(np.int64):
         values = blocks(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))

@@ -16,7 +16,6 @@ from rfsize.dask.blocks import BlocksOnWorkers
 from rfsize.dask.clients import here
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.models.columns import known_columns
 from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats
 
@@ -58,7 +57,7 @@ class ForestOnWorkers(ForestOnRows):
 
 def _count(block: Any, adapter: Forest, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
     """On a worker: the trees' votes and scores on a block of rows."""
-    return part.tallied(adapter, adapter.check(block))
+    return part.tallied(adapter, adapter.open(block))
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class RowsOnWorkers(RowsElsewhere):
                 "layout says which trees saw a training row, and oob=False asks all trees about all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
-        blocks = BlocksOnWorkers(known_columns(self.X, adapter.columns), self.client, adapter.columns)
+        blocks = BlocksOnWorkers(self.X, self.client, adapter.columns)
         blocks.tell_missing(adapter, missing)
         bags, alike = None, ALONE
         if oob:

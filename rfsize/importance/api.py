@@ -15,7 +15,6 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils import matrix
 from rfsize.utils.warn import give
 
 
@@ -120,7 +119,7 @@ def oob_importance(
     give(learning_rate_of(forest.adapter, labels_at=labels_at))
     outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
-    names = matrix.names_of(forest.X) or forest.adapter.feature_names
+    names = forest.X.names or forest.adapter.feature_names
     sets = ColumnSets(columns, names, forest.adapter.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)

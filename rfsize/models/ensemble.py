@@ -207,13 +207,7 @@ class TreeEnsemble:
     @property
     def columns(self) -> Columns:
         """The columns of training."""
-        conventions = self.conventions
-        return Columns(
-            self.feature_names,
-            self.n_features,
-            conventions.categorical,
-            spaces_become_underscores=conventions.spaces_become_underscores,
-        )
+        return Columns(self.feature_names, self.n_features, self.conventions)
 
     @cached_property
     def tree_start(self) -> Int64s:

@@ -13,7 +13,7 @@ from scipy import sparse
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
@@ -44,7 +44,7 @@ class LeavesOfRows:
     @classmethod
     def of(cls, forest: ForestOnRows) -> LeavesOfRows:
         """Find the leaves of all rows, or of a random part if there are too many rows to keep."""
-        if isinstance(forest.X, PiecesElsewhere):
+        if isinstance(forest.X, DistributedRows):
             raise ValueError(
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
             )

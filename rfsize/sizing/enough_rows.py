@@ -11,7 +11,6 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import noting_training_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, sized
-from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
 
 AUTO = 100_000
@@ -39,5 +38,5 @@ def sized_on_enough_rows(goal: Goal, forest: ForestOnRows, y: Any, max_rows: int
     if n_rows < forest.n_rows:
         drawn = np.sort(np.random.default_rng(0).choice(forest.n_rows, n_rows, replace=False))
         y = None if y is None else one_per_row(y, forest.n_rows)[drawn]
-        forest = forest.on(matrix.pick(forest.X, drawn))
+        forest = forest.on(forest.X.pick(drawn))
     return sized(Evidence.of(forest).with_truth(y).noting(*noted), goal)

@@ -16,6 +16,7 @@ from rfsize.counting.training_rows import noting_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.rows import for_training
 from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.metric import refuse_soft_labels
@@ -26,7 +27,6 @@ from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import share
 from rfsize.utils.warn import give
 
@@ -241,7 +241,7 @@ class Growth:
 
         if is_regression(estimator):
             goal = goal.checked(0, y)
-        X = from_polars(X)
+        X = for_training(X)
         try:
             adapter, is_new = read_forest(estimator), False
         except NotFittedError:
@@ -255,7 +255,7 @@ class Growth:
             )
         goal = goal.checked(len(adapter.classes), y, in_training=True)
         threshold, framework = adapter.checked_threshold(threshold), training_of(estimator)
-        X = adapter.check(X)
+        adapter.open(X)
         belong = resolved(groups, X, n_rows(X))
         trainer = framework.trainer_of(adapter, X, y, sample_weight)
         forest = trainer.resume(adapter.booster, threshold=threshold, groups=belong)

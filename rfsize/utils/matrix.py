@@ -42,6 +42,13 @@ def n_features(X: Any) -> int:
 
 
 def take(X: Any, start: int, stop: int) -> Any:
+    if type(X).__name__ == "Rows":
+        import numpy as np
+        return X.pick(np.arange(start, stop)).source if X.is_stream else X.whole().read(start, stop)
+    return take_(X, start, stop)
+
+
+def take_(X: Any, start: int, stop: int) -> Any:
     """Rows ``start`` to ``stop`` of the output of `as_rows`, in the same form; for `Pieces`, in the form of a piece."""
     if isinstance(X, Pieces):
         return X.read(start, stop)
@@ -49,6 +56,12 @@ def take(X: Any, start: int, stop: int) -> Any:
 
 
 def pick(X: Any, rows: Int64s) -> Any:
+    if type(X).__name__ == "Rows":
+        return X.pick(rows)
+    return pick_(X, rows)
+
+
+def pick_(X: Any, rows: Int64s) -> Any:
     """Some rows of the output of `as_rows`, by their ascending numbers, in the form of `take`."""
     return X.pick(rows) if isinstance(X, Pieces) else picked(X, rows)
 
