@@ -90,7 +90,7 @@ def count(task: Task, keeps: Keeps = "outputs") -> Sums:
     what = "votes" if keeps == "votes" else "votes and scores"
     if isinstance(task.X, PiecesElsewhere):
         return _count_elsewhere(task, keeps, what)
-    return _added_up(task.rows, Kept(range(task.n_rows), task.n_rows, keeps), task.threshold, what)
+    return _added_up(task.walk, Kept(range(task.n_rows), task.n_rows, keeps), task.threshold, what)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:

@@ -135,10 +135,12 @@ class Scores:
         """Scores of some of the rows."""
         return Scores(self.asked[rows], self.mean[rows], self.scatter[rows], self.number[rows])
 
-    def put(self, rows: NDArray[Any], scores: Scores) -> None:
-        """Replace the scores of some of the rows, in place."""
-        for whole, part in zip(self._arrays(), scores._arrays(), strict=True):
-            whole[rows] = part
+    def placed(self, places: Int64s, n_rows: int) -> Scores:
+        """Scores of ``n_rows`` rows, with these scores at some places, and no trees elsewhere."""
+        scores = Scores.nothing(n_rows, self.n_scores)
+        for whole, part in zip(scores._arrays(), self._arrays(), strict=True):
+            whole[places] = part
+        return scores
 
     def covariance(self, one: Any, other: Any) -> Floats:
         """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.

@@ -20,6 +20,7 @@ from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
+from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.pieces import PiecesElsewhere
@@ -86,7 +87,9 @@ class Pass:
         """Trees that saw each row or another row of its group, as in `Batch`, from the bags of the rows."""
         return inbag if self.group_inbag is None else self.group_inbag.expand(start, stop, inbag)
 
-    def batches(self, what: str, *, cells: int = 0, check: BagCheck | None = None) -> Iterator[Batch]:
+    def batches(
+        self, what: str, *, cells: int = 0, most_rows: int | None = None, check: BagCheck | None = None
+    ) -> Iterator[Batch]:
         """All rows in order, and at the end an `InbagError` if the bags are not proven.
 
         Use what you gathered only when the iteration has ended.
@@ -97,13 +100,16 @@ class Pass:
             Name for the progress bar.
         cells : int, default 0
             Further numbers that you hold for each row.
+        most_rows : int, optional
+            Most rows in a batch.
         check : BagCheck, optional
             If the rows are a part of the training rows: the check to add them to, which you conclude.
         """
         proof = check
         if check is None and self.bags is not None:
             proof = BagCheck(self.forest, self.bags)
-        for start, stop in matrix.blocks(self.n_rows, self.forest.n_trees * self.forest.n_scores + cells, what=what):
+        cells += self.forest.n_trees * self.forest.n_scores
+        for start, stop in matrix.blocks(self.n_rows, cells, what=what, most_rows=most_rows):
             inbag = seen = None
             if self.bags is not None:
                 inbag = self.bags.take(start, stop)
@@ -189,12 +195,23 @@ class Task:
         return matrix.n_rows(self.X)
 
     @property
+    def layout(self) -> Layout:
+        """How the rows were laid out in training, if they are the training rows."""
+        return self.X.layout(None) if isinstance(self.X, PiecesElsewhere) else Layout.alone(self.n_rows)
+
+    @property
+    def predictor(self) -> Predictor:
+        """Turns mean scores into the forest's predictions."""
+        forest = self.forest
+        return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold))
+
+    @property
     def source(self) -> str:
         """Where the votes come from, as reports name it."""
         return "rows given" if self.bags is None else "oob"
 
     @cached_property
-    def rows(self) -> Pass:
+    def walk(self) -> Pass:
         """The rows on their way down the trees; rows that lie elsewhere are brought here batch by batch."""
         of_groups = GroupInbag.of(self.bags, self.groups)
         return Pass(self.forest, self.n_rows, leaf_lookup(self.forest, self.X), self.bags, of_groups)
@@ -246,7 +263,7 @@ def tree_votes(task: Task) -> NDArray[np.int32]:
     """Class index of each tree's vote on each row, shape (n_rows, n_trees); −1 where the tree saw the row."""
     votes = np.empty((task.n_rows, task.forest.n_trees), dtype=np.int32)
     leaf_class = task.forest.leaf_class(task.threshold)
-    for batch in task.rows.batches("votes"):
+    for batch in task.walk.batches("votes"):
         votes[batch.rows] = leaf_class(batch.leaves)
         if batch.seen is not None:
             votes[batch.rows][batch.seen.any(axis=2)] = -1
@@ -256,7 +273,7 @@ def tree_votes(task: Task) -> NDArray[np.int32]:
 def inbag_mask(task: Task) -> Bools:
     """Whether each tree, or one of an iteration, saw each row or its group, shape (n_trees, n_rows)."""
     mask = np.zeros((task.forest.n_trees, task.n_rows), dtype=np.bool_)
-    for batch in task.rows.batches("in-bag rows"):
+    for batch in task.walk.batches("in-bag rows"):
         assert batch.seen is not None
         mask[:, batch.rows] = batch.seen.any(axis=2).T
     return mask
@@ -265,9 +282,9 @@ def inbag_mask(task: Task) -> Bools:
 def seen_mask(task: Task) -> Bools:
     """`Batch.seen` of all rows. Call it only after the bags were proven: no row goes down the trees."""
     assert task.bags is not None
-    cells, bags, rows = task.forest.n_trees * task.forest.n_scores, task.bags, task.rows
+    cells, bags, walk = task.forest.n_trees * task.forest.n_scores, task.bags, task.walk
     ranges = matrix.blocks(task.n_rows, cells, what="bags")
-    return np.concatenate([rows.seen(start, stop, bags.take(start, stop)) for start, stop in ranges])
+    return np.concatenate([walk.seen(start, stop, bags.take(start, stop)) for start, stop in ranges])
 
 
 def pair_oob_trees(leaves: LeafIds, seen: Bools | None) -> tuple[LeafIds, Bools]:

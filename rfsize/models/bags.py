@@ -1,4 +1,4 @@
-"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `rfsize.counting.proof`."""
+"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `counting.bag_proof`."""
 
 from __future__ import annotations
 
@@ -170,10 +170,10 @@ class Bags(ABC):
 
     @abstractmethod
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        """Leaves whose stored cover differs from the cover of the rebuilt bags, shape (n_nodes,)."""
+        """Leaves whose stored cover differs from that of the rebuilt bags, shape (n_nodes,)."""
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        """Leaves in which the rows read so far exceed the cover of all training rows, shape (n_nodes,)."""
+        """Leaves in which the rows read so far exceed the cover by all training rows, shape (n_nodes,)."""
         return np.asarray(rebuilt > trees.cover)
 
     @property

@@ -71,7 +71,7 @@ class Candidates:
         held_out, others = (rows.some(np.flatnonzero(which)) for which in (is_held_out, ~is_held_out))
         sizes = sizes_tried(len(order), STEP).tolist()
         size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 0)
-        pays = bool(rows.adapter.refits and size and len(others)) and _pays(held_out, others, order[:size])
+        pays = bool(rows.forest.refits and size and len(others)) and _pays(held_out, others, order[:size])
         return cls(rows, order, size if pays else 0)
 
     def of_size(self, n_trees: int) -> Candidate:
@@ -92,4 +92,4 @@ def _pays(held_out: LeavesOfRows, others: LeavesOfRows, members: Int64s) -> bool
 
 
 def _refitted_as_stored(rows: LeavesOfRows, members: Int64s) -> NDArray[Any]:
-    return rows.adapter.as_stored(refitted(rows, members), len(members))
+    return rows.ensemble.as_stored(refitted(rows, members), len(members))

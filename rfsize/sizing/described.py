@@ -6,27 +6,29 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+import numpy as np
+
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.models.framework import framework_of
 from rfsize.utils.words import how_many
 
 
-def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
+def described(outputs: TreeOutputs | None) -> tuple[tuple[str, str], ...]:
     """The model, its trees and its parameters; empty if the model is not at hand."""
-    forest = None if outputs is None else outputs.forest
-    if type(forest) is not ForestOnRows:
+    if outputs is None or outputs.task is None:
         return ()
-    adapter = forest.adapter
-    kind = type(adapter.booster).__name__ if adapter.wrapper is None else adapter.wrapper.kind
-    n_classes = len(adapter.classes)
+    forest = outputs.task.forest
+    kind = type(forest.booster).__name__ if forest.wrapper is None else forest.wrapper.kind
+    n_classes = len(forest.classes)
     of = f"{n_classes} classes" if n_classes else "regression"
-    leaves = len(adapter.leaves.score) / adapter.leaves.offset.size
-    trees = ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average")
-    known = ", ".join(f"{name}={value}" for name, value in _parameters(adapter.booster).items())
+    members = ("members", f"{forest.n_trees:,}")
+    if forest.ensemble is not None:
+        leaves = np.count_nonzero(forest.ensemble.nodes.left == -1) / forest.ensemble.tree_start.size
+        members = ("trees", f"{forest.n_trees:,}, of {leaves:,.0f} leaves on average")
+    known = ", ".join(f"{name}={value}" for name, value in _parameters(forest.booster).items())
     return (
-        ("model", f"{kind} ({adapter.framework}), {of}, {how_many(adapter.n_features, 'column')}"),
-        trees if adapter.are_trees else ("members", f"{adapter.n_trees:,}"),
+        ("model", f"{kind} ({forest.framework}), {of}, {how_many(forest.n_features, 'column')}"),
+        members,
         *((("parameters", known),) if known else ()),
     )
 
@@ -39,5 +41,5 @@ def _parameters(booster: Any) -> dict[str, Any]:
         return {name: value for name, value in given if name not in usual or usual[name].default is not value}
     framework = framework_of(booster)
     with suppress(ValueError):
-        return {} if framework is None else framework.params_of(booster)
+        return {} if framework is None or framework.training is None else framework.training.params_of(booster)
     return {}
