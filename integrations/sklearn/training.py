@@ -20,9 +20,9 @@ from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.model import BAGGING, FORESTS, SklearnForest, holds_estimators, no_estimators, part_of
 from rfsize.models.bags import Layout
+from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import sample_weights, training_labels
 
 # Bags with replacement of more draws than there are rows.
@@ -91,7 +91,7 @@ class SklearnTrainer(Trainer):
         self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         seed = forest.booster.random_state
         self.seed = int(seed) if isinstance(seed, Integral) else 0
-        self.label = training_labels(forest.classes, y, n_rows(X))
+        self.label = training_labels(forest.classes, y, n_rows_of(X))
         self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
         missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
         if missing.size:
@@ -183,7 +183,7 @@ class SklearnInTraining(ForestInTraining):
         X, _, sample_weight = self._rows
         newest = self._read(part_of(self._model, members))
         if newest.has_bags:
-            bags = newest.bags(Layout.alone(n_rows(X)), None, sample_weight, None, None)
+            bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
             outputs = out_of_bag(newest, bags, asked_about(newest, X), self.threshold, self.groups)
             self.out_of_bag = self.out_of_bag.plus(outputs)
 

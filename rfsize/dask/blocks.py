@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -11,12 +12,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.dask.clients import client_in_use
+from rfsize.dask.clients import client_in_use, here
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
 from rfsize.models.model import Forest
-from rfsize.models.rows import DistributedRows, Rows, in_memory, joined, open_rows
+from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
 from rfsize.utils.progress import rows_bar
 from rfsize.utils.words import how_many
 
@@ -102,8 +103,11 @@ class BlocksOnWorkers(DistributedRows):
             return Layout.alone(self.n_rows)
         return Layout.of_parts(self.lengths, machines)
 
-    def tell_missing(self, adapter: Forest, missing: float | None) -> None:
-        """Tell an adapter which value means missing in a framework's collection, besides NaN.
+    def here(self, values: Any) -> Any:
+        return here(values, self.client)
+
+    def tell_missing(self, forest: Forest, missing: float | None) -> None:
+        """Tell a forest which value means missing in a framework's collection, besides NaN.
 
         Raises
         ------
@@ -117,14 +121,14 @@ class BlocksOnWorkers(DistributedRows):
                 f"X is a {self._collection_kind}, which was made with its own missing value: leave missing out"
             )
         if not math.isnan(self._collection.missing):
-            adapter.read_as_missing(self._collection.missing)
+            forest.read_as_missing(self._collection.missing)
 
     @property
     def _bounds(self) -> list[tuple[int, int]]:
         """Number of the first row of each block, and of the first row after the block."""
         return list(pairwise([0, *map(int, self.ends)]))
 
-    def each_of_its_own(
+    def each_with(
         self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
     ) -> Iterator[Any]:
         """Yield the result of ``work(block, sent, of_rows(numbers of its rows))`` for each block, in order.
@@ -156,6 +160,12 @@ class BlocksOnWorkers(DistributedRows):
         own = [(self._length(place), _picked, self.columns, here[place] - self._bounds[place][0]) for place in places]
         parts = list(_each(self.client, _worked, [self._parts[place] for place in places], own))
         return in_memory(joined(parts), self.columns, encoded=True, names=None)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The blocks, brought to this process one by one."""
+        for part, (start, stop) in zip(self._parts, self._bounds, strict=True):
+            block = as_said(self.client.compute(part).result(), stop - start)
+            yield replace(open_rows(block, self.columns).whole(), start=start)
 
     def _length(self, place: int) -> int:
         start, stop = self._bounds[place]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -209,12 +210,11 @@ def _own_codes(values: nw.Series[Any]) -> Floats:
 
 
 def _by_value(name: str, code: dict[Any, float], *, refuses: bool | None = None) -> _Coder:
-    """Codes by the values of categories. Values without a code get NaN, an error if ``refuses``, a new one if None."""
+    """Codes by the values of categories. Values without a code get NaN, an error if ``refuses``, a stable one if None."""
 
     def codes_of(categories: Sequence[Any]) -> Floats:
         if refuses is None:
-            for category in categories:
-                code.setdefault(category, float(len(code)))
+            code.update({category: _stable_code(category) for category in categories})
         codes = np.array([code.get(category, np.nan) for category in categories], dtype=np.float64)
         if refuses and np.isnan(codes).any():
             example = categories[int(np.isnan(codes).argmax())]
@@ -238,6 +238,12 @@ def _by_value(name: str, code: dict[Any, float], *, refuses: bool | None = None)
         return np.asarray(values.replace_strict(keys, numbers, return_dtype=nw.Float64).to_numpy())
 
     return encode
+
+
+def _stable_code(value: Any) -> float:
+    """A whole number of 52 bits for a value, the same in every part of a table and in every process."""
+    digest = hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(digest) >> 12)
 
 
 def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical: Categorical) -> list[int]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
+from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, check_finite, encoder, places_of
 from rfsize.utils.typing import Int64s
 
@@ -39,14 +40,11 @@ class Chunk:
     read : callable
         Takes the numbers ``start`` and ``stop``, counted within the chunk, and returns these rows: a float array, a
         compressed sparse row matrix, or what only the members themselves can read. Threads may call it at once.
-    is_encoded : bool
-        Whether `read` returns the numbers of training, which trees as arrays can walk on.
     """
 
     start: int
     n_rows: int
     read: Callable[[int, int], Any]
-    is_encoded: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +65,9 @@ class Rows:
         The columns of training; None if the rows were opened without a model.
     is_stream : bool
         Whether the rows are not in memory.
+    is_encoded : bool
+        Whether the chunks hold the numbers of training, which trees as arrays can walk on. Only the framework reads the
+        others: a DMatrix, and rows of members that are no trees.
     """
 
     n_rows: int
@@ -76,6 +77,7 @@ class Rows:
     source: Any = field(repr=False)
     columns: Columns | None = None
     is_stream: bool = False
+    is_encoded: bool = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,8 +98,32 @@ class Rows:
             if first < last:
                 here = numbers[first:last] - chunk.start
                 parts.append(_taken(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
-        encoded = next(self.chunks()).is_encoded
-        return in_memory(joined(parts), self.columns, encoded=encoded, names=self.names)
+        return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
+
+    def reader(self) -> Callable[[int, int], Any]:
+        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back begins anew."""
+        return self.whole().read if not self.is_stream else ForwardReader(self).read
+
+
+class ForwardReader:
+    """Reads rows in chunks forwards, with one chunk in memory at a time."""
+
+    def __init__(self, rows: Rows | DistributedRows) -> None:
+        self._rows, self._chunk = rows, Chunk(0, 0, lambda start, stop: None)
+        self._chunks: Iterator[Chunk] = iter(())
+
+    def read(self, start: int, stop: int) -> Any:
+        if start < self._chunk.start or not self._chunk.n_rows:
+            self._chunks = self._rows.chunks()
+            self._chunk = next(self._chunks)
+        parts = []
+        while start < stop:
+            while start >= self._chunk.start + self._chunk.n_rows:
+                self._chunk = next(self._chunks)
+            last = min(stop, self._chunk.start + self._chunk.n_rows)
+            parts.append(self._chunk.read(start - self._chunk.start, last - self._chunk.start))
+            start = last
+        return joined(parts)
 
 
 class DistributedRows(ABC):
@@ -116,8 +142,35 @@ class DistributedRows(ABC):
         """The results of ``work(number of the first row, rows, *options)`` for each part, in order."""
 
     @abstractmethod
+    def each_with(
+        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    ) -> Iterator[Any]:
+        """The results of ``work(rows, sent, of_rows(their numbers))`` for each part, in order; ``what`` names a bar."""
+
+    @abstractmethod
+    def here(self, values: Any) -> Any:
+        """Labels, weights or groups of the rows, brought to this process."""
+
+    @abstractmethod
+    def layout(self, machines: Any) -> Layout:
+        """Which machine held which rows during training."""
+
+    @abstractmethod
     def pick(self, numbers: Int64s) -> Rows:
         """Some rows, brought here, by their ascending numbers."""
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows, brought here part by part."""
+
+    def reader(self) -> Callable[[int, int], Any]:
+        """A function that brings rows ``start`` to ``stop`` here, forwards."""
+        return ForwardReader(self).read
+
+
+def n_rows_of(X: Any) -> int:
+    """Number of rows of what a framework trains on."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def open_rows(X: Any, columns: Columns | None = None) -> Rows:
@@ -140,16 +193,30 @@ def open_rows(X: Any, columns: Columns | None = None) -> Rows:
     if isinstance(X, Rows):
         return X if columns is None or X.columns == columns else open_rows(X.source, columns)
     stream = stream_of(X)
-    return in_memory(_plain(X, columns), columns) if stream is None else stream.opened(X, columns)
+    return (
+        in_memory(plain_rows(X, takes_text=_reads_itself(columns)), columns)
+        if stream is None
+        else stream.opened(X, columns)
+    )
 
 
 def in_memory(
     X: Any, columns: Columns | None, *, encoded: bool | None = None, names: list[str] | None = None, start: int = 0
 ) -> Rows:
     """Rows in memory, in plain form; ``encoded`` rows were read from others already."""
-    chunk, names = _chunk(X, columns, start) if encoded is None else (_sliced_chunk(X, start, encoded), names)
-    width = _width(X)
-    return Rows(chunk.n_rows, width, names, lambda: iter([chunk]), X, columns)
+    chunk, names = _chunk(X, columns, start) if encoded is None else (_sliced_chunk(X, start), names)
+    if encoded is None:
+        encoded = _is_encoded(X, columns)
+    return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=encoded)
+
+
+def _is_encoded(X: Any, columns: Columns | None) -> bool:
+    return not hasattr(X, "num_row") and not _reads_itself(columns)
+
+
+def _reads_itself(columns: Columns | None) -> bool:
+    """Whether members that are no trees read the rows themselves."""
+    return columns is not None and columns.conventions is None
 
 
 def _chunk(X: Any, columns: Columns | None, start: int) -> tuple[Chunk, list[str] | None]:
@@ -171,14 +238,14 @@ def _chunk(X: Any, columns: Columns | None, start: int) -> tuple[Chunk, list[str
 
 def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns | None, start: int) -> Chunk:
     """A chunk of an array, a sparse matrix or a DMatrix; or of anything that members read themselves."""
-    if columns is not None and columns.conventions is None:
+    if _reads_itself(columns):
         if frame is not None and places is not None:
             X = frame[:, places].to_native()
         if frame is not None and columns.names is None:
             X = np.asarray(X)  # members that were trained without names would warn of these
-        return _sliced_chunk(X, start, encoded=False)
+        return _sliced_chunk(X, start)
     if hasattr(X, "num_row"):
-        return _sliced_chunk(X, start, encoded=False)
+        return _sliced_chunk(X, start)
     read = _reader_of(X)
     return Chunk(start, X.shape[0], read if columns is None else _checked(read, columns))
 
@@ -203,9 +270,9 @@ def _checked(read: Callable[[int, int], Any], columns: Columns) -> Callable[[int
     return checked
 
 
-def _sliced_chunk(X: Any, start: int, encoded: bool) -> Chunk:
+def _sliced_chunk(X: Any, start: int) -> Chunk:
     n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_row())
-    return Chunk(start, n_rows, lambda first, last: _taken(X, slice(first, last)), encoded)
+    return Chunk(start, n_rows, lambda first, last: _taken(X, slice(first, last)))
 
 
 def _taken(X: Any, rows: Any) -> Any:
@@ -239,8 +306,8 @@ def _width(X: Any) -> int:
     return int(X.shape[1] if hasattr(X, "shape") else X.num_col())
 
 
-def _plain(X: Any, columns: Columns | None) -> Any:
-    """``X`` as a non-empty matrix that every framework reads as the same numbers.
+def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
+    """``X`` as a non-empty matrix that every framework reads as the same numbers; arrays may hold text on request.
 
     Frameworks would read some arrays in different ways, or wrongly without a warning. So arrays are brought into native
     byte order, and sparse matrices hold one float for each entry.
@@ -276,7 +343,6 @@ def _plain(X: Any, columns: Columns | None) -> Any:
         raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}: give at least one")
     if issparse(X):
         return _plain_sparse(X)
-    takes_text = columns is not None and columns.conventions is None
     return _plain_array(X, takes_text) if isinstance(X, np.ndarray) else X
 
 
@@ -377,7 +443,7 @@ class Stream:
             start = 0
             for number, table in enumerate(self.tables(wanted)):
                 try:
-                    chunk, _ = _chunk(_plain(table, columns), columns, start)
+                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start)
                 except ValueError as error:
                     raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
                 start += chunk.n_rows
@@ -388,7 +454,8 @@ class Stream:
                     "rows each time that it is read"
                 )
 
-        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, is_stream=True)
+        encoded = not _reads_itself(columns)
+        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, True, encoded)
 
 
 def stream_of(X: Any) -> Stream | None:
