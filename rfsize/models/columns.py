@@ -28,12 +28,15 @@ class Categorical(NamedTuple):
         Features whose categories the model does not store: their values are codes.
     takes_codes : bool
         Whether the framework reads such features by the codes of the DataFrame that you give.
+    codes_numbers : bool
+        Whether columns of numbers may hold the values of categories too.
     """
 
     named: tuple[int, ...] | None = ()
     n_named: int = 0
     coded: tuple[int, ...] = ()
     takes_codes: bool = False
+    codes_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical:
             f"{_listed(names, columns)}"
         )
     numbers = [column for column in columns if kinds[column] == "number"]
-    if numbers:
+    if numbers and not categorical.codes_numbers:
         raise ValueError(
             f"the columns {_listed(names, numbers)} of X hold numbers, but were categorical at training: convert them "
             "with .astype('category')"

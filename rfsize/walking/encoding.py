@@ -59,22 +59,37 @@ def _blocks(X: Any, conventions: Conventions) -> Blocks:
         return _frame_blocks(X, conventions)
     if hasattr(X, "column_names"):
         return _arrow_blocks(X, conventions)
-    return _array_blocks(X)
+    return _array_blocks(X, conventions)
 
 
-def _array_blocks(X: Any) -> Blocks:
+def _array_blocks(X: Any, conventions: Conventions) -> Blocks:
+    if conventions.codes_numbers and conventions.categories:
+        return _coded_blocks(X, conventions)
     if X.dtype in (np.float32, np.float64) and X.flags.aligned:
         return lambda start, stop: X[start:stop]
-    # All other types are read in single precision, as the frameworks do.
-    kind = X.dtype if X.dtype == np.float64 else np.float32
+    # Most frameworks read all other types in single precision.
+    kind = np.float64 if X.dtype == np.float64 or conventions.integers_in_double else np.float32
     return lambda start, stop: X[start:stop].astype(kind)
+
+
+def _coded_blocks(X: Any, conventions: Conventions) -> Blocks:
+    """Blocks of an array whose categorical columns hold the values of categories, and not codes."""
+    coders = _coders([str(column) for column in range(X.shape[1])], ["number"] * X.shape[1], conventions)
+
+    def read(start: int, stop: int) -> Floats:
+        out = X[start:stop].astype(np.float64)
+        for column, coder in coders.items():
+            out[:, column] = coder.codes_of_numbers(out[:, column])
+        return out
+
+    return read
 
 
 def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
     kinds = kinds_of(X) or []
     coders = _coders([str(name) for name in X.columns], kinds, conventions)
     if not coders and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in (np.float32, np.float64):
-        return _array_blocks(X.to_numpy())
+        return _array_blocks(X.to_numpy(), conventions)
     once = _rounded_once(X.dtypes, conventions)
 
     def read(start: int, stop: int) -> Floats:
@@ -83,6 +98,8 @@ def _frame_blocks(X: Any, conventions: Conventions) -> Blocks:
             values = X.iloc[start:stop, column]
             if column not in coders:
                 out[:, column] = values.to_numpy(dtype=np.float32 if column in once else np.float64, na_value=np.nan)
+            elif kinds[column] == "number":
+                out[:, column] = coders[column].codes_of_numbers(values.to_numpy(dtype=np.float64, na_value=np.nan))
             elif kinds[column] == "category":
                 out[:, column] = coders[column].codes(values.cat.codes.to_numpy(), values.cat.categories)
             else:
@@ -111,11 +128,13 @@ def _arrow_blocks(X: Any, conventions: Conventions) -> Blocks:
     def read(start: int, stop: int) -> Floats:
         out = np.empty((stop - start, len(kinds)), order="F")
         for column, values in enumerate(X.slice(start, stop - start).columns):
-            if column in coders:
+            if column in coders and kinds[column] != "number":
                 out[:, column] = coders[column].codes(*_enumerated(values.to_pylist()))
             else:
                 once = conventions.reading.single_precision and pa.types.is_integer(values.type)
                 out[:, column] = values.cast(pa.float32() if once else pa.float64(), safe=False).to_numpy()
+                if column in coders:
+                    out[:, column] = coders[column].codes_of_numbers(out[:, column])
         return out
 
     return read
@@ -150,6 +169,15 @@ class _Coder:
                 "data; make it missing, or train with it"
             )
         return coded
+
+    def codes_of_numbers(self, values: Floats) -> Floats:
+        """Codes of training of numbers, in which the categories are sorted; NaN for numbers that are no category."""
+        known = [] if self._code is None else list(self._code)
+        if not known or not all(isinstance(category, (int, float)) for category in known):
+            return np.full(len(values), np.nan)
+        categories = np.array(known, dtype=np.float64)
+        place = np.minimum(np.searchsorted(categories, values), len(categories) - 1)
+        return np.where(categories[place] == values, place, np.nan)
 
 
 def _coders(names: list[str], kinds: list[str], conventions: Conventions) -> dict[int, _Coder]:
