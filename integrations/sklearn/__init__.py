@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from rfsize.exceptions import NotAForestError
+from rfsize.integrations.sklearn.boosting import BOOSTED, read_boosted
 from rfsize.integrations.sklearn.model import FORESTS, THRESHOLD_CLASSIFIERS, inside_threshold_classifier, read_forest
 from rfsize.integrations.sklearn.training import SklearnTraining
 from rfsize.models.files import ModelFiles
@@ -75,6 +76,8 @@ class ScikitLearn(Framework):
             return inside_threshold_classifier(model)
         if isinstance(model, FORESTS):
             return read_forest(model)
+        if isinstance(model, BOOSTED):
+            return read_boosted(model)
         raise NotAForestError(_why_unread(model))
 
 
@@ -87,7 +90,10 @@ def _why_unread(model: Any) -> str:
         )
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
         return f"the {name} is not fitted: fit it first, which grows its forest"
-    return f"rfsize does not read a {name}: give a random forest, extremely randomised trees, bagging or boosted trees"
+    return (
+        f"rfsize does not read a {name}, whose prediction is no mean or sum over decision trees: train a random forest, "
+        "bagging or gradient boosting"
+    )
 
 
 framework = ScikitLearn()

@@ -18,6 +18,7 @@ from rfsize.counting.leaves import asked_about
 from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.sklearn.boosting import why_no_forest
 from rfsize.integrations.sklearn.model import BAGGING, FORESTS, SklearnForest, holds_estimators, no_estimators, part_of
 from rfsize.models.bags import Layout
 from rfsize.models.training import ForestInTraining, Trainer, Training
@@ -39,7 +40,7 @@ class SklearnTraining(Training):
 
     def check_estimator(self, estimator: Any) -> None:
         if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
-            raise NotAForestError(why_no_forest(estimator))
+            raise NotAForestError(why_no_forest(type(estimator).__name__))
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         if estimator.bootstrap:
