@@ -90,6 +90,22 @@ def check_classes(classes: Any) -> None:
         raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
 
 
+def why_unread(model: Any) -> str:
+    """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
+    name = type(model).__name__
+    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
+        return (
+            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
+            "make) or search.best_estimator_"
+        )
+    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
+        return f"the {name} is not fitted: fit it first, which grows its forest"
+    return (
+        f"rfsize does not read a {name}, whose prediction is no mean or sum over decision trees: train a random "
+        "forest, bagging or gradient boosting"
+    )
+
+
 class SklearnForest(Forest):
     """A random forest, extremely randomised trees, or bagging over decision trees.
 

@@ -18,8 +18,16 @@ from rfsize.counting.leaves import asked_about
 from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.boosting import why_no_forest
-from rfsize.integrations.sklearn.model import BAGGING, FORESTS, SklearnForest, holds_estimators, no_estimators, part_of
+from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
+from rfsize.integrations.sklearn.model import (
+    BAGGING,
+    FORESTS,
+    SklearnForest,
+    holds_estimators,
+    no_estimators,
+    part_of,
+    why_unread,
+)
 from rfsize.models.bags import Layout
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
@@ -39,8 +47,10 @@ class SklearnTraining(Training):
         return SklearnTrainer(forest, X, y, sample_weight)
 
     def check_estimator(self, estimator: Any) -> None:
-        if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
+        if isinstance(estimator, BOOSTED):
             raise NotAForestError(why_no_forest(type(estimator).__name__))
+        if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
+            raise NotAForestError(why_unread(estimator))
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
         if estimator.bootstrap:

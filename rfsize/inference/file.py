@@ -327,8 +327,8 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     start = fields["start"]
     require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
-    factors = {name: numbers.pop(name) for name in _FACTORS}
-    require(np.isfinite(list(factors.values())).all(), "a factor of scores that is not finite")
+    slope, divisor, cut = (numbers.pop(name) for name in _FACTORS)
+    require(np.isfinite([slope, divisor, cut]).all(), "a factor of scores that is not finite")
     require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
     categories, features = fields["categories"], fields["category_features"]
     require(isinstance(categories, list) and all(isinstance(known, list) for known in categories), "categories")
@@ -340,7 +340,9 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(isinstance(fields["coded_features"], list), "coded_features")
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
-        **factors,
+        slope=slope,
+        divisor=divisor,
+        cut=cut,
         base=tuple(start),
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),
