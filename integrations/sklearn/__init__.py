@@ -7,7 +7,14 @@ from types import ModuleType
 from typing import Any
 
 from rfsize.exceptions import NotAForestError
-from rfsize.integrations.sklearn.model import FORESTS, THRESHOLD_CLASSIFIERS, inside_threshold_classifier, read_forest
+from rfsize.integrations.sklearn.boosting import BOOSTED, read_boosted
+from rfsize.integrations.sklearn.model import (
+    FORESTS,
+    THRESHOLD_CLASSIFIERS,
+    inside_threshold_classifier,
+    read_forest,
+    why_unread,
+)
 from rfsize.integrations.sklearn.training import SklearnTraining
 from rfsize.models.files import ModelFiles
 from rfsize.models.framework import Framework
@@ -75,19 +82,9 @@ class ScikitLearn(Framework):
             return inside_threshold_classifier(model)
         if isinstance(model, FORESTS):
             return read_forest(model)
-        raise NotAForestError(_why_unread(model))
-
-
-def _why_unread(model: Any) -> str:
-    name = type(model).__name__
-    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
-        return (
-            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
-            "make) or search.best_estimator_"
-        )
-    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
-        return f"the {name} is not fitted: fit it first, which grows its forest"
-    return f"rfsize does not read a {name}: give a random forest, extremely randomised trees, bagging or boosted trees"
+        if isinstance(model, BOOSTED):
+            return read_boosted(model)
+        raise NotAForestError(why_unread(model))
 
 
 framework = ScikitLearn()

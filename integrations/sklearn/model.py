@@ -48,7 +48,8 @@ READING = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowes
 _MOST_DRAWN = 50_000_000
 
 # Attributes with an entry for each estimator (the last two are imbalanced-learn's), and those of the whole ensemble.
-_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "samplers_", "pipelines_"}
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "estimator_weights_", "estimator_errors_"}
+_OF_EACH |= {"samplers_", "pipelines_"}
 _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
@@ -86,6 +87,22 @@ def check_classes(classes: Any) -> None:
         raise NotAForestError(_several_outputs("labels", "Classifier"))
     if classes is not None and len(classes) < 2:
         raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
+
+
+def why_unread(model: Any) -> str:
+    """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
+    name = type(model).__name__
+    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
+        return (
+            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
+            "make) or search.best_estimator_"
+        )
+    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
+        return f"the {name} is not fitted: fit it first, which grows its forest"
+    return (
+        f"rfsize does not read a {name}, whose prediction is no mean or sum over decision trees: train a random "
+        "forest, bagging or gradient boosting"
+    )
 
 
 class SklearnForest(Forest):
@@ -130,14 +147,9 @@ class SklearnForest(Forest):
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):
-            X = as_array(X)
-            leaves = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
-                delayed(tree.apply)(_some_columns(X, columns))
-                for tree, columns in zip(self.booster.estimators_, used_columns(self.booster), strict=True)
-            )
-            leaf = np.stack(leaves, axis=1)
+            leaf = leaves_of_members(self.booster, X)
         else:
-            leaf = np.asarray(with_names_of(X, self.booster).apply(X))
+            leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
 
     def first(self, n_trees: int) -> Any:
@@ -212,6 +224,7 @@ class SklearnBagging(SklearnForest):
     link = Link("identity")
 
     def _read(self) -> None:
+        self.classes = np.asarray(getattr(self.booster, "classes_", ()))
         has_votes_only = self.classes.size > 0 and not hasattr(self.booster.estimators_[0], "predict_proba")
         self.voting = "hard" if has_votes_only else "soft"
 
@@ -229,7 +242,11 @@ class SklearnBagging(SklearnForest):
 
     @property
     def classes(self) -> NDArray[Any]:
-        return np.asarray(getattr(self.booster, "classes_", ()))
+        return self._classes
+
+    @classes.setter
+    def classes(self, classes: NDArray[Any]) -> None:
+        self._classes = classes
 
     @property
     def n_scores(self) -> int:
@@ -321,7 +338,7 @@ def trees_of(model: Any) -> list[Any]:
 
 
 def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None = None) -> TreeNodes:
-    """The nodes of scikit-learn's trees; ``value`` has a row for each node, ``columns`` are those each tree was given."""
+    """The nodes of scikit-learn's trees, with a row of ``value`` each; a tree was given the columns in ``columns``."""
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in trees])
@@ -343,6 +360,16 @@ def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None 
         categories_left=[],
         value=value,
     )
+
+
+def leaves_of_members(model: Any, X: Any) -> Int64s:
+    """The leaf that each row reaches in each member of an ensemble, by the member, shape (n_rows, n_members)."""
+    X = as_array(X)
+    leaves = Parallel(n_jobs=getattr(model, "n_jobs", None), prefer="threads")(
+        delayed(member.apply)(_some_columns(X, columns))
+        for member, columns in zip(model.estimators_, used_columns(model), strict=True)
+    )
+    return np.stack(leaves, axis=1)
 
 
 def _class_shares(estimator: Any, n_classes: int) -> Floats:
@@ -386,7 +413,7 @@ def used_columns(model: Any) -> list[Any]:
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
 
 
-def with_names_of(X: Any, model: Any) -> Any:
+def without_unneeded_names(model: Any, X: Any) -> Any:
     """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
     if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
         return model

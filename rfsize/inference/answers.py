@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from rfsize import _core
 from rfsize.inference.few_rows import FewRows
 from rfsize.inference.rows import each_block, opened
+from rfsize.models.link import Link
 from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.rules.leaders import majority_on
 from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
@@ -84,13 +84,11 @@ class Answers:
         return self._probable(predicted), asked
 
     def _probable(self, linked: Floats) -> Floats:
-        """Predictions, from what the compiled link gives.
-
-        Other code would round the probabilities of `Conventions.labels_of_scores` in another way than SciPy does.
-        """
-        if not self._forest.conventions.labels_of_scores:
+        """Predictions, from what the compiled link gives."""
+        if not self._forest.links_by_scipy:
             return linked
-        return np.asarray(softmax(linked.astype(self._forest.precision), axis=1), dtype=np.float64)
+        link = Link(self._forest.conventions.link, self._forest.conventions.slope)
+        return link.predicted(linked.astype(self._forest.precision)).astype(np.float64)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""

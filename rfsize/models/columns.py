@@ -24,8 +24,8 @@ _ADVICE = "leave such columns out, or convert them to numbers, and categories to
 # Takes the numbers start and stop, and returns these rows as numbers.
 ReadFloats = Callable[[int, int], Floats]
 
-# Turns some values of a column into the codes of training.
-_Coder = Callable[[nw.Series[Any]], Floats]
+# Takes the distinct values of a column, and returns their codes.
+CodesOf = Callable[[Sequence[Any]], Floats]
 
 
 class Categorical(NamedTuple):
@@ -41,12 +41,15 @@ class Categorical(NamedTuple):
         Features whose categories the model does not store: their values are codes.
     takes_codes : bool
         Whether the framework reads such features by the codes of the DataFrame that you give.
+    codes_numbers : bool
+        Whether columns of numbers may hold the values of categories too.
     """
 
     named: tuple[int, ...] | None = ()
     n_named: int = 0
     coded: tuple[int, ...] = ()
     takes_codes: bool = False
+    codes_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
         If a column holds something else than at training. When rows are read: if they hold a category that training
         did not know, and the framework refuses it.
     """
-    names, series = frame.columns, [frame[name] for name in frame.columns]
+    names, series = [str(name) for name in frame.columns], list(frame.iter_columns())
     kinds = [kind_of(values) for values in series]
     wrong = {name: values.dtype for name, values, kind in zip(names, series, kinds, strict=True) if kind == "other"}
     if wrong:
@@ -146,7 +149,10 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
     conventions = None if columns is None else columns.conventions
     coders = _coders(names, kinds, conventions)
     single = _rounded_once(frame, series, conventions)
-    readers = [_reader(values, coders.get(place), place in single) for place, values in enumerate(series)]
+    readers = [
+        _reader(values, coders.get(place), kind, single=place in single)
+        for place, (values, kind) in enumerate(zip(series, kinds, strict=True))
+    ]
     if not coders and len({str(values.dtype) for values in series}) == 1 and series[0].dtype == nw.Float32:
         return lambda start, stop: np.column_stack([read(start, stop) for read in readers]).astype(np.float32)
 
@@ -159,15 +165,20 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
     return read
 
 
-def _reader(values: nw.Series[Any], coder: _Coder | None, single: bool) -> ReadFloats:
+def _reader(values: nw.Series[Any], codes_of: CodesOf | None, kind: str, *, single: bool) -> ReadFloats:
     """Reads one column; whole numbers rounded ``single`` go straight to single precision."""
-    if coder is not None:
-        return lambda start, stop: coder(values[start:stop])
+    if codes_of is not None:
+        if kind == "number":
+            numbers = _reader(values, None, kind, single=False)
+            return lambda start, stop: coded_numbers(numbers(start, stop), codes_of)
+        return lambda start, stop: _coded(values[start:stop], codes_of)
+    if kind == "category":
+        return lambda start, stop: _own_codes(values[start:stop])
     if values.implementation.is_pandas_like():
         native, dtype = values.to_native(), np.float32 if single else np.float64
         return lambda start, stop: native.iloc[start:stop].to_numpy(dtype=dtype, na_value=np.nan)
-    kind = nw.Float32 if single else nw.Float64
-    return lambda start, stop: values[start:stop].cast(kind).to_numpy()
+    kind_of_float = nw.Float32 if single else nw.Float64
+    return lambda start, stop: values[start:stop].cast(kind_of_float).to_numpy()
 
 
 def _rounded_once(
@@ -187,16 +198,63 @@ def _rounded_once(
     return whole if conventions.reads_by_column or not of_numpy or len(whole) == len(series) else set()
 
 
-def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, _Coder]:
-    """A coder for each categorical column; ``ValueError`` if a column is of another kind than at training."""
+def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
+    """A coder for each column whose categories have codes; ``ValueError`` if a column is of another kind than at training."""
     if conventions is None:
-        return {place: _by_value(names[place], {}) for place, kind in enumerate(kinds) if kind != "number"}
+        others = [place for place, kind in enumerate(kinds) if kind != "number"]
+        return dict.fromkeys(others, lambda categories: np.array([_stable_code(value) for value in categories]))
     places = categorical_columns(names, kinds, conventions.categorical)
-    codes: dict[int, _Coder] = {place: _own_codes for place in conventions.coded_features if kinds[place] == "category"}
-    for place, categories in zip(places, conventions.categories, strict=True):
-        known = {category: float(code) for code, category in enumerate(categories)}
-        codes[place] = _by_value(names[place], known, refuses=not conventions.unknown_category_is_missing)
-    return codes
+    return {place: coder for place, coder in zip(places, coders_of(names, places, conventions), strict=True)}
+
+
+def coders_of(names: Sequence[str], places: Sequence[int], conventions: Conventions) -> list[CodesOf]:
+    """A coder for each list of categories of training; the columns at ``places`` hold them."""
+    refuses = not conventions.unknown_category_is_missing
+    known = [{value: float(code) for code, value in enumerate(values)} for values in conventions.categories]
+    return [_coder(names[place], code, refuses) for place, code in zip(places, known, strict=True)]
+
+
+def _coder(name: str, code: dict[Any, float], refuses: bool) -> CodesOf:
+    def codes_of(categories: Sequence[Any]) -> Floats:
+        unknown = [value for value in categories if value not in code] if refuses else []
+        if unknown:
+            raise ValueError(
+                f"column '{printable(name)}' of X holds the category {unknown[0]!r}, which was not in the training "
+                "data: make it missing, or train with it"
+            )
+        return np.array([code.get(value, np.nan) for value in categories], dtype=np.float64)
+
+    return codes_of
+
+
+def coded_numbers(values: NDArray[Any], codes_of: CodesOf) -> Floats:
+    """The codes of numbers that are categories; NaN for a missing value."""
+    distinct, place = np.unique(values, return_inverse=True)
+    is_known = ~np.isnan(distinct)
+    codes = np.full(distinct.size, np.nan)
+    codes[is_known] = codes_of(distinct[is_known].tolist())
+    return codes[place]
+
+
+def _coded(values: nw.Series[Any], codes_of: CodesOf) -> Floats:
+    """The codes of categories or text; NaN for a missing value."""
+    native = values.to_native()
+    if values.implementation.is_pandas_like() and values.dtype in (nw.Categorical, nw.Enum):
+        present, place = np.unique(native.cat.codes.to_numpy(), return_inverse=True)
+        categories = [native.cat.categories[index] for index in present if index >= 0]
+        return np.append(np.full(int(present[0] < 0), np.nan), codes_of(categories))[place]
+    if values.implementation.is_pandas_like():
+        listed = values.to_list()
+        distinct = list(dict.fromkeys(value for value in listed if not _is_missing(value)))
+        codes = dict(zip(distinct, codes_of(distinct), strict=True))
+        return np.array([np.nan if _is_missing(value) else codes[value] for value in listed], dtype=np.float64)
+    distinct = [value for value in values.unique().to_list() if value is not None]
+    codes = [*codes_of(distinct), np.nan]
+    return np.asarray(values.replace_strict([*distinct, None], codes, return_dtype=nw.Float64).to_numpy())
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _own_codes(values: nw.Series[Any]) -> Floats:
@@ -207,37 +265,6 @@ def _own_codes(values: nw.Series[Any]) -> Floats:
         return np.where(codes < 0, np.nan, codes)
     indices = native.combine_chunks().indices if values.implementation.is_pyarrow() else native.to_physical()
     return np.asarray(nw.from_native(indices, series_only=True, allow_series=True).cast(nw.Float64).to_numpy())
-
-
-def _by_value(name: str, code: dict[Any, float], *, refuses: bool | None = None) -> _Coder:
-    """Codes by the values of categories. Values without a code get NaN, an error if ``refuses``, a stable one if None."""
-
-    def codes_of(categories: Sequence[Any]) -> Floats:
-        if refuses is None:
-            code.update({category: _stable_code(category) for category in categories})
-        codes = np.array([code.get(category, np.nan) for category in categories], dtype=np.float64)
-        if refuses and np.isnan(codes).any():
-            example = categories[int(np.isnan(codes).argmax())]
-            raise ValueError(
-                f"column '{printable(name)}' of X holds the category {example!r}, which was not in the training data: "
-                "make it missing, or train with it"
-            )
-        return codes
-
-    def encode(values: nw.Series[Any]) -> Floats:
-        native = values.to_native()
-        if values.implementation.is_pandas_like() and values.dtype in (nw.Categorical, nw.Enum):
-            present, place = np.unique(native.cat.codes.to_numpy(), return_inverse=True)
-            categories = [native.cat.categories[index] for index in present if index >= 0]
-            return np.append(np.full(int(present[0] < 0), np.nan), codes_of(categories))[place]
-        distinct = dict.fromkeys(value for value in values.unique().to_list() if value is not None and value == value)
-        codes = dict(zip(distinct, codes_of(list(distinct)), strict=True))
-        if values.implementation.is_pandas_like():
-            return np.array([codes.get(value, np.nan) for value in values.to_list()], dtype=np.float64)
-        keys, numbers = [*codes, None], [*codes.values(), np.nan]
-        return np.asarray(values.replace_strict(keys, numbers, return_dtype=nw.Float64).to_numpy())
-
-    return encode
 
 
 def _stable_code(value: Any) -> float:
@@ -269,7 +296,7 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical:
             f"{_printable(names, places)}"
         )
     numbers = [place for place in places if kinds[place] == "number"]
-    if numbers:
+    if numbers and not categorical.codes_numbers:
         raise ValueError(
             f"the columns {_printable(names, numbers)} of X hold numbers, but were categorical at training: convert "
             "them with .astype('category')"

@@ -224,6 +224,9 @@ class Model(ABC):
 
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
+        conventions = None if self.ensemble is None else self.ensemble.conventions
+        if conventions is not None and conventions.labels_of_scores and threshold == 0.5:
+            return conventions.cut
         return self.link.score_at(threshold)
 
 
@@ -328,8 +331,8 @@ def first_trees(model: Model, n_trees: int) -> Any:
     return model.wrapped(model.first(n_trees))
 
 
-def wrapped_by(model: Forest, wrapper: Wrapper, classes: NDArray[Any]) -> Forest:
-    """The same forest inside the caller's model; ``classes`` are that model's labels, in class order."""
+def wrapped_by(model: _Model, wrapper: Wrapper, classes: NDArray[Any]) -> _Model:
+    """The same model inside the caller's model; ``classes`` are that model's labels, in class order."""
     inside = with_classes(model, classes)
     inside.wrapper = wrapper
     return inside

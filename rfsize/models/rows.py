@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse import issparse
 
 from rfsize.models.bags import Layout
-from rfsize.models.columns import Columns, check_finite, encoder, places_of
+from rfsize.models.columns import Columns, check_finite, coded_numbers, coders_of, encoder, places_of
 from rfsize.utils.typing import Int64s
 
 _ADVICE = "leave such columns out, or convert them to numbers"
@@ -246,16 +246,29 @@ def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns 
         return _sliced_chunk(X, start)
     if hasattr(X, "num_row"):
         return _sliced_chunk(X, start)
-    read = _reader_of(X)
+    read = _reader_of(X, columns)
     return Chunk(start, X.shape[0], read if columns is None else _checked(read, columns))
 
 
-def _reader_of(X: Any) -> Callable[[int, int], Any]:
-    """Reads an array or a sparse matrix; all types but floats are read in single precision, as the frameworks do."""
+def _reader_of(X: Any, columns: Columns | None) -> Callable[[int, int], Any]:
+    """Reads an array or a sparse matrix."""
+    conventions = None if columns is None else columns.conventions
+    if conventions is not None and conventions.codes_numbers and conventions.categories and not issparse(X):
+        places = list(conventions.categorical.named or ())
+        coders = coders_of([str(place) for place in range(X.shape[1])], places, conventions)
+
+        def coded(start: int, stop: int) -> Any:
+            values = X[start:stop].astype(np.float64)
+            for place, codes_of in zip(places, coders, strict=True):
+                values[:, place] = coded_numbers(values[:, place], codes_of)
+            return values
+
+        return coded
     if issparse(X) or (X.dtype in (np.float32, np.float64) and X.flags.aligned):
         return lambda start, stop: X[start:stop]
-    dtype = np.float64 if X.dtype == np.float64 else np.float32
-    return lambda start, stop: X[start:stop].astype(dtype)
+    # Most frameworks read all other types in single precision.
+    in_double = X.dtype == np.float64 or (conventions is not None and conventions.integers_in_double)
+    return lambda start, stop: X[start:stop].astype(np.float64 if in_double else np.float32)
 
 
 def _checked(read: Callable[[int, int], Any], columns: Columns) -> Callable[[int, int], Any]:
