@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsize.models.leaves import LeafLabels, Leaves
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # The end of messages: what needs no bags. It can be done as written, whatever function raises the error.
@@ -149,8 +149,6 @@ class Bags(ABC):
         Number of training rows.
     need_proof : bool
         True if the framework does not store which rows were in the bags, so that rfsize must prove them.
-    labels : LeafLabels or None
-        Leaf sums from the training labels, if you gave labels and the formula of the leaf values is simple.
     fit : bool
         False if a quick check finds that the bags are not as large as the model says.
     hold_all : bool
@@ -159,7 +157,6 @@ class Bags(ABC):
 
     n_rows: int
     need_proof: bool = True
-    labels: LeafLabels | None = None
     fit: bool = True
     hold_all: bool = False
 
@@ -169,15 +166,15 @@ class Bags(ABC):
 
     @abstractmethod
     def row_mass(self, start: int, stop: int) -> Floats:
-        """What each row adds to `Leaves.mass` if it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
+        """What each row adds to `TreeEnsemble.cover` if it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
 
     @abstractmethod
-    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        """Leaves whose stored mass differs from the mass of the rebuilt bags, shape (n_leaves,)."""
+    def contradicted(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
+        """Nodes whose stored cover differs from the cover of the rebuilt bags, shape (n_nodes,)."""
 
-    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        """Leaves in which the rows read so far exceed the mass of all training rows, shape (n_leaves,)."""
-        return np.asarray(rebuilt > leaves.mass)
+    def exceeded(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
+        """Nodes in which the rows read so far exceed the cover of all training rows, shape (n_nodes,)."""
+        return np.asarray(rebuilt > ensemble.cover)
 
     @property
     @abstractmethod
@@ -191,8 +188,8 @@ class WholeBags(Bags):
     Parameters
     ----------
     n_rows, n_members : int
-    unit : ndarray of float64, shape (n_leaves,)
-        What a row adds to the mass of each leaf.
+    unit : ndarray of float64, shape (n_nodes,)
+        What a row adds to the cover of each leaf.
     """
 
     hold_all = True
@@ -206,11 +203,11 @@ class WholeBags(Bags):
     def row_mass(self, start: int, stop: int) -> Floats:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        return np.asarray(np.rint(leaves.mass / self._unit) != rebuilt)
+    def contradicted(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(np.rint(ensemble.cover / self._unit) != rebuilt)
 
-    def exceeded(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt > np.rint(leaves.mass / self._unit))
+    def exceeded(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(rebuilt > np.rint(ensemble.cover / self._unit))
 
     @property
     def advice(self) -> str:
@@ -237,5 +234,4 @@ class LaidOutBags(Bags):
         """The bags of rows ``start`` to ``stop``, to send to another process; only all rows together prove the bags."""
         part = copy.copy(self)
         part.layout = self.layout.part(start, stop)
-        part.labels = None if self.labels is None else self.labels.part(start, stop)
         return part

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 
 from rfsize.utils.typing import Floats
 
-LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
+LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step")
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Link:
 
     Attributes
     ----------
-    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square"}
+    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step"}
         "logistic" and "one-vs-all" turn each score into one probability. "softmax" turns all scores into the
-        probabilities of all classes. "square" keeps the sign.
+        probabilities of all classes. "square" keeps the sign. "step" is 1 above zero, else 0.
     slope : float
         Factor by which the mean scores are multiplied first.
     """
@@ -39,6 +39,8 @@ class Link:
             return np.asarray(softmax(score, axis=-1))
         if self.kind == "exp":
             return np.exp(score)
+        if self.kind == "step":
+            return np.where(score > 0.0, 1.0, 0.0)
         return np.sign(score) * score * score if self.kind == "square" else score
 
     def steepness(self, score: Floats) -> Floats:
@@ -48,6 +50,8 @@ class Link:
             return self.slope * found * (1.0 - found)
         if self.kind == "exp":
             return self.slope * self.predicted(score)
+        if self.kind == "step":
+            return np.zeros_like(score)
         return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)
 
     def predictions(self, score: Floats, n_classes: int) -> Floats:
