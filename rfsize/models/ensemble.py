@@ -132,6 +132,8 @@ class Conventions:
         Features that the categories belong to; None if only the order of the columns is known.
     coded_features : tuple of int
         Further features that were categorical at training; their categories are known by their codes only.
+    unreadable : str or None
+        Why rfsize cannot read rows as the framework does, and what to do; such trees are not compiled.
     """
 
     framework: str
@@ -151,6 +153,7 @@ class Conventions:
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
     coded_features: tuple[int, ...] = ()
+    unreadable: str | None = None
 
     @property
     def categorical(self) -> Categorical:
