@@ -1,4 +1,4 @@
-"""Check a new integration: call `check_framework` if you write an `Framework` for another framework."""
+"""Check a new framework: call `check_framework` if you write a `Framework` for models that rfsize does not read yet."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.counting.api import inbag, tree_outputs
+from rfsize.exceptions import InbagError
 from rfsize.inference.api import compile
 from rfsize.models.framework import Framework, framework_of
-from rfsize.models.leaves import Answers
-from rfsize.models.model import Forest
+from rfsize.models.model import Forest, Model, first_trees
 from rfsize.utils.matrix import n_rows, take
 from rfsize.utils.typing import Floats
 
-_SINGLE, _DOUBLE = 1e-6, 1e-12  # rounding noise of predictions in single precision (XGBoost) and in double precision
 _TOLERANCE = 1e-5  # rounding noise of a sum over a few dozen trees in single precision
-_MOST_TREES = 25  # only the votes of the first trees are checked: each needs the predictions of a smaller forest
-_REFUSALS = (NotAForestError, InbagError, ValueError)
 
 
 def check_framework(
@@ -33,27 +29,25 @@ def check_framework(
     seed: int | None = None,
     subsample: float | None = None,
 ) -> dict[str, str]:
-    """Check an integration against the framework's own predictions.
+    """Check what a framework reads against the framework's own predictions.
 
     - Entry point: rfsize finds the framework for the model.
-    - Votes: each tree votes for the class with its highest score. The score of tree t follows from the framework's own
-      predictions: it is t times the mean score of the first t trees, minus t − 1 times that of the first t − 1 trees.
-    - Truncation: a truncated forest predicts the mean of its trees, and your model does not change.
-    - Compiled: a compiled forest gives the framework's probabilities and rfsize's votes, and its ``predict`` returns
-      what the model's ``predict`` returns.
+    - Leaves: ``apply`` names leaves of each tree, and their values give the model's own predictions.
+    - Truncation: the first trees predict what their leaves give, and your model does not change.
+    - Compiled: a compiled model gives the model's own predictions.
     - Bags (the training rows of each tree): rfsize proves them on the training rows and refuses the same rows in
       another order. The out-of-bag votes of a row come from the trees that were not trained on the row.
     - More trees: an estimator's forest takes more trees, and keeps the trees that it has.
     - Refusals: wrong models and wrong rows raise an error.
 
-    If the integration refuses one of these, the result says so and why, and that check is left out.
+    If rfsize refuses one of these, the result says so and why, and that check is left out.
 
     Parameters
     ----------
     framework : Framework
         The object that its entry point names.
     model : booster or estimator
-        A small trained forest of 10 to 100 trees, trained with a bagging fraction if the framework has one.
+        A small trained model of 10 to 100 trees; a forest trained with a bagging fraction if the framework has one.
     X : array_like, DataFrame or SciPy sparse matrix, shape (n_rows, n_features)
         The training rows.
     y : array_like, shape (n_rows,)
@@ -64,13 +58,13 @@ def check_framework(
     Returns
     -------
     dict of str
-        For each of "entry point", "votes", "truncation", "compiled", "bags", "more trees" and "refusals": "right", or
+        For each of "entry point", "leaves", "truncation", "compiled", "bags", "more trees" and "refusals": "right", or
         "refused: " and the reason.
 
     Raises
     ------
     AssertionError
-        If a check fails. The message says what was found and what was expected.
+        If a check fails. The message says what is wrong.
 
     Examples
     --------
@@ -79,38 +73,38 @@ def check_framework(
     >>> from rfsize.integrations.sklearn import framework
     >>> from rfsize.testing import check_framework
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> check_framework(framework, RandomForestClassifier(10, random_state=0).fit(X, y), X, y)["votes"]
+    >>> check_framework(framework, RandomForestClassifier(10, random_state=0).fit(X, y), X, y)["leaves"]
     'right'
     """
     _check(
         framework_of(model) is framework,
         f"rfsize finds {framework_of(model)!r} for a {type(model).__module__}.{type(model).__qualname__}, not this "
-        "framework: name its entry point (group rfsize.integrations) like the top-level package of the model",
+        "framework: name its entry point (group rfsize.frameworks) like the top-level package of the model",
     )
-    adapter = framework.adapt(model, casts_votes=False)
-    X = adapter.check(X)
-    bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    before = _predicted(framework, adapter, model, X)
-    found = {
+    read = framework.read(model)
+    rows = read.check(X)
+    before = _predicted(model, rows)
+    of_bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+    results = {
         "entry point": "right",
-        "votes": _or_refused(_check_votes, framework, adapter, X),
-        "truncation": _or_refused(_check_truncation, framework, adapter, X),
-        "compiled": _or_refused(_check_compiled, framework, adapter, model, X),
-        "bags": _or_refused(_check_bags, adapter, X, y, bags),
-        "more trees": _or_refused(_check_more_trees, framework, adapter, model, X, y, bags),
-        "refusals": _check_refusals(framework, adapter, X),
+        "leaves": _or_refused(lambda: _check_leaves(read, model, rows)),
+        "truncation": _or_refused(lambda: _check_truncation(framework, read, rows)),
+        "compiled": _or_refused(lambda: _check_compiled(model, rows)),
+        "bags": _or_refused(lambda: _check_bags(model, rows, y, of_bags)),
+        "more trees": _or_refused(lambda: _check_more_trees(framework, read, model, rows, y, sample_weight)),
+        "refusals": _check_refusals(framework, model, read, rows),
     }
     _check(
-        np.array_equal(before, _predicted(framework, adapter, model, X)),
+        np.array_equal(before, _predicted(model, rows)),
         "the caller's model predicts otherwise than before: return new models, and change none",
     )
-    return found
+    return results
 
 
-def _or_refused(check: Any, *arguments: Any) -> str:
+def _or_refused(check: Callable[[], None]) -> str:
     try:
-        check(*arguments)
-    except _REFUSALS as refusal:
+        check()
+    except ValueError as refusal:
         return f"refused: {refusal}"
     return "right"
 
@@ -120,200 +114,126 @@ def _check(fits: Any, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _predicted(framework: Framework, adapter: Forest, model: Any, X: Any) -> Floats:
-    """The framework's predictions, shape (n_rows, n_classes), or (n_rows, 1) for a regression."""
-    found = np.asarray(framework.predictions(model, X), dtype=np.float64)
-    if found.ndim == 1 and len(adapter.classes) == 2:
-        found = np.stack([1.0 - found, found], axis=1)
-    found = found.reshape(n_rows(X), -1)
-    expected = len(adapter.classes) or 1
+def _predicted(model: Any, X: Any) -> NDArray[Any]:
+    """The model's own probabilities or numbers."""
+    return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
+
+
+def _by_leaves(read: Model, X: Any, n_trees: int) -> Floats:
+    """What the leaves of the first trees predict, shape (n_rows, n_classes) or (n_rows, 1)."""
+    if read.ensemble is None:
+        assert isinstance(read, Forest)
+        return read.link.predictions(read.tree_scores(X)[:, :n_trees].mean(axis=1), len(read.classes))
+    trees, leaf = read.ensemble, read.apply(X)
+    shape, root = (n_rows(X), *trees.tree_start.shape), trees.tree_start
+    end = root + trees.nodes.n_nodes.reshape(root.shape)
+    _check(leaf.shape == shape, f"apply gives the shape {leaf.shape}, expected {shape}")
+    _check(((leaf >= root) & (leaf < end)).all(), "apply names nodes that are not of their tree")
+    _check((trees.nodes.left[leaf] == -1).all(), "apply names nodes that are no leaves")
+    value = trees.nodes.value[leaf[:, :n_trees]].astype(np.float64)  # (rows, trees, trees per iteration, scores)
+    sums = value.sum(axis=1).reshape(len(leaf), -1)
+    if not isinstance(read, Forest) or trees.conventions.averages:
+        score = trees.raw_score(sums, n_trees)
+    else:  # a sum of trees that were scaled for all of them
+        score = trees.raw_score(sums * (read.n_trees / n_trees), n_trees)
+    score = score[:, -1:] if score.shape[1] == 2 and len(read.classes) == 2 else score
+    return trees.link.predictions(score, len(read.classes))
+
+
+def _compare(own: NDArray[Any], expected: Floats, what: str) -> None:
+    own = own.astype(np.float64)
+    if own.ndim == 1:
+        expected = expected[:, -1]
+    _check(own.shape == expected.shape, f"{what}: predictions have the shape {own.shape}, expected {expected.shape}")
+    apart = float(np.abs(own - expected).max())
     _check(
-        found.shape[1] == expected,
-        f"Framework.predictions has {found.shape[1]} columns, but the model {expected} classes",
+        apart <= _TOLERANCE * max(1.0, float(np.abs(expected).max())),
+        f"{what}: the model predicts up to {apart:.3g} off the values of its leaves: compare value, base and link",
     )
-    return found
 
 
-def _check_votes(framework: Framework, adapter: Forest, X: Any) -> None:
-    if not adapter.classes.size:
-        raise ValueError("a regression forest casts no votes")
-    _check_answers(adapter, X)
-    votes = ForestOnRows.of(adapter, X).tree_votes()
-    _check(
-        votes.shape == (n_rows(X), adapter.n_trees),
-        f"the votes have the shape {votes.shape}, expected {(n_rows(X), adapter.n_trees)}",
-    )
-    mean, noise = np.zeros((n_rows(X), len(adapter.classes))), np.zeros(n_rows(X))
-    compared = 0
-    for n_trees in range(1, min(adapter.n_trees, _MOST_TREES) + 1):
-        now, noise_now = _mean_score(framework, adapter, n_trees, X)
-        score = n_trees * now - (n_trees - 1) * mean
-        uncertain = n_trees * noise_now + (n_trees - 1) * noise
-        mean, noise = now, noise_now
-        two = np.sort(score, axis=1)[:, -2:]
-        clear = two[:, 1] - two[:, 0] > 2.0 * uncertain
-        wrong = clear & (score.argmax(axis=1) != votes[:, n_trees - 1])
-        compared += int(clear.sum())
-        _check(
-            not wrong.any(),
-            f"tree {n_trees - 1} alone predicts {_shown(score.argmax(axis=1)[wrong])} on {wrong.sum()} rows where the "
-            f"adapter has it vote {_shown(votes[:, n_trees - 1][wrong])}: compare leaf_index, leaves and truncated",
-        )
-    _check(compared > 0, "no vote could be compared: all predictions are level, or rounded to certainty")
+def _check_leaves(read: Model, model: Any, X: Any) -> None:
+    _compare(_predicted(model, X), _by_leaves(read, X, read.n_trees), "all trees")
 
 
-def _check_answers(adapter: Forest, X: Any) -> None:
-    answers = adapter.answers(X)
-    leaf, offset = np.asarray(answers.leaf), adapter.leaves.offset
-    expected = (n_rows(X), *offset.shape)
-    _check(
-        leaf.shape == expected and leaf.dtype.kind in "iu",
-        f"leaf_index gives {leaf.dtype} of shape {leaf.shape}, expected whole numbers of shape {expected}",
-    )
-    if not adapter.are_trees:
-        return
-    ends = np.append(np.sort(offset, axis=None)[1:], len(adapter.leaves.score))
-    last = ends[np.searchsorted(ends, offset, side="right")]
-    beyond = int(np.any((leaf < offset) | (leaf >= last), axis=(1, 2)).sum())
-    _check(beyond == 0, f"leaf_index names leaves that trees do not have, on {beyond} rows")
+def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
+    for n_trees in sorted({1, (read.n_trees + 1) // 2, read.n_trees}):
+        small = first_trees(read, n_trees)
+        again = framework.read(small).n_trees
+        _check(again == n_trees, f"first({n_trees}) has {again} trees")
+        _compare(_predicted(small, X), _by_leaves(read, X, n_trees), f"the first {n_trees} trees")
 
 
-def _mean_score(framework: Framework, adapter: Forest, n_trees: int, X: Any) -> tuple[Floats, Floats]:
-    """Mean scores of the first trees by class, up to a constant for each row, and their rounding noise.
-
-    They are computed from the framework's predictions by the inverse of the link.
-    """
-    model = adapter.first(n_trees)
-    predicted = framework.predictions(model, X)
-    unit = _SINGLE if np.asarray(predicted).dtype == np.float32 else _DOUBLE
-    share = _predicted(framework, adapter, model, X)
-    with np.errstate(divide="ignore"):
-        if adapter.link.kind == "identity":
-            return share, np.full(len(share), unit)
-        if adapter.link.kind == "softmax":
-            return _finite(np.log(share)), unit / share.min(axis=1)
-        score = _finite(np.log(share) - np.log1p(-share))
-        if len(adapter.classes) == 2:
-            score[:, 0] = 0.0
-        return score, unit / (share * (1.0 - share)).min(axis=1)
-
-
-def _finite(score: Floats) -> Floats:
-    """Replace infinite scores, which belong to probabilities of 0 and 1, by large numbers."""
-    return np.asarray(np.clip(score, -1e6, 1e6))
-
-
-def _check_truncation(framework: Framework, adapter: Forest, X: Any) -> None:
-    for n_trees in sorted({1, (adapter.n_trees + 1) // 2, adapter.n_trees}):
-        small = adapter.first(n_trees)
-        again = framework.adapt(small, casts_votes=False)
-        _check(again.n_trees == n_trees, f"truncated({n_trees}) has {again.n_trees} trees")
-        expected = _mean_of_trees(adapter, n_trees, X)
-        off = float(np.abs(_predicted(framework, adapter, small, X) - expected).max())
-        _check(
-            off <= _TOLERANCE * max(1.0, float(np.abs(expected).max())),
-            f"the first {n_trees} trees predict up to {off:.3g} off the mean of their scores through the link "
-            f"{adapter.link.kind!r}: compare truncated, leaves.raw and link",
-        )
-
-
-def _mean_of_trees(adapter: Forest, n_trees: int, X: Any) -> Floats:
-    mean = np.zeros((n_rows(X), adapter.leaves.n_scores))
-
-    def add(rows: slice, answers: Answers, _: NDArray[np.bool_] | None) -> None:
-        mean[rows] = answers.raw[:, :n_trees].astype(np.float64).mean(axis=1)
-
-    ForestOnRows(adapter, X).visit(add, what="scores")
-    return adapter.link.probabilities(mean) if adapter.classes.size else adapter.link.predicted(mean)
-
-
-def _check_compiled(framework: Framework, adapter: Forest, model: Any, X: Any) -> None:
+def _check_compiled(model: Any, X: Any) -> None:
     fast = compile(model)
-    off = float(np.abs(fast.predict_proba(X) - _predicted(framework, adapter, model, X)).max())
-    _check(off <= _TOLERANCE, f"the compiled forest's probabilities are up to {off:.3g} off: compare tree_table")
+    own = np.asarray(model.predict(X))
+    compiled = fast.predict(X)
     _check(
-        fast.votes(X) == ForestOnRows.of(model, X).votes(),
-        "the compiled forest counts other votes: compare tree_table.vote and conventions",
+        compiled.shape == own.shape and compiled.dtype.kind == own.dtype.kind,
+        f"the model predicts {own.dtype} of shape {own.shape}, the compiled model {compiled.dtype} of shape "
+        f"{compiled.shape}: compare output",
     )
-    if hasattr(model, "fit") and not hasattr(model, "predict"):
-        return
-    own = np.asarray(model.predict(X) if hasattr(model, "fit") else framework.predictions(model, X))
-    found = fast.predict(X)
-    _check(
-        found.shape == own.shape and found.dtype.kind == own.dtype.kind,
-        f"the model predicts {own.dtype} of shape {own.shape}, the compiled forest {found.dtype} of shape "
-        f"{found.shape}: compare output",
-    )
+    if own.dtype.kind == "f":
+        apart = float(np.abs(compiled - own).max())
+        _check(apart <= _TOLERANCE * max(1.0, float(np.abs(own).max())), f"compiled predictions are {apart:.3g} off")
+    else:
+        _check(np.array_equal(compiled, own), "the compiled model predicts other labels: compare conventions")
 
 
-def _check_bags(adapter: Forest, X: Any, y: Any, bags: dict[str, Any]) -> None:
-    forest = ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags)
+def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
     try:
-        inbag = forest.inbag()
+        mask = inbag(model, X, y, **of_bags)
     except InbagError as error:
-        raise AssertionError(f"the bags are not those of training, or X is not what the model saw: {error}") from error
-    _check(
-        inbag.any(axis=1).all() and not inbag.all(),
-        "the bags hold no row, or all of them: refuse with InbagError where none is out of bag",
-    )
-    if adapter.classes.size and adapter.leaves.offset.shape[1] == 1:
-        cast = ForestOnRows.of(adapter, X).tree_votes()
-        outside = [np.sum((cast == index) & ~inbag.T, axis=1) for index in range(len(adapter.classes))]
+        if "prove" in str(error):
+            raise AssertionError(
+                f"the bags are not those of training, or X is not what the model saw: {error}"
+            ) from error
+        raise
+    _check(mask.any(axis=1).all() and not mask.all(), "the bags hold no row, or all of them: refuse with InbagError")
+    outputs = tree_outputs(model, X, y, oob=True, groups="rows", **of_bags)
+    if len(outputs.classes):
+        votes = outputs.by_tree()
+        counts = [np.sum(votes == index, axis=1) for index in range(len(outputs.classes))]
         _check(
-            np.array_equal(forest.votes().counts, np.stack(outside, axis=1)),
+            np.array_equal(outputs.votes.counts, np.stack(counts, axis=1)),
             "out-of-bag votes are not those of the trees that left the row out",
         )
     order = np.random.default_rng(0).permutation(n_rows(X))
-    shuffled = X.iloc[order] if hasattr(X, "iloc") else X[order]
-    if not forest.bags or not forest.bags.need_proof:
-        return
     try:
-        in_another_order = ForestOnRows.of(adapter, shuffled, y, oob=True, groups="rows", **bags)
-        assert in_another_order.bags is not None
-        in_another_order.bags.labels = None  # the labels would show the other order too; the bags must do so alone
-        in_another_order.inbag()
+        inbag(model, X.iloc[order] if hasattr(X, "iloc") else X[order], y, **of_bags)
     except InbagError:
         return
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")
 
 
-def _check_more_trees(framework: Framework, adapter: Forest, model: Any, X: Any, y: Any, bags: dict[str, Any]) -> None:
-    if not hasattr(model, "fit") or not adapter.classes.size:
-        raise ValueError("only an estimator of classes is grown")
-    forest = framework.trainer_of(adapter, X, y, bags.get("sample_weight")).resume(adapter.booster)
+def _check_more_trees(framework: Framework, read: Model, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    if framework.training is None or not isinstance(read, Forest) or not hasattr(model, "fit"):
+        raise ValueError("only estimators of forests whose framework has a Training take more trees")
+    forest = framework.training.trainer_of(read, X, y, sample_weight).resume(read.booster)
     forest.add(3)
-    grown = framework.adapt(adapter.with_booster(forest.booster()))
+    grown = framework.read(read.with_booster(forest.booster()))
+    _check(grown.n_trees == read.n_trees + 3, f"a forest of {read.n_trees} trees that took 3 more has {grown.n_trees}")
     _check(
-        grown.n_trees == adapter.n_trees + 3,
-        f"a forest of {adapter.n_trees} trees that took 3 more has {grown.n_trees}",
-    )
-    before, after = (one.answers(X).raw for one in (adapter, grown))
-    _check(
-        np.allclose(before, after[:, : adapter.n_trees], rtol=_TOLERANCE, atol=_TOLERANCE),
+        np.allclose(_by_leaves(read, X, 1), _by_leaves(grown, X, 1), rtol=_TOLERANCE, atol=_TOLERANCE),
         "a forest that took more trees lost those it had",
     )
 
 
-def _check_refusals(framework: Framework, adapter: Forest, X: Any) -> str:
-    one_row = take(X, 0, 1)
-    wrong = np.zeros((3, adapter.n_features + 1))
+def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> str:
     calls: dict[str, Callable[[], Any]] = {
-        "an object that is no model": lambda: framework.adapt(object()),
-        "rows with a column too many": lambda: ForestOnRows.of(adapter, wrong),
-        "no rows": lambda: ForestOnRows.of(adapter, np.zeros((0, adapter.n_features))),
-        "a row that is no matrix": lambda: ForestOnRows.of(adapter, np.zeros(adapter.n_features)),
-        "one row as the training rows": lambda: ForestOnRows.of(adapter, one_row, oob=True).inbag(),
+        "an object that is no model": lambda: framework.read(object()),
+        "rows with a column too many": lambda: read.check(np.zeros((3, read.n_features + 1))),
+        "no rows": lambda: read.check(np.zeros((0, read.n_features))),
+        "a row that is no matrix": lambda: read.check(np.zeros(read.n_features)),
+        "one row as the training rows": lambda: inbag(model, take(X, 0, 1)),
     }
     for what, call in calls.items():
         try:
             call()
         except ValueError as refusal:
-            _check(str(refusal), f"{what} is refused without a word: say what was found and what to do")
+            _check(str(refusal), f"{what} is refused without a word: say what is wrong and what to do")
         else:
-            raise AssertionError(f"{what} is taken: refuse with a ValueError that says what was found and what to do")
-    _check(not framework.recognises(b""), "an empty file is recognised as a model")
+            raise AssertionError(f"{what} is taken: refuse with a ValueError that says what is wrong and what to do")
+    if framework.files is not None:
+        _check(not framework.files.recognises(b""), "an empty file is recognised as a model")
     return "right"
-
-
-def _shown(values: NDArray[Any]) -> str:
-    return ", ".join(map(str, values[:5].tolist())) + (", …" if len(values) > 5 else "")

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
-from rfsize.models.framework import read_forest
-from rfsize.models.leaves import Answers
+from rfsize.exceptions import NotAForestError
+from rfsize.models.ensemble import LeafIds
+from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.model import Forest, learning_rate_of
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Int64s
@@ -48,8 +49,12 @@ class TreesOnRows:
         ValueError
             If the rows are the training rows, or do not fit the model.
         """
-        adapter = read_forest(model, casts_votes=casts_votes, missing=missing, may_be_shrunk=True)
-        rows = ForestOnRows.of(adapter, X, threshold=threshold)
+        forest = read_model(model, missing=missing)
+        if not isinstance(forest, Forest):
+            raise NotAForestError(forest.why_no_forest)
+        if casts_votes:
+            refuse_regression(forest)
+        rows = ForestOnRows.of(forest, X, threshold=threshold)
         refuse_training_rows(rows)
         give(learning_rate_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
         return cls(rows)
@@ -67,10 +72,8 @@ class TreesOnRows:
     @property
     def cut(self) -> float:
         """Class 1 is predicted if the mean score is above the cut; 0 if there are several scores, or no classes."""
-        adapter = self.adapter
-        return (
-            adapter.raw_threshold(self.rows.threshold) if adapter.leaves.n_scores == 1 and adapter.classes.size else 0.0
-        )
+        forest = self.adapter
+        return forest.raw_threshold(self.rows.threshold) if forest.n_scores == 1 and forest.classes.size else 0.0
 
     def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
         """Call ``read`` on each block of outputs, in the order of the rows, and add up what it returns.
@@ -87,14 +90,14 @@ class TreesOnRows:
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
         adapter = self.adapter
-        cast = adapter.voter(self.rows.threshold)
+        cast = adapter.leaf_class(self.rows.threshold)
 
-        def visit(rows: slice, answers: Answers, _: Any) -> None:
+        def visit(rows: slice, leaves: LeafIds, _: Any) -> None:
             nonlocal total
-            said = answers.raw if outputs == "scores" else cast(answers)
-            total += read(said, np.arange(first + rows.start, first + rows.stop))
+            batch = leaves.scores if outputs == "scores" else cast(leaves)
+            total += read(batch, np.arange(first + rows.start, first + rows.stop))
 
-        self.rows.visit(visit, what="scores of trees", cells=_CELLS * adapter.n_trees * adapter.leaves.n_scores)
+        self.rows.visit(visit, what="scores of trees", cells=_CELLS * adapter.n_trees * adapter.n_scores)
         return total
 
 

@@ -26,7 +26,7 @@ def write_compiled(options: argparse.Namespace) -> None:
     """Write a compiled forest."""
     refuse_to_overwrite(options.output, options.model, options.table)
     made = None if options.table is None else StopTable.load(options.table)
-    model = load_model(options.model).with_class_names(may_be_shrunk=True)
+    model = load_model(options.model).with_class_names()
     fast = compiled(model, made, **given(options, "voting", "threshold", "missing"))
     fast.save(options.output)
     print(fast)
@@ -79,7 +79,7 @@ def _forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
         elif of_labels and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **of_labels, **n_jobs)
     else:
-        fast = compiled(loaded.with_class_names(may_be_shrunk=True), **of_labels, **n_jobs)
+        fast = compiled(loaded.with_class_names(), **of_labels, **n_jobs)
     if not fast.classes.size and (options.proba or of_labels):
         raise ValueError(
             "the forest predicts numbers, and has neither probabilities nor votes: leave out --proba and --voting"

@@ -29,7 +29,7 @@ def write_truncated(options: argparse.Namespace) -> Report:
     """Write the forest of the first T* trees."""
     refuse_to_overwrite(options.output, options.model, options.data)
     loaded = load_model(options.model)
-    loaded.framework.check_path(options.output)
+    loaded.files.check_path(options.output)
     report = size(tree_outputs(**asked(options, loaded)), **chosen(options, SIZED_BY))
     _write(truncate(loaded.model, n_trees=report.n_kept), loaded, report, options)
     return report
@@ -39,7 +39,7 @@ def write_shrunk(options: argparse.Namespace) -> Report:
     """Write a forest of chosen and refitted trees."""
     refuse_to_overwrite(options.output, options.model, options.data, options.rows)
     loaded = load_model(options.model)
-    loaded.framework.check_path(options.output)
+    loaded.files.check_path(options.output)
     table = Table.of(options.data, options.input_format)
     X, y = load_table(table, options.labels)
     X = as_trained(without(X, options.drop, table), loaded.columns)
@@ -52,6 +52,6 @@ def write_shrunk(options: argparse.Namespace) -> Report:
 def _write(small: Any, loaded: LoadedModel, report: Report, options: argparse.Namespace) -> None:
     """Write the smaller model, and print its report."""
     names = None if loaded.class_names is None else loaded.class_names.tolist()
-    save_model(small, loaded.framework, options.output, names)
+    save_model(small, loaded.files, options.output, names)
     print(report)
     print(wrote(options.output, options.model))

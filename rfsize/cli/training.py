@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.cli.models import load_model, save_model
+from rfsize.cli.models import files_of, load_model, save_model
 from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
 from rfsize.cli.tables import Table, load_table, with_categories
 from rfsize.models.columns import Columns, known_columns
-from rfsize.models.framework import Framework, framework_named
+from rfsize.models.files import ModelFiles
+from rfsize.models.framework import framework_named
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
 from rfsize.training.growing import grow
@@ -30,7 +31,7 @@ class _Training(NamedTuple):
 
     Attributes
     ----------
-    framework : Framework
+    files : ModelFiles
         The integration of the framework that trains the forest.
     X, groups
         Features and groups of DATA.
@@ -42,7 +43,7 @@ class _Training(NamedTuple):
         The label behind each code; None if the objective takes labels as numbers.
     """
 
-    framework: Framework
+    files: ModelFiles
     X: Any
     groups: Any
     params: dict[str, Any]
@@ -58,17 +59,17 @@ class _Training(NamedTuple):
         ValueError
             If labels are missing, of one class only, or numbers without an objective in the parameters.
         """
-        framework = framework_named(options.framework)
+        files = files_of(framework_named(options.framework))
         X, y, groups = table_of(options)
         X = with_categories(X)
         wanted, classes = load_params(options.params), None
-        objective = framework.objective_of(wanted)
+        objective = files.objective_of(wanted)
         if objective is None or objective.startswith(_OF_CLASSES):
             classes, y = _coded(y, objective)
         n_classes = None if classes is None else len(classes)
         is_binary = n_classes == 2 if objective is None else objective.startswith("binary")
-        params, data = framework.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary)
-        return cls(framework, X, groups, params | given(options, "seed"), data, classes)
+        params, data = files.forest_data(X, y, wanted, n_classes=n_classes, is_binary=is_binary)
+        return cls(files, X, groups, params | given(options, "seed"), data, classes)
 
     def tell(self, options: argparse.Namespace, report: Report) -> None:
         """Print the result."""
@@ -84,7 +85,7 @@ def grow_forest(options: argparse.Namespace) -> Report:
     """Train a forest until it has T* trees, or add trees to one."""
     refuse_to_overwrite(options.output, options.data, options.model, options.validation, params_file(options.params))
     training = _Training.of(options)
-    training.framework.check_path(options.output)
+    training.files.check_path(options.output)
     if not options.json:
         _print_categories(training.X)
     booster, report = grow(
@@ -96,7 +97,7 @@ def grow_forest(options: argparse.Namespace) -> Report:
         groups=training.groups,
         init_model=None if options.model is None else _grown_before(options.model, training.classes),
     )
-    save_model(booster, training.framework, options.output, training.classes)
+    save_model(booster, training.files, options.output, training.classes)
     training.tell(options, report)
     if not options.json:
         print(wrote(options.output))

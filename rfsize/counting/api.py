@@ -143,7 +143,7 @@ def tree_outputs(
         evidence = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
         give((*evidence.noted, *evidence.cautions(of_labels=True)))
         return TreeOutputs(evidence)
-    adapter = read_forest(model, casts_votes=False)
+    adapter = read_forest(model)
     options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
     options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
     forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
@@ -228,7 +228,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    adapter = read_forest(model, missing=missing, casts_votes=False)
+    adapter = read_forest(model, missing=missing)
     return ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags).inbag()
 
 

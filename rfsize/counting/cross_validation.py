@@ -54,7 +54,7 @@ def of_estimator(
     parts = []
     for train, held_out in folds:
         part = data.part(train)
-        adapter = read_forest(part.fitted(estimator), casts_votes=False)
+        adapter = read_forest(part.fitted(estimator))
         adapter.classes = part.classes  # XGBoost only numbers them
         rows = ForestOnRows.of(adapter, _safe_indexing(data.X, held_out), threshold=threshold)
         parts.append((held_out, Evidence.of(rows)))

@@ -104,7 +104,7 @@ class Evidence:
             link=adapter.link,
             cut=adapter.raw_threshold(forest.threshold),
             model_voting=adapter.voting_at(forest.threshold),
-            scored=slice(None, None, scored_every(forest.n_rows, adapter.leaves.n_scores)),
+            scored=slice(None, None, scored_every(forest.n_rows, adapter.n_scores)),
             source=forest.source,
             groups=forest.groups,
             forest=forest,
@@ -390,5 +390,5 @@ def asked(forest: ForestOnRows, y: Any = None, sample_weight: Any = None, *, kee
 
 def asked_out_of_bag(model: Any, X: Any, y: Any = None, groups: Any = None) -> Evidence:
     """Ask a model's trees about the training rows that they did not see, and keep all that predictions need."""
-    adapter = read_forest(model, casts_votes=False)
+    adapter = read_forest(model)
     return asked(ForestOnRows.of(adapter, X, y, oob=True, groups=groups), y, keeps="all")

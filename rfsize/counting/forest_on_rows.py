@@ -17,14 +17,14 @@ from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.blocks import rows_in_blocks
 from rfsize.counting.copies import resolved
 from rfsize.counting.groups import ALONE, Groups
-from rfsize.counting.leaves import Ask, SeenByGroup, Visit, asked_about, asked_of, visit_answers
+from rfsize.counting.leaves import Ask, SeenByGroup, Visit, asked_about, asked_of, trees_of, visit_answers
 from rfsize.counting.scores import scored_every
 from rfsize.counting.tallied import Tallied
 from rfsize.counting.tally import Tally
 from rfsize.counting.votes import Votes
 from rfsize.models.bags import Bags, LaidOutBags, Layout
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
-from rfsize.models.leaves import Answers
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 from rfsize.utils import matrix
@@ -204,20 +204,20 @@ class ForestOnRows:
         """Averaged scores of all rows, and of parts of the forest."""
         averages = self._no_averages(range(self.n_rows), self.n_rows)
 
-        def fill(rows: slice, answers: Answers, inbag: Bools | None) -> None:
-            averages.fill(rows, answers.raw, asked_of(answers, inbag))
+        def fill(rows: slice, answers: LeafIds, inbag: Bools | None) -> None:
+            averages.fill(rows, answers.scores, asked_of(answers, inbag))
 
         self.visit(fill, what="scores")
         return averages
 
     def _no_averages(self, rows: range, of: int) -> Averages:
         n_bags = 1 if self.bags is None else self.bags.take(0, min(1, self.n_rows)).shape[2]
-        return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.leaves.n_scores, n_bags)
+        return Averages.empty(rows, of, self.adapter.n_trees, self.adapter.n_scores, n_bags)
 
     def _tally(self, keeps: Keeps, rows: range, of: int) -> Tally:
         """The tally for the rows with the numbers ``rows`` among ``of`` rows."""
         adapter, number = self.adapter, np.arange(rows.start, rows.stop)
-        n_classes, n_scores = len(adapter.classes), adapter.leaves.n_scores
+        n_classes, n_scores = len(adapter.classes), adapter.n_scores
         if keeps == "votes":
             return Tally(adapter, len(rows), self.threshold)
         return Tally(
@@ -232,10 +232,10 @@ class ForestOnRows:
 
     def tree_votes(self) -> NDArray[np.int32]:
         """Class index of each member's vote on each row, shape (n_rows, n_members); −1 where it saw the row."""
-        cast = self.adapter.voter(self.threshold)
+        cast = self.adapter.leaf_class(self.threshold)
         labels = np.empty((self.n_rows, self.adapter.n_trees), dtype=np.int32)
 
-        def label(rows: slice, answers: Answers, inbag: Bools | None) -> None:
+        def label(rows: slice, answers: LeafIds, inbag: Bools | None) -> None:
             found = np.asarray(cast(answers)).astype(np.int32)
             labels[rows] = found if inbag is None else np.where(inbag.any(axis=2), -1, found)
 
@@ -246,7 +246,7 @@ class ForestOnRows:
         """Whether each member, or one of its trees, was trained on each row, shape (n_members, n_rows)."""
         mask = np.zeros((self.adapter.n_trees, self.n_rows), dtype=np.bool_)
 
-        def mark(rows: slice, _: Answers, inbag: Bools | None) -> None:
+        def mark(rows: slice, _: LeafIds, inbag: Bools | None) -> None:
             assert inbag is not None
             mask[:, rows] = inbag.any(axis=2).T
 
@@ -260,7 +260,7 @@ class ForestOnRows:
         """
         assert self.bags is not None
         found = []
-        for start, stop in matrix.blocks(self.n_rows, self.adapter.leaves.offset.size, what="bags"):
+        for start, stop in matrix.blocks(self.n_rows, trees_of(self.adapter), what="bags"):
             inbag = self.bags.take(start, stop)
             found.append(inbag if self._seen is None else self._seen.with_group(start, stop, inbag))
         return np.concatenate(found)

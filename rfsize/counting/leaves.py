@@ -16,8 +16,7 @@ from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.groups import Groups
 from rfsize.exceptions import NotAForestError
 from rfsize.models.bags import Bags
-from rfsize.models.ensemble import TreeNodes
-from rfsize.models.leaves import Answers
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.matrix import blocks
@@ -29,10 +28,10 @@ from rfsize.walking.layout import PackedForest
 from rfsize.walking.quantising import quantised_blocks
 
 # Returns the members' answers on rows start to stop. Members that saw a row, by the mask, need not be asked about it.
-Ask = Callable[[int, int, Bools | None], Answers]
+Ask = Callable[[int, int, Bools | None], LeafIds]
 
 # Receives a block of rows: its place, the members' answers, and which members saw a row or its group.
-Visit = Callable[[slice, Answers, Bools | None], None]
+Visit = Callable[[slice, LeafIds, Bools | None], None]
 
 ROWS_PER_THREAD = 2048
 
@@ -46,6 +45,18 @@ _ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
+def trees_of(forest: Forest) -> int:
+    """Number of single trees, or of members that are no trees."""
+    return forest.n_trees if forest.ensemble is None else forest.ensemble.tree_start.size
+
+
+def leaf_ids(forest: Forest, X: Any, inbag: Bools | None = None) -> LeafIds:
+    """The leaves that rows reach, by the framework itself; the mask marks rows that members may skip."""
+    if forest.ensemble is None:
+        return LeafIds.of_scores(forest.tree_scores(X, inbag))
+    return LeafIds(forest.apply(X), forest.ensemble.tree_scores)
+
+
 def asked_about(adapter: Forest, X: Any, of: int | None = None) -> Ask:
     """Return the function that asks the members about ``X``, the rows that `Forest.check` returned.
 
@@ -55,11 +66,11 @@ def asked_about(adapter: Forest, X: Any, of: int | None = None) -> Ask:
     compiling when a block is not.
     """
 
-    def by_framework(start: int, stop: int, inbag: Bools | None) -> Answers:
-        return adapter.answers(matrix.take(X, start, stop), inbag)
+    def by_framework(start: int, stop: int, inbag: Bools | None) -> LeafIds:
+        return leaf_ids(adapter, matrix.take(X, start, stop), inbag)
 
     n_rows = matrix.n_rows(X) if of is None else of
-    if n_rows * adapter.leaves.offset.size < CELLS_WORTH_A_LAYOUT:
+    if n_rows * trees_of(adapter) < CELLS_WORTH_A_LAYOUT:
         return by_framework
     try:
         walk = CompiledWalk(adapter)
@@ -68,13 +79,13 @@ def asked_about(adapter: Forest, X: Any, of: int | None = None) -> Ask:
     if not isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, X, _ROWS_COMPARED):
         return by_framework
 
-    def by_either(start: int, stop: int, inbag: Bools | None) -> Answers:
+    def by_either(start: int, stop: int, inbag: Bools | None) -> LeafIds:
         rows = matrix.take(X, start, stop)
         # Pieces are compared one by one, since taking rows from all of them first would read them twice.
         if isinstance(X, Pieces) and not walk.reaches_leaves_of(adapter, rows, _ROWS_COMPARED_OF_BLOCK):
             return by_framework(start, stop, inbag)
         try:
-            return Answers(walk.leaf_index(rows), adapter.leaves)
+            return LeafIds(walk.leaf_index(rows), walk.tree_scores)
         except ValueError:  # let the framework raise its own error if it refuses these rows
             return by_framework(start, stop, inbag)
 
@@ -93,15 +104,17 @@ class CompiledWalk:
     """
 
     def __init__(self, adapter: Forest) -> None:
-        table = adapter.tree_table(0.5)
-        index = _index_of_nodes(table, adapter.leaves.offset.ravel())
-        forest = PackedForest.of(adapter, replace(table, value=index[:, None].astype(np.float64)))
+        trees = adapter.ensemble
+        if trees is None:
+            raise NotAForestError("members that are no trees have no leaves")
+        node = np.arange(trees.nodes.left.size, dtype=np.float64)[:, None]
+        numbered = replace(trees, nodes=replace(trees.nodes, value=node), classes=trees.classes[:0])
+        forest = PackedForest.of(numbered)
         self.leaf_of_node = forest.trees.value[:, 0].astype(np.int64)
-        if self.leaf_of_node.min() < 0 or self.leaf_of_node.max() >= len(adapter.leaves.score):
-            raise ValueError("tree_table has leaves that the table of leaves has not")
+        self.tree_scores = trees.tree_scores
         # The framework may refuse numbers beyond single precision, so let it decide about them.
         self.forest = replace(forest, conventions=replace(forest.conventions, refuses_infinite=True))
-        self._shape = adapter.leaves.offset.shape
+        self._shape = trees.tree_start.shape
 
     def leaf_index(self, X: Any) -> NDArray[Any]:
         """The leaves that all rows of ``X`` reach, shape (rows, n_members, n_outputs)."""
@@ -121,7 +134,7 @@ class CompiledWalk:
             reached = self.leaf_index(some)
         except ValueError:  # rows that the compiled loops cannot take
             return False
-        return np.array_equal(reached, adapter.answers(some).leaf)
+        return np.array_equal(reached, leaf_ids(adapter, some).leaf)
 
 
 def proven_walk(adapter: Forest, X: Any) -> CompiledWalk:
@@ -139,15 +152,6 @@ def proven_walk(adapter: Forest, X: Any) -> CompiledWalk:
             "array; if that does not help, please report the model"
         )
     return walk
-
-
-def _index_of_nodes(table: TreeNodes, offset: Int64s) -> Int64s:
-    """For each node that is a leaf, its index into the table of all leaves."""
-    if table.n_nodes.size != offset.size:
-        raise ValueError(f"tree_table has {table.n_nodes.size} trees, and the table of leaves {offset.size}")
-    first = np.cumsum(table.n_nodes) - table.n_nodes
-    number = np.arange(table.left.size) - np.repeat(first, table.n_nodes) if table.leaf is None else table.leaf
-    return np.asarray(np.where(table.left == -1, number + np.repeat(offset, table.n_nodes), 0))
 
 
 def _compared_rows(X: Any, forest: PackedForest, at_most: int) -> Int64s:
@@ -249,7 +253,7 @@ def visit_answers(
     cells : int, default 0
         Further numbers that ``visit`` holds for each row.
     """
-    for start, stop in blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores + cells, what=what):
+    for start, stop in blocks(n_rows, adapter.n_trees * adapter.n_scores + cells, what=what):
         inbag = saw = None if proof is None else proof.bags.take(start, stop)
         if inbag is not None and seen is not None:
             saw = seen.with_group(start, stop, inbag)
@@ -259,8 +263,8 @@ def visit_answers(
         visit(slice(start, stop), answers, saw)
 
 
-def out_of_bag_members(answers: Answers, inbag: Bools | None) -> tuple[Answers, Bools]:
-    """Answers of the members that did not see each row, and a mask of these members; without bags, all members.
+def out_of_bag_members(answers: LeafIds, inbag: Bools | None) -> tuple[LeafIds, Bools]:
+    """LeafIds of the members that did not see each row, and a mask of these members; without bags, all members.
 
     XGBoost draws a separate bag for the tree of each class. Hardly any member has left out a row with all of its trees,
     so hardly any vote would remain. But these trees are drawn independently. So any trees that left the row out, one of
@@ -269,15 +273,15 @@ def out_of_bag_members(answers: Answers, inbag: Bools | None) -> tuple[Answers, 
 
     Parameters
     ----------
-    answers : Answers
-        Answers of all members on the rows.
+    answers : LeafIds
+        LeafIds of all members on the rows.
     inbag : ndarray of bool, shape (n_rows, n_members, n_outputs or 1), or None
         Whether the tree was trained on the row.
 
     Returns
     -------
-    answers : Answers
-        Answers of the trees that vote together, member by member.
+    answers : LeafIds
+        LeafIds of the trees that vote together, member by member.
     may_vote : ndarray of bool, shape (n_rows, n_members)
         Whether the member left the row out.
     """
@@ -296,6 +300,6 @@ def trees_of_members(inbag: Bools) -> NDArray[np.intp]:
     return np.argsort(inbag.view(np.uint8), axis=1, kind="stable")
 
 
-def asked_of(answers: Answers, inbag: Bools | None) -> Bools:
+def asked_of(answers: LeafIds, inbag: Bools | None) -> Bools:
     """Which trees are asked, shape (n_rows, n_members, 1), or n_outputs in place of 1 if each has its own bag."""
     return np.ones((*answers.leaf.shape[:2], 1), dtype=np.bool_) if inbag is None else ~inbag

@@ -25,7 +25,7 @@ from rfsize.counting.scores import Scores
 from rfsize.counting.tallied import Tallied
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags
-from rfsize.models.leaves import Answers
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
@@ -63,8 +63,8 @@ class Tally:
         averages: Averages | None = None,
         first: int = 0,
     ) -> None:
-        self._cast = adapter.voter(threshold)
-        self._n_classes, self._n_scores = len(adapter.classes), adapter.leaves.n_scores
+        self._cast = adapter.leaf_class(threshold)
+        self._n_classes, self._n_scores = len(adapter.classes), adapter.n_scores
         nobody = np.zeros(n_rows, dtype=np.bool_)
         self._scored, self._in_blocks = (nobody if rows is None else rows for rows in (scored, in_blocks))
         self._averages, self._first = averages, first
@@ -72,7 +72,7 @@ class Tally:
         self._scores = [Scores.nothing(0, self._n_scores)]
         self._blocks: list[TreeBlocks] = []
 
-    def add(self, rows: slice, answers: Answers, inbag: Bools | None) -> None:
+    def add(self, rows: slice, answers: LeafIds, inbag: Bools | None) -> None:
         """Add the answers on some rows; a `Visit`."""
         ordered, may_vote = out_of_bag_members(answers, inbag)
         if self._n_classes:
@@ -81,7 +81,7 @@ class Tally:
             some: Any = slice(None) if scored.all() else scored
             self._scores.append(self.scores(ordered.take(some), may_vote[some]))
         if self._averages is not None:
-            self._averages.fill(rows, answers.raw, asked_of(answers, inbag))
+            self._averages.fill(rows, answers.scores, asked_of(answers, inbag))
         some = np.flatnonzero(self._in_blocks[rows])
         if some.size:
             asked, counts = asked_of(answers, inbag)[some], self._counts[rows][some]
@@ -95,7 +95,7 @@ class Tally:
         blocks = TreeBlocks.stacked(self._blocks) if self._blocks else nothing
         return Tallied(self._counts, Scores.stacked(self._scores), blocks, self._averages)
 
-    def _count_votes(self, answers: Answers, may_vote: Bools, counts: NDArray[np.int32]) -> None:
+    def _count_votes(self, answers: LeafIds, may_vote: Bools, counts: NDArray[np.int32]) -> None:
         """Count the votes of the members that may vote."""
 
         def count(start: int, stop: int) -> None:
@@ -105,11 +105,11 @@ class Tally:
 
         each_range(count, len(counts), ROWS_PER_THREAD)
 
-    def scores(self, answers: Answers, may_vote: Bools) -> Scores:
+    def scores(self, answers: LeafIds, may_vote: Bools) -> Scores:
         """Scores of the members that may vote, as `Scores.of` computes them."""
         found = Scores.nothing(len(answers.leaf), self._n_scores)
         leaf, may_vote = np.ascontiguousarray(answers.leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
-        raw = answers.leaves.in_double
+        raw = answers.in_double
 
         def add(start: int, stop: int) -> None:
             part = slice(start, stop)
@@ -123,14 +123,14 @@ class Tally:
     def _blocks_of(
         self,
         rows: Int64s,
-        answers: Answers,
+        answers: LeafIds,
         asked: Bools,
-        ordered: Answers,
+        ordered: LeafIds,
         may_vote: Bools,
         counts: NDArray[np.int32],
     ) -> TreeBlocks:
         """Blocks of trees on the rows numbered ``rows``: ``answers`` by tree, ``ordered`` by the members that vote."""
-        score = np.where(asked, answers.raw, np.float64(0.0))
+        score = np.where(asked, answers.scores, np.float64(0.0))
         votes = np.zeros((len(rows), N_BLOCKS, self._n_classes), dtype=np.int32)
         if self._n_classes and asked.shape[2] == 1:
             vote = np.asarray(self._cast(ordered))
@@ -141,7 +141,7 @@ class Tally:
         return TreeBlocks(
             rows,
             counts=counts,
-            scores=Scores.of(ordered.raw, may_vote),
+            scores=Scores.of(ordered.scores, may_vote),
             votes=votes,
             total=dealt(score),
             squares=dealt(score * score),
@@ -201,7 +201,7 @@ def out_of_bag(
         If a threshold is given for more than two classes.
     """
     in_blocks = np.zeros(bags.n_rows, dtype=np.bool_)
-    in_blocks[rows_in_blocks(bags.n_rows, len(adapter.classes), adapter.leaves.n_scores)] = True
+    in_blocks[rows_in_blocks(bags.n_rows, len(adapter.classes), adapter.n_scores)] = True
     scored = np.ones(bags.n_rows, dtype=np.bool_)
     tally = Tally(adapter, bags.n_rows, adapter.checked_threshold(threshold), scored=scored, in_blocks=in_blocks)
 

@@ -61,7 +61,9 @@ class TrainingData:
 def tree_counts(estimator: Any) -> set[str]:
     """Names of the parameters that set an estimator's number of trees; empty if it trains no trees."""
     framework = framework_of(estimator)
-    return set() if framework is None else framework.tree_count_parameters(estimator) & estimator.get_params().keys()
+    if framework is None or framework.training is None:
+        return set()
+    return framework.training.tree_count_names(estimator) & estimator.get_params().keys()
 
 
 def of_size(estimator: Any, n_trees: int) -> Any:

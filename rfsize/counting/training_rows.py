@@ -9,10 +9,10 @@ import numpy as np
 
 from rfsize.counting.bag_proof import BagProof
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.leaves import asked_about
+from rfsize.counting.leaves import asked_about, trees_of
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
-from rfsize.models.leaves import Answers
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.utils import matrix
 from rfsize.utils.pieces import Pieces
@@ -107,9 +107,9 @@ def begin_with_training_rows(forest: ForestOnRows) -> bool:
     by piece, which would be read twice.
     """
     adapter = forest.adapter
-    if forest.bags is not None or not adapter.are_trees or isinstance(forest.X, Pieces):
+    if forest.bags is not None or adapter.ensemble is None or isinstance(forest.X, Pieces):
         return False
-    most = max(_FEWEST_COMPARED, _CELLS_COMPARED // adapter.leaves.offset.size)
+    most = max(_FEWEST_COMPARED, _CELLS_COMPARED // trees_of(adapter))
     try:
         bags = adapter.leading_bags(min(forest.n_rows, most))
     except InbagError:  # the model does not tell how its bags were drawn
@@ -118,7 +118,7 @@ def begin_with_training_rows(forest: ForestOnRows) -> bool:
     if bags is None or n_rows < _FEWEST_COMPARED:
         return False
     evidence = _Evidence(adapter)
-    for start, stop in matrix.blocks(n_rows, adapter.leaves.offset.size, what="rows"):
+    for start, stop in matrix.blocks(n_rows, trees_of(adapter), what="rows"):
         evidence.add(forest.ask(start, stop, None), bags.take(start, stop))
     of_scores, of_leaves = evidence.of_scores, evidence.of_leaves
     return max(of_scores, of_leaves, (of_scores + of_leaves) / math.sqrt(2.0)) > _BEYOND_CHANCE
@@ -128,17 +128,18 @@ class _Evidence:
     """Statistics of rows and rebuilt bags; see `begin_with_training_rows`."""
 
     def __init__(self, adapter: Forest) -> None:
-        self._leaves, n_leaves = adapter.leaves, len(adapter.leaves.score)
+        assert adapter.ensemble is not None
+        self._trees, n_leaves = adapter.ensemble, adapter.ensemble.cover.size
         self._ratios: list[Floats] = []
         self._reached, self._inbag = np.zeros(n_leaves), np.zeros(n_leaves)
 
-    def add(self, answers: Answers, inbag: Bools) -> None:
+    def add(self, answers: LeafIds, inbag: Bools) -> None:
         """Add some rows, with the trees that would have seen them."""
         shape = answers.leaf.shape
         leaf, weight = answers.leaf.ravel(), np.broadcast_to(inbag, shape).ravel()
         self._reached += np.bincount(leaf, minlength=len(self._reached))
         self._inbag += np.bincount(leaf, weight, len(self._inbag))
-        raw = answers.raw
+        raw = answers.scores
         seen = np.broadcast_to(inbag, (*raw.shape[:2], inbag.shape[2]))
         n_in, n_trees = seen.sum(axis=1), raw.shape[1]
         of_seen = np.einsum("nts,nts->ns", raw, np.broadcast_to(seen, raw.shape).astype(np.float64))
@@ -162,11 +163,11 @@ class _Evidence:
     @property
     def of_leaves(self) -> float:
         """How far bags fill the leaves that training filled, in standard errors beyond chance."""
-        tree = self._leaves.tree_of_leaf()
-        rows, drawn, mass = (np.bincount(tree, of)[tree] for of in (self._reached, self._inbag, self._leaves.mass))
+        tree, cover = self._trees.tree_of_node, np.where(self._trees.has_cover, self._trees.cover, 0.0)
+        rows, drawn, mass = (np.bincount(tree, of)[tree] for of in (self._reached, self._inbag, cover))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = drawn / rows
-            over = (drawn * self._leaves.mass / mass - share * self._reached) / self._reached
+            over = (drawn * cover / mass - share * self._reached) / self._reached
         over = np.where((self._reached > 0.0) & np.isfinite(over), over, 0.0)
         # The bag of a tree is a random sample of the rows, so the variance is that of a multivariate hypergeometric.
         mean = np.bincount(tree, over * self._reached)[tree] / np.maximum(rows, 1.0)
@@ -179,12 +180,13 @@ class _Evidence:
 def _proves(adapter: Forest, X: Any, bags: Bags) -> bool:
     """Whether the leaf counts prove that the bags were drawn from these rows."""
     proof, ask, n_rows = BagProof(adapter, bags), asked_about(adapter, X), matrix.n_rows(X)
-    step = max(_FEWEST_ROWS, -(-n_rows // _PARTS))
-    for first, last in matrix.blocks(n_rows, adapter.n_trees * adapter.leaves.n_scores, what="rows"):
+    step, trees = max(_FEWEST_ROWS, -(-n_rows // _PARTS)), adapter.ensemble
+    assert trees is not None
+    for first, last in matrix.blocks(n_rows, adapter.n_trees * adapter.n_scores, what="rows"):
         for start in range(first, last, step):
             stop = min(start + step, last)
             proof.add(start, stop, ask(start, stop, None).leaf, bags.take(start, stop))
-            if (bags.exceeded(adapter.leaves, proof.sums[0]) & adapter.leaves.provable).any():
+            if (bags.exceeded(trees, proof.sums[0]) & trees.has_cover).any():
                 return False
     try:
         proof.conclude()

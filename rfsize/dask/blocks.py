@@ -68,7 +68,8 @@ class BlocksOnWorkers(PiecesElsewhere):
         self.client = client_in_use(client)
         self._collection_kind = type(X).__name__
         framework = framework_of(X)
-        self._collection = None if framework is None else framework.held_on_workers(X)
+        training = None if framework is None else framework.training
+        self._collection = None if training is None else training.held_on_workers(X)
         if self._collection is None:
             X = checked_collection(X)
             parts, n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)

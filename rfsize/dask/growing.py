@@ -17,7 +17,7 @@ from rfsize.counting.groups import Groups
 from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
-from rfsize.models.framework import framework_named, framework_of_params, read_forest
+from rfsize.models.framework import framework_of_params, read_forest, training_named
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
@@ -147,7 +147,7 @@ def grow(
     with HeldOnWorkers(client, "rfsize-grow", partial(rows.sent_to, given), _TrainerOnWorker) as workers:
         growth = _growth(workers, given, goal, trees_per_block)
         model, report = growth.to_size(until)
-    adapter = read_forest(model, casts_votes=False)
+    adapter = read_forest(model)
     give((*dependence_of(adapter), *learning_rate_of(adapter)))
     return model, report
 
@@ -233,11 +233,11 @@ class _TrainerOnWorker:
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
         X = from_polars(_all_rows(parts))
         given.check(n_rows(X))
-        framework = framework_named(given.framework)
-        params, dtrain = framework.deterministic_data(given.params, X, given.label, given.weight)
-        self._rows, self._threads, self._threshold = framework.rows_of(dtrain), threads, given.threshold
+        training = training_named(given.framework)
+        params, dtrain = training.deterministic_data(given.params, X, given.label, given.weight)
+        self._rows, self._threads, self._threshold = training.rows_of(dtrain), threads, given.threshold
         with self._all_threads():
-            self._trainer = framework.trainer(params, dtrain)
+            self._trainer = training.trainer(params, dtrain)
             self._groups = resolved(given.groups, self._rows, len(self._trainer.label))
 
     def beginning(self) -> Beginning:
@@ -267,7 +267,7 @@ def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: 
     beginning = workers.once(_TrainerOnWorker.beginning)
     goal = goal.checked(len(beginning.classes), given.label, in_training=True)
     train = partial(workers.each, _TrainerOnWorker.trained)
-    forest = ForestInBlocks(beginning, train, framework_named(given.framework).merged, trees_per_block)
+    forest = ForestInBlocks(beginning, train, training_named(given.framework).merged, trees_per_block)
 
     def by(groups: Groups, model: Any) -> Report:
         return workers.once(_TrainerOnWorker.report_by, groups, model, goal)

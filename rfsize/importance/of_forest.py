@@ -93,15 +93,15 @@ def lost_by_forest(permuted: PermutedRows, judge: Metric) -> Measured:
     judged = _Judged(judge, predictions_for(outputs, judge), np.arange(n_rows) if units is None else units)
     order, shift = permuted.permutation(np.arange(n_rows), 0)
     asked = _asked_by_block(permuted)
-    leaves = outputs.asked_again.adapter.leaves
-    at_nodes = permuted.at_nodes(leaves.raw.astype(np.float64).reshape(len(leaves.raw), -1))
-    n_blocks, n_scores = len(asked), leaves.n_scores
+    trees = permuted.trees
+    at_nodes = permuted.at_nodes(trees.tree_scores.astype(np.float64).reshape(len(trees.tree_scores), -1))
+    n_blocks, n_scores = len(asked), trees.n_scores
 
     def work(part: PartOfSets) -> tuple[float, list[tuple[float, Floats, float]]]:
         total = np.zeros((n_blocks, n_rows, n_scores))
         changed = np.zeros((n_blocks, part.n_sets, n_rows, n_scores))
         placed = (order, part.set_of_column, np.ascontiguousarray(shift[part.sets]))
-        for tree, member, may_ask, first in _trees(permuted.seen, leaves.offset.shape[1]):
+        for tree, member, may_ask, first in _trees(permuted.seen, trees.trees_per_iteration):
             block = member % n_blocks
             _core.changes_of_scores(part.rows, tree, *placed, may_ask, at_nodes, first, total[block], changed[block])
         sums = _Sums(total, asked)

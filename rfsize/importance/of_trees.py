@@ -29,7 +29,12 @@ _OF_TREES = ("accuracy", "brier", "mae", "r2")
 
 def is_of_trees(judge: Metric, outputs: Evidence) -> bool:
     """Whether the metric can be measured on one tree; never if each class has its own trees."""
-    return judge.name in _OF_TREES and outputs.asked_again.adapter.leaves.offset.shape[1] == 1
+    return judge.name in _OF_TREES and _trees_per_iteration(outputs) == 1
+
+
+def _trees_per_iteration(outputs: Evidence) -> int:
+    ensemble = outputs.asked_again.adapter.ensemble
+    return 1 if ensemble is None else ensemble.trees_per_iteration
 
 
 class _Asked(NamedTuple):
@@ -115,8 +120,8 @@ class _OfNumbers(NamedTuple):
 
 
 def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
-    outputs, leaves = permuted.outputs, permuted.outputs.asked_again.adapter.leaves
-    predicted = _predicted(outputs.asked_again.predictor, leaves.raw)
+    outputs = permuted.outputs
+    predicted = _predicted(outputs.asked_again.predictor, permuted.trees.tree_scores)
     if not len(outputs.classes):
         scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # R² divides squared errors by its square
         return _OfNumbers(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.form == "explained")

@@ -15,6 +15,7 @@ from rfsize.counting.leaves import CompiledWalk, proven_walk
 from rfsize.estimation.intervals import SEED
 from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.pieces import Pieces
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -51,7 +52,7 @@ class PermutedRows:
     def of(cls, outputs: Evidence, sets: ColumnSets) -> PermutedRows:
         """Prepare the rows of outputs, if they are in memory and the members are trees; raises as `proven_walk`."""
         forest = outputs.asked_again
-        if not forest.adapter.are_trees:
+        if forest.adapter.ensemble is None:
             raise NotAForestError(
                 "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
                 "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
@@ -64,6 +65,13 @@ class PermutedRows:
         walk = proven_walk(forest.adapter, forest.X)
         rows = quantised_blocks(walk.forest, forest.X)(0, forest.n_rows)
         return cls(outputs, sets, forest.seen(), walk, rows, sets.of_quantised(walk.forest))
+
+    @property
+    def trees(self) -> TreeEnsemble:
+        """The trees of the forest."""
+        ensemble = self.outputs.asked_again.adapter.ensemble
+        assert ensemble is not None
+        return ensemble
 
     @property
     def n_rows(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize.exceptions import ForestFileError, RfsizeWarning
+from rfsize.exceptions import ForestFileError, NotAForestError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
-from rfsize.inference.tables import checked_table
-from rfsize.models.framework import models_in, read_forest, read_model
-from rfsize.models.model import Forest, learning_rate_of
+from rfsize.inference.tables import check_table
+from rfsize.models.framework import models_in, read_model
+from rfsize.models.link import NATIVE_LINKS
+from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
 from rfsize.utils.validation import choice
 from rfsize.utils.warn import give, warn
@@ -144,14 +145,11 @@ def compile(
     if several is not None:
         _refuse_of_several(table, voting)
         return CompiledMean([compile(one, threshold=threshold, n_jobs=n_jobs, missing=missing) for one in several])
-    whole = read_model(model) or model
-    adapter = read_forest(whole, casts_votes=False, missing=missing, may_be_shrunk=True)
-    table = checked_table(adapter, table)
-    at, labels_by = _labels_above(threshold, adapter, table), _resolved(voting, adapter, table)
-    give(learning_rate_of(adapter))
-    compiled = CompiledForest(
-        PackedForest.of(adapter, adapter.tree_table(at), at), table, voting=labels_by, n_jobs=n_jobs
-    )
+    read = read_model(model, missing=missing)
+    check_table(read, table)
+    at, labels_by = _labels_above(threshold, read, table), _resolved(voting, read, table)
+    give(learning_rate_of(read))
+    compiled = CompiledForest(_packed(read, at), table, voting=labels_by, n_jobs=n_jobs)
     if table is not None and table.metric == "labels" and not compiled.predict_uses_table:
         warn(
             f"the table is for labels, and predict of this compiled forest gives {compiled.forest.output}, as "
@@ -159,6 +157,22 @@ def compile(
             RfsizeWarning,
         )
     return compiled
+
+
+def _packed(model: Model, threshold: float) -> PackedForest:
+    """The trees of a model in the form that predicts; `NotAForestError` if they cannot be compiled."""
+    if model.ensemble is None:
+        raise NotAForestError(
+            f"the members of this {model.framework} ensemble are no decision trees, which alone can be compiled: cut "
+            "the ensemble with rfsize.truncate"
+        )
+    if model.ensemble.conventions.link not in NATIVE_LINKS:
+        raise NotAForestError(
+            f"rfsize does not compile the link '{model.ensemble.conventions.link}' of this {model.framework} model: "
+            "predict with the model itself"
+        )
+    kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
+    return PackedForest.of(model.ensemble, threshold, **kind)
 
 
 def _refuse_of_several(table: StopTable | None, voting: str) -> None:
@@ -175,27 +189,26 @@ def _refuse_of_several(table: StopTable | None, voting: str) -> None:
         )
 
 
-def _resolved(voting: str, adapter: Forest, table: StopTable | None) -> str:
+def _resolved(voting: str, model: Model, table: StopTable | None) -> str:
     """The voting, with "auto" replaced by "soft" or "hard"."""
     if voting == "auto":
-        return adapter.voting if table is None else table.voting
-    if voting == "soft" and adapter.vote_weights is not None:
+        return model.voting if table is None else table.voting
+    if voting == "hard" and not isinstance(model, Forest):
         raise ValueError(
-            "AdaBoost's own predict weighs the votes of its members, and there is no other way to vote: leave voting "
-            "out"
+            "the trees of a boosted model cast no votes that count alike: leave voting out, or give 'soft'"
         )
-    if not adapter.classes.size:
+    if not model.classes.size:
         raise ValueError(f"voting={voting!r} decides labels, and the forest predicts numbers: leave voting out")
     return voting
 
 
-def _labels_above(threshold: float | None, adapter: Forest, table: StopTable | None) -> float:
+def _labels_above(threshold: float | None, model: Model, table: StopTable | None) -> float:
     """The threshold of the labels: the given one, else the threshold of the table, else the default."""
-    if threshold is not None and not adapter.classes.size:
+    if threshold is not None and not model.classes.size:
         raise ValueError(f"threshold={threshold!r} decides labels, and the forest predicts numbers: leave it out")
-    if threshold is None and table is not None and adapter.classes.size == 2:
+    if threshold is None and table is not None and model.classes.size == 2:
         threshold = table.threshold
-    return adapter.checked_threshold(threshold)
+    return model.checked_threshold(threshold)
 
 
 def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean:

@@ -385,15 +385,15 @@ class CompiledForest:
         write_c(Path(path), self.forest, self._stops, self.voting, name)
 
     @property
-    def adapter(self) -> Forest:
+    def as_model(self) -> Forest:
         """The forest in the form that `StopTable.calibrate` and `rfsize.size` need, for rows that are new to it.
 
         Raises
         ------
         NotAForestError
-            If the trees have weights.
+            If the trees are boosted.
         """
-        if self.table is not None and not self.table.stops.counts_alike:
+        if not self.forest.is_forest:
             raise NotAForestError("boosted trees are not independent: they have no size T* and no stop table")
         return CompiledTrees(self.forest, self._rows, self.voting)
 

@@ -20,7 +20,7 @@ from rfsize.exceptions import ForestFileError, TableError
 from rfsize.models.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.models.ensemble import Conventions, Reading
 from rfsize.models.link import LINKS
-from rfsize.models.model import PREDICTIONS
+from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
 from rfsize.utils.archive import Archive, require
 from rfsize.utils.files import written_whole
@@ -132,7 +132,8 @@ def _written(
         "threshold": forest.threshold,
         "voting": voting,
         "predict_gives": forest.predict_gives,
-        "is_shrunk": forest.is_shrunk,
+        "is_shrunk": forest.is_pruned,
+        "is_forest": forest.is_forest,
         "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
@@ -218,7 +219,8 @@ def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Packed
         threshold=content["threshold"],
         digest=content["digest"],
         predict_gives=content["predict_gives"],
-        is_shrunk=content["is_shrunk"],
+        is_pruned=content["is_shrunk"],
+        is_forest=content["is_forest"],
     )
     _check_head(forest)
     _check_votes(forest)
@@ -243,9 +245,10 @@ def _check_head(forest: PackedForest) -> None:
     require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")
     require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
     require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
-    gives = PREDICTIONS[:-1] if n_classes else PREDICTIONS[-1:]
+    gives = OUTPUTS[:-1] if n_classes else OUTPUTS[-1:]
     require(forest.output in gives, "predict gives nothing known")
     require(type(forest.is_pruned) is bool, "it does not say whether it is shrunk")
+    require(type(forest.is_forest) is bool, "it does not say whether its trees are boosted")
     _check_scores(forest)
     require((forest.classes == forest.classes).all(), "a class without a name")
     require((forest.trees.tree_start.size - 1) % forest.n_outputs == 0, "not as many trees for each class")
@@ -263,7 +266,7 @@ def _check_scores(forest: PackedForest) -> None:
     value, conventions = forest.trees.value, forest.conventions
     require(np.isfinite(value).all(), "a leaf without a score")
     require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
-    start = conventions.start
+    start = conventions.base
     require(len(start) in (0, forest.n_scores), "not as many sums as scores")
     largest = float(np.abs(value).max()) * (1 if conventions.averages else forest.n_trees)
     largest = max(largest, *map(abs, start), 0.0) * max(conventions.slope, 1.0)
@@ -276,7 +279,7 @@ def _check_shares(forest: PackedForest) -> None:
     conventions = forest.conventions
     if conventions.link != "identity" or not forest.classes.size:
         return
-    is_mean = conventions.averages and conventions.slope == 1.0 and not any(conventions.start)
+    is_mean = conventions.averages and conventions.slope == 1.0 and not any(conventions.base)
     require(is_mean, "class shares that are not averaged")
     value = forest.trees.value[forest.trees.nodes & layout.RANK_MASK == layout.RANK_MASK]
     rounding = max(_ROUNDING, value.shape[1] * float(np.finfo(value.dtype).eps))
@@ -299,7 +302,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
         # JSON has neither NaN nor infinity.
         **{name: float(numbers[name]).hex() for name in _NUMBERS},
         "single_precision": conventions.reading.single_precision,
-        "start": list(conventions.start),
+        "start": list(conventions.base),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
         "coded_features": conventions.coded_features,
@@ -335,7 +338,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
         slope=slope,
-        start=tuple(start),
+        base=tuple(start),
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),
         category_features=features,

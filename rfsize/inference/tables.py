@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from rfsize.models.model import Forest
-from rfsize.stopping.rules.weighted import WeightedStops
+from rfsize.models.model import Forest, Model
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import PackedForest
 
 
-def checked_table(adapter: Forest, given: StopTable | None) -> StopTable | None:
-    """The table to compile a forest with. Members with weights get the table of their own weights.
-
-    Raises
-    ------
-    ValueError
-        If the given table is none, has weights and the forest has none, or the weights differ.
-    """
-    weights = adapter.vote_weights
-    if not isinstance(given, StopTable | None):
-        raise ValueError(f"table is a {type(given).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
-    if weights is None:
-        if given is not None and not given.stops.counts_alike:
-            raise ValueError(
-                "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
-                "or StopTable.build"
-            )
-        return given
-    stops = WeightedStops(weights.weight, weights.against, weights.total)
-    own = StopTable.of(stops.terms(len(adapter.classes)), stops)
-    if given is not None and given != own:
+def check_table(model: Model, table: StopTable | None) -> None:
+    """Raise ``ValueError`` if ``table`` is no table for the trees of a forest."""
+    if not isinstance(table, StopTable | None):
+        raise ValueError(f"table is a {type(table).__name__}: give a StopTable, such as StopTable.calibrate(model, X)")
+    if table is None:
+        return
+    if not isinstance(model, Forest):
+        raise ValueError("the table is for independent trees, and the trees of this model are boosted: leave table out")
+    if not table.stops.counts_alike:
         raise ValueError(
-            "the trees are boosted, and the table is for independent trees, or for other weights: leave table out"
+            "the table is for members with weights, but the trees of a forest count alike: use StopTable.calibrate "
+            "or StopTable.build"
         )
-    return own
 
 
 def check_fit(table: StopTable, forest: PackedForest, voting: str) -> None:

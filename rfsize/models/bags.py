@@ -169,12 +169,12 @@ class Bags(ABC):
         """What each row adds to the cover of a leaf if it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
 
     @abstractmethod
-    def contradicted(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
-        """Nodes whose stored cover differs from the cover of the rebuilt bags, shape (n_nodes,)."""
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        """Leaves whose stored cover differs from that of the rebuilt bags, shape (n_nodes,)."""
 
-    def exceeded(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
-        """Nodes in which the rows read so far exceed the cover of all training rows, shape (n_nodes,)."""
-        return np.asarray(rebuilt > ensemble.cover)
+    def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        """Leaves in which the rows read so far exceed the cover by all training rows, shape (n_nodes,)."""
+        return np.asarray(rebuilt > trees.cover)
 
     @property
     @abstractmethod
@@ -203,11 +203,11 @@ class WholeBags(Bags):
     def row_mass(self, start: int, stop: int) -> Floats:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(np.rint(ensemble.cover / self._unit) != rebuilt)
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(np.rint(trees.cover / self._unit) != rebuilt)
 
-    def exceeded(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt > np.rint(ensemble.cover / self._unit))
+    def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(rebuilt > np.rint(trees.cover / self._unit))
 
     @property
     def advice(self) -> str:

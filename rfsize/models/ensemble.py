@@ -6,7 +6,7 @@ Forests, AdaBoost and boosted trees of every framework are read into one `TreeEn
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -196,10 +196,6 @@ class TreeEnsemble:
     cover: Floats
     parallel_trees: int = 1
 
-    def with_classes(self, classes: NDArray[Any]) -> TreeEnsemble:
-        """The same trees with other class labels."""
-        return replace(self, classes=classes)
-
     @property
     def n_trees(self) -> int:
         """Number of iterations."""
@@ -284,6 +280,23 @@ class TreeEnsemble:
     def _is_leaf_of(self, scores: NDArray[Any]) -> Bools:
         is_leaf = self.nodes.left == -1
         return is_leaf if scores.ndim == 1 else is_leaf[:, None]
+
+    def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
+        """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""
+        values = self.leaf_values(scores, n_trees)
+        return values if self.conventions.averages else self._tree_base + values * values.dtype.type(n_trees)
+
+    def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
+        """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
+        values = scores if self.conventions.averages else (scores - self._tree_base) / n_trees
+        return values.astype(self.nodes.value.dtype)
+
+    @property
+    def _tree_base(self) -> NDArray[np.floating[Any]]:
+        """Score before any tree, for each entry of `tree_scores`."""
+        base = np.zeros(self.n_scores, dtype=self.nodes.value.dtype)
+        base[:] = self.conventions.base or 0.0
+        return base if self.tree_scores.ndim > 1 else base[self.output_of_node]
 
     def raw_score(self, sums: NDArray[Any], n_trees: int) -> NDArray[Any]:
         """The raw score of the first ``n_trees`` iterations from the sums of their leaf values, shape (…, n_scores)."""

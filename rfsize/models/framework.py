@@ -154,6 +154,14 @@ def training_of(thing: Any) -> Training:
     return framework.training
 
 
+def training_named(name: str) -> Training:
+    """How the framework with the top-level package ``name`` trains forests; ``ValueError`` if rfsize cannot."""
+    training = framework_named(name).training
+    if training is None:
+        raise ValueError(f"rfsize cannot train forests of {name}: name another framework")
+    return training
+
+
 def framework_of_params(params: dict[str, Any]) -> str:
     """The top-level package of the framework that these parameters belong to.
 
@@ -212,7 +220,7 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
 def _read(model: Any) -> Model:
     if isinstance(model, Model):
         return model
-    own = getattr(model, "adapter", None)  # rfsize's own models: compiled forests, right-sized estimators
+    own = getattr(model, "as_model", None)  # rfsize's own models: compiled forests, right-sized estimators
     if isinstance(own, Model):
         return own
     if isinstance(model, (list, tuple)):

@@ -11,7 +11,10 @@ from scipy.special import expit, softmax
 
 from rfsize.utils.typing import Floats
 
-LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step")
+NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step")
+"""The links that compiled code applies, in its order."""
+
+LINKS = NATIVE_LINKS
 
 
 @dataclass(frozen=True)

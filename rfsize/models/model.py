@@ -11,7 +11,8 @@ import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,14 @@ from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
 
 Output = Literal["labels", "class numbers", "probabilities", "numbers"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
 """Kinds of values that a model's own ``predict`` may return, see `Model.output`."""
 
 # Takes the leaves that rows reach and returns the class index that each tree votes for, shape (rows, n_trees).
 LeafClass = Callable[[LeafIds], NDArray[Any]]
+
+
+_Model = TypeVar("_Model", bound="Model")
 
 
 class LearningRate(NamedTuple):
@@ -100,6 +105,10 @@ class Model(ABC):
         The caller's own model, if that model wraps the framework's model.
     is_pruned : bool
         Whether `rfsize.shrink` chose or changed the trees, so that together they predict like a larger model.
+    refits : bool
+        Whether leaves can take new scores of any value.
+    voting : {"soft", "hard"}
+        Whether the model's own ``predict`` uses the averaged or summed scores ("soft") or the majority vote ("hard").
     why_no_forest : str
         For a model that is no `Forest`: why its trees are not independent draws, and what to do.
     """
@@ -109,6 +118,8 @@ class Model(ABC):
     ensemble: TreeEnsemble | None = None
     wrapper: Wrapper | None = None
     is_pruned: bool = False
+    refits: bool = True
+    voting: str = "soft"
     why_no_forest: str = "the model's trees are not independent draws"
 
     @abstractmethod
@@ -159,9 +170,18 @@ class Model(ABC):
     def classes(self) -> NDArray[Any]:
         return self._arrays.classes
 
+    @classes.setter
+    def classes(self, classes: NDArray[Any]) -> None:
+        self.ensemble = replace(self._arrays, classes=classes)
+
     @property
     def link(self) -> Link:
         return self._arrays.link
+
+    @property
+    def digest(self) -> str | None:
+        """Hash that identifies the trees; None if there is none."""
+        return None if self.ensemble is None else self.ensemble.digest
 
     @property
     def columns(self) -> Columns:
@@ -197,6 +217,10 @@ class Model(ABC):
             return 0.5 if self.wrapper is None else self.wrapper.threshold
         return checked_threshold(threshold, n_classes=len(self.classes))
 
+    def voting_at(self, threshold: float) -> str:
+        """`voting` if the model predicts class 1 above ``threshold``."""
+        return self.voting
+
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
         link = self.link
@@ -210,8 +234,6 @@ class Forest(Model):
 
     Attributes
     ----------
-    voting : {"soft", "hard"}
-        Whether the model's own ``predict`` uses the averaged scores ("soft") or the majority vote ("hard").
     shared_bags : str or None
         If trees share bags: how they share them, how that changes T*, and what to do.
     seed_dependence : str or None
@@ -220,14 +242,9 @@ class Forest(Model):
         If a learning rate scales the trees' scores: the effect on the forest.
     """
 
-    voting: str = "soft"
     shared_bags: str | None = None
     seed_dependence: str | None = None
     learning_rate: LearningRate | None = None
-
-    def voting_at(self, threshold: float) -> str:
-        """`voting` if the model predicts class 1 above ``threshold``."""
-        return self.voting
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
         """Scores of members that are no trees, shape (n_rows, n_trees, n_scores).
@@ -308,13 +325,23 @@ class Forest(Model):
         return lambda leaves: vote[leaves.leaf[:, :, 0]]
 
 
+def first_trees(model: Model, n_trees: int) -> Any:
+    """A new model of the caller's type with the first ``n_trees`` iterations."""
+    return model.wrapped(model.first(n_trees))
+
+
 def wrapped_by(model: Forest, wrapper: Wrapper, classes: NDArray[Any]) -> Forest:
     """The same forest inside the caller's model; ``classes`` are that model's labels, in class order."""
-    inside = copy.copy(model)
+    inside = with_classes(model, classes)
     inside.wrapper = wrapper
-    if inside.ensemble is not None:
-        inside.ensemble = inside.ensemble.with_classes(classes)
     return inside
+
+
+def with_classes(model: _Model, classes: NDArray[Any]) -> _Model:
+    """The same model with other class labels, in class order."""
+    renamed = copy.copy(model)
+    renamed.classes = classes
+    return renamed
 
 
 def checked_threshold(threshold: float, *, n_classes: int) -> float:

@@ -152,13 +152,10 @@ class Training(ABC):
         Whether the framework's estimators accept only the labels 0 to K − 1.
     default_n_jobs : int
         Threads that the framework's estimators use if ``n_jobs`` is not set; -1 for one per core.
-    tree_count_names : frozenset of str
-        Names of the parameters that may set an estimator's number of trees.
     """
 
     labels_are_indices: ClassVar[bool] = False
     default_n_jobs: ClassVar[int] = -1
-    tree_count_names: frozenset[str] = frozenset({"n_estimators"})
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
         """The trainer that grows forests with these parameters on these data.
@@ -173,6 +170,10 @@ class Training(ABC):
             If the data are not of a type that the framework trains on.
         """
         raise ValueError(f"a {type(data).__name__} is nothing that rfsize can train on: give an estimator with X and y")
+
+    def tree_count_names(self, estimator: Any) -> set[str]:
+        """Names of the parameters that may set an estimator's number of trees."""
+        return {"n_estimators"}
 
     @abstractmethod
     def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> Trainer:

@@ -16,7 +16,7 @@ from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest
-from rfsize.models.model import Forest, learning_rate_of
+from rfsize.models.model import Forest, first_trees, learning_rate_of
 from rfsize.shrinking.candidates import STEP, Candidates
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.tested import Tested, Tester, tested_down
@@ -147,7 +147,7 @@ def shrink(
             alpha=alpha,
         )
     goal = ShrunkGoal.named(metric, **{name: value for name, value in of_goal.items() if value is not None})
-    adapter = read_forest(model, casts_votes=False)
+    adapter = read_forest(model)
     _check_averages(adapter)
     goal = goal.checked(adapter.classes.size, y)
     check_classes(adapter.classes.size, goal.metric, goal.average)
@@ -170,8 +170,8 @@ def shrink(
 
 def _check_averages(adapter: Forest) -> None:
     """Raise `NotAForestError` if the model does not average the scores of trees, or has a single tree."""
-    if not adapter.are_trees or adapter.voting != "soft":
-        found = "predicts by votes" if adapter.are_trees else "has members that are no trees"
+    if adapter.ensemble is None or adapter.voting != "soft":
+        found = "predicts by votes" if adapter.ensemble is not None else "has members that are no trees"
         raise NotAForestError(
             f"shrink refits the mean score of trees, and this {adapter.framework} ensemble {found}: cut it with "
             "rfsize.truncate"
@@ -271,8 +271,8 @@ class _Search:
         """The shrunken model of a size that was tried, else the first trees of the whole forest."""
         for tried in self.tried:
             if tried.n_trees == n_trees:
-                return self.adapter.shrunk(tried.candidate.members, tried.candidate.raw)
-        return self.adapter.first_wrapped(n_trees)
+                return self.adapter.wrapped(self.adapter.select(tried.candidate.members, tried.candidate.raw))
+        return first_trees(self.adapter, n_trees)
 
     def report(self, y: Any) -> Report:
         """Report on the sizes that were tried; ``y`` are the labels of the rows that certify, or None."""

@@ -92,4 +92,4 @@ def _pays(held_out: LeavesOfRows, others: LeavesOfRows, members: Int64s) -> bool
 
 
 def _refitted_as_stored(rows: LeavesOfRows, members: Int64s) -> NDArray[Any]:
-    return rows.adapter.as_stored(refitted(rows, members), len(members))
+    return rows.ensemble.as_stored(refitted(rows, members), len(members))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.models.leaves import Answers
+from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest
 from rfsize.utils.pieces import PiecesElsewhere
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -49,18 +49,26 @@ class LeavesOfRows:
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
             )
         adapter, n_rows = forest.adapter, forest.n_rows
-        most = max(1, _MOST_CELLS // adapter.leaves.offset.size)
+        assert adapter.ensemble is not None
+        starts = adapter.ensemble.tree_start
+        most = max(1, _MOST_CELLS // starts.size)
         drawn = np.arange(n_rows)
         if n_rows > most:
             drawn = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-        leaf = np.empty((len(drawn), *adapter.leaves.offset.shape), dtype=np.int32)
+        leaf = np.empty((len(drawn), *starts.shape), dtype=np.int32)
 
-        def keep(rows: slice, answers: Answers, _: Bools | None) -> None:
+        def keep(rows: slice, leaves: LeafIds, _: Bools | None) -> None:
             first, last = np.searchsorted(drawn, (rows.start, rows.stop))
-            leaf[first:last] = answers.leaf[drawn[first:last] - rows.start]
+            leaf[first:last] = leaves.leaf[drawn[first:last] - rows.start]
 
         forest.visit(keep, what="leaves of rows", cells=0)
         return cls(adapter, leaf, drawn)
+
+    @property
+    def ensemble(self) -> TreeEnsemble:
+        """The trees of the whole forest."""
+        assert self.adapter.ensemble is not None
+        return self.adapter.ensemble
 
     def __len__(self) -> int:
         return len(self.leaf)
@@ -76,14 +84,14 @@ class LeavesOfRows:
 
     def mean(self, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
         """Mean scores of some trees, shape (n_rows, n_scores); ``raw`` replaces the scores of all leaves."""
-        found = np.empty((len(self), self.adapter.leaves.n_scores))
+        found = np.empty((len(self), self.ensemble.n_scores))
         for rows in self._blocks(len(members)):
             found[rows] = self.scores(rows, members, raw).mean(axis=1)
         return found
 
     def scores(self, rows: slice, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
         """Scores of each of some trees on some of the rows, shape (n, n_members, n_scores)."""
-        raw = self.adapter.leaves.raw if raw is None else raw
+        raw = self.ensemble.tree_scores if raw is None else raw
         leaf = self.leaf[rows][:, members]
         return np.asarray(raw[leaf[:, :, 0]] if raw.ndim > 1 else raw[leaf], dtype=np.float64)
 
@@ -103,8 +111,8 @@ class LeavesOfRows:
         leaf = np.ascontiguousarray(self.leaf[:, members, output]).ravel()
         starts = np.arange(0, leaf.size + 1, len(members))
         ones = np.ones(leaf.size, dtype=np.float32)
-        return sparse.csr_array((ones, leaf, starts), shape=(len(self), len(self.adapter.leaves.raw)))
+        return sparse.csr_array((ones, leaf, starts), shape=(len(self), len(self.ensemble.tree_scores)))
 
     def _blocks(self, n_members: int) -> list[slice]:
-        step = max(1, _CELLS_TOGETHER // (n_members * self.adapter.leaves.n_scores))
+        step = max(1, _CELLS_TOGETHER // (n_members * self.ensemble.n_scores))
         return [slice(start, start + step) for start in range(0, len(self), step)]

@@ -30,9 +30,9 @@ def refitted(rows: LeavesOfRows, members: Int64s) -> Floats:
     Conjugate gradients solve this for each score. Leaves that no row reaches keep their scores. This is the leaf
     refinement of Buschjäger and Morik (2021), but by least squares, and to the forest's predictions instead of labels.
     """
-    raw = rows.adapter.leaves.raw.astype(np.float64)
+    raw = rows.ensemble.tree_scores.astype(np.float64)
     missing = len(members) * (rows.whole - rows.mean(members))
-    several = raw.ndim == 1 and rows.adapter.leaves.offset.shape[1] > 1  # each score has its own trees
+    several = raw.ndim == 1 and rows.ensemble.trees_per_iteration > 1  # each score has its own trees
     in_leaves = None if several else rows.in_leaves(members, 0)
     for score, of_score in enumerate(missing.T):
         reached = rows.in_leaves(members, score) if in_leaves is None else in_leaves

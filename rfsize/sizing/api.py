@@ -10,8 +10,8 @@ from rfsize.counting.evidence import Evidence, asked
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.counting.tree_outputs import TreeOutputs
 from rfsize.counting.votes import Votes
-from rfsize.models.framework import read_forest
-from rfsize.models.model import Forest
+from rfsize.models.framework import read_forest, refuse_regression
+from rfsize.models.model import Forest, first_trees
 from rfsize.sizing.enough_rows import sized_on_enough_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.certified import CertifiedGoal, refuse_to_certify
@@ -225,7 +225,9 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
         )
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    adapter = read_forest(model, casts_votes=goal.of_votes)
+    adapter = read_forest(model)
+    if goal.of_votes:
+        refuse_regression(adapter)
     forest = ForestOnRows.of(adapter, X, y if oob else None, oob=oob, groups=groups)
     if max_rows is not None:
         return sized_on_enough_rows(goal, forest, y, max_rows)
@@ -358,14 +360,16 @@ def truncate(
     if isinstance(given, TreeOutputs):
         adapter = given._evidence.asked_again.adapter
     else:
-        given = adapter = read_forest(model, casts_votes=goal is not None and goal.of_votes)
+        given = adapter = read_forest(model)
+        if goal is not None and goal.of_votes:
+            refuse_regression(adapter)
     if goal is not None:
         report = _report(given, X, y, goal, oob=oob, groups=groups)
         if max_bytes is None:
             return cast(_Model, cut_to(report, adapter))
         kept = first_trees_within(max_bytes, adapter)
         give((*report._noted, *lost_by(kept, report, max_bytes, adapter)))
-        return cast(_Model, adapter.first_wrapped(kept))
+        return cast(_Model, first_trees(adapter, kept))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     beside |= {"target": None if target == "limit" else target, "confidence": confidence}
@@ -375,12 +379,12 @@ def truncate(
         )
         kept = first_trees_within(max_bytes, adapter)
         give(cut_deep(kept, max_bytes, adapter))
-        return cast(_Model, adapter.first_wrapped(kept))
+        return cast(_Model, first_trees(adapter, kept))
     refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **beside)
     if isinstance(n_trees, Report):
         return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
     assert n_trees is not None
-    return cast(_Model, adapter.first_wrapped(whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
+    return cast(_Model, first_trees(adapter, whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
 
 
 def _of_this_forest(report: Report, adapter: Forest) -> Report:
@@ -406,4 +410,4 @@ def _of_this_forest(report: Report, adapter: Forest) -> Report:
 def cut_to(report: Report, adapter: Forest) -> Any:
     """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
-    return adapter.first_wrapped(report.n_kept)
+    return first_trees(adapter, report.n_kept)

@@ -6,6 +6,8 @@ import inspect
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from rfsize.counting.evidence import Evidence
 from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.models.framework import framework_of
@@ -21,12 +23,14 @@ def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
     kind = type(adapter.booster).__name__ if adapter.wrapper is None else adapter.wrapper.kind
     n_classes = len(adapter.classes)
     of = f"{n_classes} classes" if n_classes else "regression"
-    leaves = len(adapter.leaves.score) / adapter.leaves.offset.size
-    trees = ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average")
+    members = ("members", f"{adapter.n_trees:,}")
+    if adapter.ensemble is not None:
+        leaves = np.count_nonzero(adapter.ensemble.nodes.left == -1) / adapter.ensemble.tree_start.size
+        members = ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average")
     known = ", ".join(f"{name}={value}" for name, value in _parameters(adapter.booster).items())
     return (
         ("model", f"{kind} ({adapter.framework}), {of}, {how_many(adapter.n_features, 'column')}"),
-        trees if adapter.are_trees else ("members", f"{adapter.n_trees:,}"),
+        members,
         *((("parameters", known),) if known else ()),
     )
 
@@ -39,5 +43,5 @@ def _parameters(booster: Any) -> dict[str, Any]:
         return {name: value for name, value in given if name not in usual or usual[name].default is not value}
     framework = framework_of(booster)
     with suppress(ValueError):
-        return {} if framework is None else framework.params_of(booster)
+        return {} if framework is None or framework.training is None else framework.training.params_of(booster)
     return {}

@@ -164,7 +164,7 @@ def report_by(
     groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
 ) -> Report:
     """The report on a finished forest out of bag, with other groups of its training rows."""
-    adapter = read_forest(model, casts_votes=False)
+    adapter = read_forest(model)
     options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
     forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
     return report_of(Evidence.of(replace(forest, groups=groups)).with_truth(y, sample_weight), goal)

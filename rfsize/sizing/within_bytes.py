@@ -9,8 +9,8 @@ from typing import Any
 
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.inference.api import compile as compiled
-from rfsize.models.framework import read_forest
-from rfsize.models.model import Forest
+from rfsize.models.framework import read_model
+from rfsize.models.model import Forest, first_trees
 from rfsize.sizing.report import Report
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import how_many
@@ -18,7 +18,7 @@ from rfsize.utils.words import how_many
 
 def bytes_of(model: Any) -> int:
     """Bytes of a model's file as its framework saves it."""
-    return read_forest(model, casts_votes=False, may_be_shrunk=True).n_bytes
+    return read_model(model).n_bytes
 
 
 def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) -> int:
@@ -44,7 +44,7 @@ def most_trees_within(max_bytes: int, made: Callable[[int], Any], n_trees: int) 
 
 def first_trees_within(max_bytes: int, adapter: Forest) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
-    return most_trees_within(max_bytes, adapter.truncated, adapter.n_trees)
+    return most_trees_within(max_bytes, adapter.first, adapter.n_trees)
 
 
 def lost_by(kept: int, report: Report, max_bytes: int, adapter: Forest) -> tuple[Caution, ...]:
@@ -71,7 +71,7 @@ def _cut(max_bytes: int, kept: int, what_is_lost: str, adapter: Forest) -> Cauti
     try:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "forest"
-            compiled(adapter.first_wrapped(adapter.n_trees)).save(path)
+            compiled(first_trees(adapter, adapter.n_trees)).save(path)
             size = path.stat().st_size
     except ValueError:  # there are members that are no trees
         pass

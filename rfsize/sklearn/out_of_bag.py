@@ -37,7 +37,7 @@ class OutOfBagPredictions:
         """The out-of-bag predictions, or a text that says why there are none."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
-            adapter = read_forest(forest, casts_votes=False)
+            adapter = read_forest(forest)
             rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
             outputs = replace(Evidence.of(rows, "all"), y=data.truth)
             predictor, averages = outputs.asked_again.predictor, outputs.averages

@@ -21,7 +21,7 @@ from rfsize.counting.evidence import Evidence
 from rfsize.counting.training_data import TrainingData, of_size, tree_counts
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of
-from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of
+from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
@@ -59,7 +59,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Train the forest; return the held-out outputs if the forest was sized by cross-validation."""
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise the training has given these warnings
-            adapter = read_forest(forest, casts_votes=False)
+            adapter = read_forest(forest)
             report = report._noting(*dependence_of(adapter), *learning_rate_of(adapter))
             give(report.warnings)
         out_of_bag = OutOfBagPredictions.of(forest, data, self.threshold) if held_out is None else _CROSS_VALIDATED
@@ -105,18 +105,18 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return {**super().__getstate__(), "_report": None}
 
     @property
-    def adapter(self) -> Forest:
+    def as_model(self) -> Forest:
         """The fitted forest with this estimator's class labels, for `rfsize.size` and the other functions."""
         check_is_fitted(self)
-        forest = read_forest(self.estimator_, casts_votes=False)
+        forest = read_forest(self.estimator_)
         classes = getattr(self, "classes_", forest.classes)
-        return forest.wrapped_by(Wrapper(type(self).__name__, self._around, self.threshold), classes)
+        return wrapped_by(forest, Wrapper(type(self).__name__, self._around, self.threshold), classes)
 
     def _around(self, forest: Any) -> RightSizedForest:
         """A copy of this estimator with a smaller forest."""
         small = copy.copy(self)
         small._report = self._report
-        small.estimator_, small.n_trees_ = forest, read_forest(forest, casts_votes=False).n_trees
+        small.estimator_, small.n_trees_ = forest, read_forest(forest).n_trees
         small._out_of_bag = (
             "the forest was cut after fit, and this is known only of the forest that was fitted: take "
             "rfsize.oob_predict or rfsize.oob_score of the smaller one"

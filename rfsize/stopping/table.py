@@ -244,7 +244,7 @@ class StopTable(Terms):
         goes_by = (
             (adapter.voting_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
-        if goes_by == "soft" and not adapter.are_trees:
+        if goes_by == "soft" and adapter.ensemble is None:
             raise NotAForestError(
                 "the members of the ensemble are no trees, so it cannot be compiled with a table of averages: for a "
                 "table of votes, StopTable.calibrate(model, X, voting='hard'), whose apply takes the members' votes"

@@ -288,7 +288,7 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     framework.check_estimator(params)
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
     one = framework.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
-    adapter = read_forest(one, casts_votes=False)
+    adapter = read_forest(one)
     X = adapter.check(X)
     trainer = framework.trainer_of(adapter, X, y, sample_weight)
     own = framework.fraction_of(params, n_rows(X))

@@ -170,7 +170,7 @@ def grow(
     missing = None if is_as_trained else training_of(data).missing_in(data)
 
     def on_validation(model: Any) -> ForestOnRows:
-        return ForestOnRows.of(read_forest(model, casts_votes=False, missing=missing), X_val, threshold=threshold)
+        return ForestOnRows.of(read_forest(model, missing=missing), X_val, threshold=threshold)
 
     return growth.to_size(until, on_validation, y_val)
 
@@ -243,11 +243,11 @@ class Growth:
             goal = goal.checked(0, y)
         X = from_polars(X)
         try:
-            adapter, is_new = read_forest(estimator, casts_votes=False), False
+            adapter, is_new = read_forest(estimator), False
         except NotFittedError:
             training_of(estimator).check_estimator(estimator)
             weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-            adapter, is_new = read_forest(clone(estimator).fit(X, y, **weighted), casts_votes=False), True
+            adapter, is_new = read_forest(clone(estimator).fit(X, y, **weighted)), True
         if adapter.wrapper is not None:
             raise NotAForestError(
                 f"found a {adapter.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
@@ -293,7 +293,7 @@ class Growth:
         else:
             report = report._noting(*noting_training_rows(on_validation(self._model()), y_val))
         give(report.warnings)
-        adapter = read_forest(forest.booster(), casts_votes=False)
+        adapter = read_forest(forest.booster())
         kept = max(report.n_kept, self.given)
         # These warnings were given before the training.
         return self.model(adapter.first(kept)), report._noting(*dependence_of(adapter), *learning_rate_of(adapter))

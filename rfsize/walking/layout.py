@@ -8,17 +8,16 @@ treatment. So a walk down a tree has one comparison per level and no branch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.exceptions import NotAForestError
-from rfsize.models.ensemble import Conventions, Missing, TreeNodes
-from rfsize.models.link import LINKS
-from rfsize.models.model import Forest
+from rfsize.models.ensemble import Conventions, Missing, TreeEnsemble, TreeNodes
+from rfsize.models.link import NATIVE_LINKS
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
@@ -113,11 +112,13 @@ class PackedForest:
     threshold : float
         Probability above which class 1 is predicted; two classes only.
     digest : str or None
-        `Forest.digest` of the model that was compiled; None if unknown.
+        `Model.digest` of the model that was compiled; None if unknown.
     output : {"labels", "class numbers", "probabilities", "numbers"}
         `Forest.output` of the model.
     is_pruned : bool
         Whether `rfsize.shrink` made the model.
+    is_forest : bool
+        Whether the trees are independent draws, and not boosted.
     native : _core.Forest
         The forest as the compiled code holds it.
 
@@ -138,6 +139,7 @@ class PackedForest:
     digest: str | None = None
     output: str = "labels"
     is_pruned: bool = False
+    is_forest: bool = True
     native: _core.Forest = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,32 +164,32 @@ class PackedForest:
         return PackedForest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @classmethod
-    def of(cls, adapter: Forest, table: TreeNodes, threshold: float = 0.5) -> PackedForest:
-        """The forest of an adapter and its trees; ``threshold`` decides the votes.
+    def of(cls, ensemble: TreeEnsemble, threshold: float = 0.5, **of_model: Any) -> Self:
+        """Pack an ensemble; ``threshold`` decides the votes, ``of_model`` are ``output``, ``is_pruned``, ``is_forest``.
 
         Raises
         ------
         NotAForestError
-            If the trees are damaged or too large for a node, or rfsize does not know how the framework reads rows.
+            If the trees are damaged or too large for a node.
         """
-        tested = table.feature[table.left != -1]
-        if tested.size and not 0 <= tested.min() <= tested.max() < adapter.n_features:
+        nodes = ensemble.nodes
+        tested = nodes.feature[nodes.left != -1]
+        if tested.size and not 0 <= tested.min() <= tested.max() < ensemble.n_features:
             raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
-        trees, columns = laid_out(table)
-        if not adapter.classes.size:
-            trees = trees._replace(vote=trees.vote[:0])
+        if nodes.value.shape[1] == 2 and len(ensemble.classes) == 2 and threshold != 0.5:
+            nodes = replace(nodes, value=nodes.value[:, 1:])  # at 0.5 the larger of two rounded sums wins
+        trees, columns = packed(nodes, ensemble.votes(threshold).astype(np.uint16))
         return cls(
             trees=trees,
             columns=columns,
-            n_outputs=table.n_nodes.size // adapter.n_trees,
-            n_features=adapter.n_features,
-            feature_names=adapter.feature_names,
-            classes=adapter.classes,
-            conventions=adapter.conventions,
+            n_outputs=ensemble.trees_per_iteration,
+            n_features=ensemble.n_features,
+            feature_names=ensemble.feature_names,
+            classes=ensemble.classes,
+            conventions=ensemble.conventions,
             threshold=threshold,
-            digest=adapter.digest,
-            output=adapter.output,
-            is_pruned=adapter.is_pruned,
+            digest=ensemble.digest,
+            **of_model,
         )
 
     @property
@@ -214,7 +216,7 @@ class PackedForest:
     def start(self) -> NDArray[np.floating[Any]]:
         """The sums of scores before any tree, shape (n_scores,)."""
         found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
-        found[:] = self.conventions.start or 0.0
+        found[:] = self.conventions.base or 0.0
         return found
 
     @property
@@ -239,7 +241,7 @@ class PackedForest:
 
     def predicting(self, link: str) -> _core.Predicting:
         """The compiled function that predicts from sums of scores what ``link`` predicts from their means."""
-        return _core.Predicting(self.divisor, self.conventions.slope, LINKS.index(link))
+        return _core.Predicting(self.divisor, self.conventions.slope, NATIVE_LINKS.index(link))
 
     @property
     def n_columns(self) -> int:
@@ -247,7 +249,7 @@ class PackedForest:
         return max(1, self.columns.missing.size)
 
 
-def laid_out(table: TreeNodes) -> tuple[Nodes, Columns]:
+def packed(table: TreeNodes, vote: NDArray[np.uint16]) -> tuple[Nodes, Columns]:
     """The arrays of a forest, from its trees as the framework stores them.
 
     Raises
@@ -279,7 +281,7 @@ def laid_out(table: TreeNodes) -> tuple[Nodes, Columns]:
     trees = Nodes(
         nodes=left << LEFT_SHIFT | tested,
         value=np.where(is_inner[:, None], table.value.dtype.type(0), table.value[order]),
-        vote=table.vote[order] if table.vote.size else table.vote,
+        vote=vote[order] if vote.size else vote,
         tree_start=tree_start,
         bit_start=bit_start,
         bits=bits,
@@ -332,8 +334,8 @@ class _Splits(NamedTuple):
         # The framework lists sets of categories in its own order of the nodes.
         with_set = np.flatnonzero((table.left != -1) & (table.missing == Missing.CATEGORY))
         index = np.searchsorted(with_set, inner[is_category])
-        members = [table.members[place] for place in index]
-        return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_is_member[index])
+        members = [table.categories_left[place] for place in index]
+        return cls(table.feature[inner], threshold, missing, is_category, members, table.missing_goes_left[index])
 
 
 class _Tested(NamedTuple):
@@ -401,3 +403,47 @@ def _category_bits(splits: _Splits, columns: Columns, entries: Int64s) -> tuple[
         start.append(words[-1].size if not start else start[-1] + words[-1].size)
         words.append(np.packbits(mask, bitorder="little").view(np.uint32))
     return np.array(start, dtype=np.int64), np.concatenate(words)
+
+
+def unpacked(forest: PackedForest) -> TreeEnsemble:
+    """The ensemble that a packed forest was made of, with the nodes in packed order and without covers."""
+    trees, columns, word = forest.trees, forest.columns, forest.trees.nodes
+    number = np.arange(word.size)
+    n_nodes = np.diff(trees.tree_start)
+    left = (word >> LEFT_SHIFT).astype(np.int64)
+    inner = np.flatnonzero(left != number)
+    left -= np.repeat(trees.tree_start[:-1], n_nodes)
+    is_leaf = np.ones(word.size, dtype=np.bool_)
+    is_leaf[inner] = False
+    column = (word[inner] >> COLUMN_SHIFT & COLUMN_MASK).astype(np.int64)
+    entry = np.searchsorted(columns.start, column, side="right") - 1
+    is_category = columns.missing[column] == Missing.CATEGORY
+    feature, threshold, missing = (np.zeros(word.size, dtype=kind) for kind in (np.int64, np.float64, np.uint8))
+    feature[inner], missing[inner] = columns.feature[entry], columns.missing[column]
+    cut = columns.cut_start[entry] + columns.base[column] + (word[inner] & RANK_MASK).astype(np.int64)
+    threshold[inner[~is_category]] = columns.cuts[cut[~is_category]]
+    sets = [
+        _unpacked_set(trees, columns, node, of) for node, of in zip(inner[is_category], entry[is_category], strict=True)
+    ]
+    nodes = TreeNodes(
+        n_nodes=n_nodes,
+        left=np.where(is_leaf, -1, left),
+        right=np.where(is_leaf, -1, left + 1),
+        feature=feature,
+        threshold=threshold,
+        missing=missing,
+        missing_goes_left=np.array([with_missing for _, with_missing in sets], dtype=np.bool_),
+        categories_left=[categories for categories, _ in sets],
+        value=trees.value,
+    )
+    described = (forest.classes, forest.n_features, forest.feature_names, forest.conventions)
+    return TreeEnsemble(nodes, forest.n_outputs, *described, cover=np.zeros(word.size))
+
+
+def _unpacked_set(trees: Nodes, columns: Columns, node: int, entry: int) -> tuple[Int64s, bool]:
+    """The categories that go left at a categorical split, and whether a missing value does."""
+    known = columns.cuts[columns.cut_start[entry] : columns.cut_start[entry + 1]]
+    start = trees.bit_start[node]
+    words = trees.bits[start : start + -(-(known.size + 2) // 32)]
+    mask = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little").astype(np.bool_)
+    return known[mask[: known.size]].astype(np.int64), bool(mask[known.size])

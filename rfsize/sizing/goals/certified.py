@@ -210,7 +210,7 @@ def _first_trees_on(outputs: Evidence, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
     forest = outputs.asked_again
     try:
-        small = read_forest(forest.adapter.first(n_trees), casts_votes=False)
+        small = read_forest(forest.adapter.first(n_trees))
     except NotAForestError:
         return None
     scores = Evidence.of(replace(forest, adapter=small)).scores

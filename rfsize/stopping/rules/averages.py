@@ -168,8 +168,9 @@ def limits_tried(trees: TreesOnRows, shape: Floats) -> Floats:
 
     The factors depend only on the forest and the shape. If rows chose them, they would be no fixed sequence to test.
     """
-    raw, n_trees = trees.adapter.leaves.raw, trees.adapter.n_trees
-    raw = raw[np.isfinite(raw)]  # inner nodes have none
+    forest = trees.adapter
+    assert forest.ensemble is not None
+    raw, n_trees = forest.ensemble.tree_scores[forest.ensemble.nodes.left == -1], forest.n_trees
     width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0
     highest = 1.01 * width / shape[-2] if n_trees > 1 else width
     return np.geomspace(highest, highest * _BOLDEST / n_trees, TRIED)

@@ -1,0 +1,528 @@
+"""Scikit-learn's forests and bagging: their trees as arrays, their bags (each tree's training rows), and truncation."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sklearn
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone, is_regressor
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.bags import FRESH_ROWS, Bags, Layout
+from rfsize.models.columns import Columns
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.framework import read_model
+from rfsize.models.identical import refuse_identical
+from rfsize.models.link import Link
+from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
+from rfsize.utils.rows import frame_of
+from rfsize.utils.tags import allows_nan
+from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.utils.validation import sample_weights
+
+BAGGING = (BaggingClassifier, BaggingRegressor)
+THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
+PRUNED = "rfsize_shrunk_"
+"""Name of the attribute that marks a pruned ensemble."""
+
+READING = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
+
+# Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
+_MOST_DRAWN = 50_000_000
+
+# Attributes with an entry for each estimator (the last two are imbalanced-learn's), and those of the whole ensemble.
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "samplers_", "pipelines_"}
+_OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
+
+_SAMPLED = "bootstrap=True, or max_features below the number of columns"
+_OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
+
+_PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
+# How far two probabilities that add up to 1 may be from that sum, once they are rounded.
+_ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
+
+
+class SklearnForest(Forest):
+    """A random forest, extremely randomised trees, or bagging over decision trees.
+
+    Parameters
+    ----------
+    model : RandomForestClassifier, ExtraTreesRegressor, BaggingClassifier, …
+        Fitted to one label or number per row.
+
+    Raises
+    ------
+    NotAForestError
+        If nothing was sampled and all trees are the same.
+    """
+
+    framework = "scikit-learn"
+
+    def __init__(self, model: Any) -> None:
+        self.booster = model
+        self.is_pruned = hasattr(model, PRUNED)
+        self._read()
+
+    def _read(self) -> None:
+        model, trees = self.booster, [estimator.tree_ for estimator in self.booster.estimators_]
+        columns, classes = used_columns(model), np.asarray(getattr(model, "classes_", ()))
+        if self._why_no_bags is not None:
+            refuse_identical(zip(trees, columns, strict=True), _are_alike, _SAMPLED)
+        conventions = Conventions(
+            framework=self.framework,
+            reading=READING,
+            link="identity",
+            refuses_infinite=True,
+            refuses_missing=not allows_nan(model.estimators_[0]),
+        )
+        # Both of two classes are kept: scikit-learn compares their rounded sums.
+        value = np.concatenate([_class_shares(estimator, len(classes)) for estimator in model.estimators_])
+        self.ensemble = TreeEnsemble(
+            nodes=nodes_of(trees, value, columns),
+            trees_per_iteration=1,
+            classes=classes,
+            n_features=int(model.n_features_in_),
+            feature_names=names_of(model),
+            conventions=conventions,
+            cover=np.concatenate([tree.n_node_samples for tree in trees]).astype(np.float64),
+        )
+        # Class shares lie between 0 and 1. Refitted shares clipped to this range lean to the middle: log loss rises.
+        self.refits = not classes.size
+
+    def check(self, X: Any) -> Any:
+        return without_unknown_names(super().check(X), self.feature_names)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        if isinstance(self.booster, BAGGING):
+            X = as_array(X)
+            leaves = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
+                delayed(tree.apply)(_some_columns(X, columns))
+                for tree, columns in zip(self.booster.estimators_, used_columns(self.booster), strict=True)
+            )
+            leaf = np.stack(leaves, axis=1)
+        else:
+            leaf = np.asarray(with_names_of(X, self.booster).apply(X))
+        return leaf[:, :, None] + self._arrays.tree_start
+
+    def first(self, n_trees: int) -> Any:
+        return part_of(self.booster, slice(n_trees))
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        model = part_of(self.booster, trees)
+        if leaf_values is not None:
+            model.estimators_ = [self._rescored(int(tree), leaf_values) for tree in trees]
+        setattr(model, PRUNED, True)
+        return model
+
+    def _rescored(self, number: int, leaf_values: NDArray[Any]) -> Any:
+        """A copy of a regression tree with these values at its leaves."""
+        tree = copy.deepcopy(self.booster.estimators_[number])
+        start, is_leaf = int(self._arrays.tree_start[number, 0]), tree.tree_.children_left == -1
+        tree.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + tree.tree_.node_count][is_leaf]
+        return tree
+
+    def bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> SklearnBags:
+        if seed is not None or subsample is not None:
+            raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
+        self.check_bags()
+        if layout.n_rows != self.booster._n_samples:
+            raise InbagError(
+                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
+                "training rows, in the order of training"
+            )
+        return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        if self._why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+            return None
+        return SklearnBags(self, np.ones(self.booster._n_samples))
+
+    def check_bags(self) -> None:
+        """Raise `InbagError` if no row is out of bag."""
+        if self._why_no_bags is not None:
+            raise InbagError(self._why_no_bags)
+
+    @property
+    def _why_no_bags(self) -> str | None:
+        """Why no row is out of bag; None if some rows are."""
+        model = self.booster
+        if not (hasattr(model, "_n_samples") and holds_estimators(model)):
+            return _forgotten_bags(model)
+        if isinstance(model, BAGGING) and len(model._seeds) != len(model.estimators_):
+            return (
+                f"scikit-learn stored the samples of only {len(model._seeds)} of the {len(model.estimators_)} members, "
+                f"as it does when warm_start adds some: let rfsize.grow add them, or take {FRESH_ROWS}"
+            )
+        if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
+            return None
+        return f"every member was trained on all rows: train with bootstrap=True, or take {FRESH_ROWS}"
+
+
+class SklearnBagging(SklearnForest):
+    """Bagging over any learner that is no decision tree.
+
+    A member's scores are its class probabilities. A classifier without probabilities scores 1 for the class that it
+    predicts and 0 for the others. The averaged scores are then vote fractions, as in scikit-learn's own
+    ``predict_proba``. At a threshold other than 0.5, these vote fractions decide the labels.
+    """
+
+    link = Link("identity")
+
+    def _read(self) -> None:
+        has_votes_only = self.classes.size > 0 and not hasattr(self.booster.estimators_[0], "predict_proba")
+        self.voting = "hard" if has_votes_only else "soft"
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.booster.estimators_)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.booster.n_features_in_)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        return names_of(self.booster)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return np.asarray(getattr(self.booster, "classes_", ()))
+
+    @property
+    def n_scores(self) -> int:
+        return len(self.classes) if len(self.classes) > 2 else 1
+
+    @property
+    def columns(self) -> Columns:
+        # The members may read anything.
+        return Columns(self.feature_names, self.n_features, None, numbers_only=False)
+
+    def voting_at(self, threshold: float) -> str:
+        return self.voting if threshold == 0.5 else "soft"
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        raise NotAForestError(self._no_trees)
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        raise NotAForestError(self._no_trees)
+
+    @property
+    def _no_trees(self) -> str:
+        member = type(self.booster.estimators_[0]).__name__
+        return f"the members of the ensemble are no decision trees but {member}s: cut it with rfsize.truncate"
+
+    def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
+        X = as_array(X)
+        wanted = np.ones((X.shape[0], self.n_trees), dtype=np.bool_) if inbag is None else ~inbag[:, :, 0]
+        by_member = Parallel(n_jobs=self.booster.n_jobs)(
+            delayed(_member_scores)(member, _some_columns(X[rows], columns), len(self.classes))
+            for member, columns, rows in zip(
+                self.booster.estimators_, used_columns(self.booster), wanted.T, strict=True
+            )
+            if rows.any()
+        )
+        scores = np.zeros((*wanted.shape, self.n_scores))
+        for member, of_member in zip(np.flatnonzero(wanted.any(axis=0)), by_member, strict=True):
+            scores[wanted[:, member], member] = of_member
+        return scores
+
+
+def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
+    """A member's scores, shape (rows, n_scores); a function, so that workers receive only the member."""
+    if not n_classes:
+        numbers = np.asarray(member.predict(X), dtype=np.float64).reshape(X.shape[0], -1)
+        if numbers.shape[1] > 1:
+            raise NotAForestError(several_outputs("numbers", "Regressor"))
+        return numbers
+    shares = np.zeros((X.shape[0], n_classes))
+    if hasattr(member, "predict_proba"):
+        # The member's bag may lack classes. Like scikit-learn, ignore columns beyond the classes in the bag.
+        known = np.asarray(member.classes_, dtype=np.intp)
+        shares[:, known] = member.predict_proba(X)[:, : len(known)]
+        total = shares.sum(axis=1)
+        wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
+        if wrong.size:
+            raise ValueError(
+                f"predict_proba of a member gives probabilities that sum to {wrong[0]:.4g} on some rows: take a member "
+                "whose probabilities sum to 1, such as CalibratedClassifierCV around this one"
+            )
+    else:
+        shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
+    return shares if n_classes > 2 else shares[:, 1:]
+
+
+def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
+    index = np.asarray(predicted).astype(np.int64)
+    if index.min() < 0 or index.max() >= n_classes or np.any(index != predicted):
+        raise ValueError(
+            f"members of the ensemble predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of "
+            f"its {n_classes} classes: let each member predict a class on every row"
+        )
+    return index
+
+
+def several_outputs(what: str, kind: str) -> str:
+    """The message that refuses ensembles which predict several labels or numbers at once."""
+    return (
+        f"the ensemble predicts several {what} at once: train one for each column of y, as "
+        f"sklearn.multioutput.MultiOutput{kind}(forest).fit(X, y) does, and give its estimators_ one by one"
+    )
+
+
+# Trees
+
+
+def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None = None) -> TreeNodes:
+    """The nodes of scikit-learn's trees; ``value`` has a row for each node, ``columns`` are those each tree was given."""
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in trees])
+
+    features = [
+        # Leaves have a feature of -2.
+        tree.feature if used is None else np.asarray(used)[np.maximum(tree.feature, 0)]
+        for tree, used in zip(trees, columns or [None] * len(trees), strict=True)
+    ]
+    goes_left = joined("missing_go_to_left").astype(np.bool_)
+    return TreeNodes(
+        n_nodes=np.array([tree.node_count for tree in trees], dtype=np.int64),
+        left=joined("children_left"),
+        right=joined("children_right"),
+        feature=np.concatenate(features).astype(np.int64),
+        threshold=joined("threshold"),
+        missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
+        missing_goes_left=np.zeros(0, dtype=np.bool_),
+        categories_left=[],
+        value=value,
+    )
+
+
+def _class_shares(estimator: Any, n_classes: int) -> Floats:
+    """Probabilities of all classes at each node, 0 for classes that the bag lacks; or a regression tree's means."""
+    value = estimator.tree_.value[:, 0]
+    if not n_classes or value.shape[1] == n_classes:
+        return np.asarray(value)
+    shares = np.zeros((len(value), n_classes))
+    shares[:, np.asarray(estimator.classes_, dtype=np.intp)] = value
+    return shares
+
+
+def _are_alike(first: tuple[Any, Any], second: tuple[Any, Any]) -> bool:
+    """Whether two trees, and the columns that they were given, are the same."""
+    (tree, columns), (other, other_columns) = first, second
+    same = all(np.array_equal(getattr(tree, name), getattr(other, name)) for name in _OF_NODES)
+    return same and tree.node_count > 1 and np.array_equal(columns, other_columns)
+
+
+def is_tree(member: Any) -> bool:
+    """Whether a member predicts what its leaves store: a decision tree, not a subclass that predicts otherwise."""
+    kind = DecisionTreeRegressor if is_regressor(member) else DecisionTreeClassifier
+    return isinstance(member, kind) and all(
+        getattr(type(member), name) is getattr(kind, name)
+        for name in ("apply", "predict", "predict_proba")
+        if hasattr(kind, name)
+    )
+
+
+# Rows
+
+
+def names_of(model: Any) -> list[str] | None:
+    """Names of the columns of training; None if they had none."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def used_columns(model: Any) -> list[Any]:
+    """The columns that each member was given; None for all."""
+    return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
+
+
+def without_unknown_names(X: Any, names: list[str] | None) -> Any:
+    """Checked rows, without names if the model has none: scikit-learn would warn about them."""
+    if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
+        X = frame_of(X)
+    return as_array(X) if hasattr(X, "iloc") and names is None else X
+
+
+def with_names_of(X: Any, model: Any) -> Any:
+    """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
+    if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
+        return model
+    unnamed = copy.copy(model)
+    del unnamed.feature_names_in_
+    return unnamed
+
+
+def as_array(X: Any) -> Any:
+    """Rows in the form that the members of a bagging ensemble read."""
+    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+
+
+def _some_columns(X: Any, columns: Any) -> Any:
+    return X if columns is None or np.array_equal(columns, np.arange(X.shape[1])) else X[:, columns]
+
+
+# Parts of an ensemble, and its bags
+
+
+def holds_estimators(model: Any) -> bool:
+    """Whether the model predicts by a list of estimators; Intel's makes the list from another model when it is read."""
+    return "estimators_" in vars(model)
+
+
+def no_estimators(model: Any) -> str:
+    """Why a model without `holds_estimators` gets no other number of trees."""
+    return (
+        f"{_named(model)} does not predict by the list of its members, so it can be neither cut nor grown: train with "
+        "scikit-learn's own class, which sklearnex.unpatch_sklearn() brings back after Intel's patch"
+    )
+
+
+def _named(model: Any) -> str:
+    return f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]},"
+
+
+def _forgotten_bags(model: Any) -> str:
+    return (
+        f"{_named(model)} does not keep which rows each member was trained on as scikit-learn {sklearn.__version__} "
+        f"does: train with scikit-learn's own class of this version, or take {FRESH_ROWS}"
+    )
+
+
+def part_of(model: Any, members: slice | Int64s) -> Any:
+    """A copy of the model with some of its members.
+
+    Raises
+    ------
+    NotAForestError
+        If the model does not predict by the members that it names.
+    """
+    if not holds_estimators(model):
+        raise NotAForestError(no_estimators(model))
+    model = copy.copy(model)
+    for name in _OF_THE_WHOLE & vars(model).keys():
+        delattr(model, name)
+    if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
+        model._seeds = model._seeds[:0]  # nobody knows which members these seeds belong to
+    for name in _OF_EACH & vars(model).keys():
+        of_all = getattr(model, name)
+        if isinstance(members, slice) or isinstance(of_all, np.ndarray):
+            setattr(model, name, of_all[members])
+        else:
+            setattr(model, name, [of_all[member] for member in members])
+    model.n_estimators = len(model.estimators_)
+    return model
+
+
+class SklearnBags(Bags):
+    """The bags that scikit-learn redraws from its stored seeds; one byte for each row and member.
+
+    Parameters
+    ----------
+    forest : SklearnForest
+        A fitted ensemble with out-of-bag rows.
+    weight : ndarray of float64, shape (n_rows,)
+        Sample weights. If the members are trees, rows of weight 0 are in no bag; the leaves prove this.
+    """
+
+    def __init__(self, forest: SklearnForest, weight: Floats) -> None:
+        trees = forest.ensemble
+        self.n_rows, self.need_proof = len(weight), trees is not None
+        drawn = np.zeros((self.n_rows, forest.n_trees, 1), dtype=np.uint8)
+        for member in range(forest.n_trees):
+            rows = _drawn_rows(forest.booster, member)
+            drawn[:, member, 0] = np.minimum(np.bincount(rows, minlength=self.n_rows), 255)
+        if trees is not None:
+            drawn[weight == 0.0] = 0
+        self._drawn = drawn
+        # A tree that was fitted with weights counts a row once. A tree that was fitted to the drawn rows counts a row
+        # as often as it was drawn.
+        n_drawn = drawn.sum(axis=(0, 2), dtype=np.int64)
+        self._counts_once = trees is not None and not np.array_equal(trees.cover[trees.tree_start[:, 0]], n_drawn)
+
+    def take(self, start: int, stop: int) -> Bools:
+        return self._drawn[start:stop] > 0
+
+    def row_mass(self, start: int, stop: int) -> Floats:
+        drawn = self._drawn[start:stop]
+        return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
+
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(trees.cover != rebuilt)
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Give the training rows, all of them in the order of training; where the forest was trained with weights "
+            "of zero, also sample_weight. Before scikit-learn 1.8, trees miscount rows with missing values."
+        )
+
+
+def _drawn_rows(model: Any, member: int) -> Int64s:
+    """The rows of one member's bag. All at once would take eight bytes for each row and member."""
+    try:
+        (rows,) = part_of(model, slice(member, member + 1)).estimators_samples_
+    except AttributeError as error:
+        raise InbagError(_forgotten_bags(model)) from error
+    return np.asarray(rows)
+
+
+# A threshold classifier around the model
+
+
+def inside_threshold_classifier(model: Any) -> Model:
+    """The model inside a FixedThresholdClassifier or TunedThresholdClassifierCV, which sets its decision threshold.
+
+    Raises
+    ------
+    NotAForestError
+        If the threshold is not a probability of one of two classes.
+    """
+    check_is_fitted(model)
+    fitted = model.estimator_
+    is_frozen = isinstance(fitted, FrozenEstimator)
+    inside = read_model(fitted.estimator if is_frozen else fitted)
+
+    def around(native: Any) -> Any:
+        native = inside.wrapped(native)
+        wrapper = copy.copy(model)
+        wrapper.estimator_ = FrozenEstimator(native) if is_frozen else native
+        # The constructor's estimator is saved too, and may hold the whole forest.
+        frozen_before = isinstance(model.estimator, FrozenEstimator)
+        wrapper.estimator = wrapper.estimator_ if frozen_before else clone(model.estimator)
+        return wrapper
+
+    wrapper = Wrapper(type(model).__name__, around, threshold=_threshold(model, inside.classes))
+    return wrapped_by(inside, wrapper, inside.classes)
+
+
+def _threshold(model: Any, classes: NDArray[Any]) -> float:
+    """Probability of the second class above which a threshold classifier predicts that class."""
+    name = type(model).__name__
+    if model.response_method == "decision_function":
+        raise NotAForestError(f"the {name} decides by a decision_function: set response_method='predict_proba'")
+    is_tuned = isinstance(model, TunedThresholdClassifierCV)
+    positive = model._curve_scorer._get_pos_label() if is_tuned else model.pos_label
+    given = model.best_threshold_ if is_tuned else model.threshold
+    threshold = 0.5 if isinstance(given, str) else float(given)
+    if not 0.0 < threshold < 1.0:
+        raise NotAForestError(
+            f"at the threshold {threshold:g} of the {name}, all rows are of one class: set one between 0 and 1"
+        )
+    # scikit-learn predicts the positive class also if its probability equals the threshold.
+    if positive is None or positive == classes[1]:
+        return float(np.nextafter(threshold, 0.0))
+    return 1.0 - threshold + _ROUNDED
