@@ -144,9 +144,9 @@ class XgboostBags(LaidOutBags):
     def row_mass(self, start: int, stop: int) -> Floats:
         return self._row_cover[start:stop, None, None]
 
-    def contradicted(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         # The hessian of a row of unit weight is the same in a class, whatever its value.
-        output, cover, has_cover = ensemble.output_of_node, ensemble.cover, ensemble.has_cover
+        output, cover, has_cover = trees.output_of_node, trees.cover, trees.has_cover
         total, rebuilt_total = (np.bincount(output, np.where(has_cover, sums, 0.0)) for sums in (cover, rebuilt))
         unit = total / np.maximum(rebuilt_total, 1e-300)
         expected = rebuilt * unit[output]
@@ -158,9 +158,9 @@ class XgboostBags(LaidOutBags):
             self._refuse_other_hessians(unit)
         return wrong
 
-    def exceeded(self, ensemble: TreeEnsemble, rebuilt: Floats) -> Bools:
-        unit = self._hessian[ensemble.output_of_node]
-        return np.asarray((rebuilt - 0.5 * self._row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * ensemble.cover)
+    def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        unit = self._hessian[trees.output_of_node]
+        return np.asarray((rebuilt - 0.5 * self._row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
 
     def _refuse_other_hessians(self, unit: Floats) -> None:
         """Raise `InbagError` if the bags are proven, but the hessian of their rows does not fit base_score."""
@@ -169,19 +169,18 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"the bags are as rebuilt, but each row in them has {off[0]:.4g} times the hessian that base_score gives "
-                "it: give sample_weight= if the rows had weights; if they had a base_margin, which predict does not "
-                "know, train with a constant one as base_score"
+                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: give sample_weight= "
+                "if the rows had weights; if they had a base_margin, train without it, with base_score in its place"
             )
 
     @property
     def advice(self) -> str:
         return (
             "Give exactly the training rows, all of them, in their order, with sample_weight=, missing=, seed= and "
-            "subsample= of the training, which a booster or its file does not keep. If several workers trained it, give "
+            "subsample= of the training, which a booster or its file does not keep; if several workers trained it, "
             "their DaskDMatrix, or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, "
-            "feature_weights, seed_per_iteration, tree_method='exact' or a GPU, nor, of a file that XGBoost 3.3 or "
-            "newer trained, where columns were sampled."
+            "feature_weights, seed_per_iteration, tree_method='exact' or a GPU, nor in a file of XGBoost 3.3 or newer "
+            "that does not keep how columns were sampled."
         )
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xgboost as xgb
@@ -29,7 +29,6 @@ from rfsize.integrations.xgboost.bags import (
     write_bag_seeds,
 )
 from rfsize.integrations.xgboost.model_json import (
-    LINKS,
     VOTING,
     booster_of_trees,
     confused_columns,
@@ -79,6 +78,7 @@ class XgboostModel(Model):
     """
 
     framework = "XGBoost"
+    _counts_rounds: ClassVar[bool] = True
     booster: xgb.Booster
     ensemble: TreeEnsemble  # type: ignore[assignment]
 
@@ -92,11 +92,10 @@ class XgboostModel(Model):
         self._objective_settings = learner["objective"]
         self._encoded_categories = tree_model(learner).get("cats", {}).get("enc", [])
         self.recipe = _recipe(learner)
-        self._shape, parallel = tree_order(learner), 1
-        if len(self._shape) > 1:
-            self._shape, parallel = self._shape[: _rounds_of_predict(model)], self._shape.shape[1]
-        self.ensemble = read_ensemble(learner, self._shape, self.missing, _classes(model, learner), parallel)
-        self.tree_of = self._shape.reshape(self.ensemble.n_trees, -1)
+        order = tree_order(learner)[: _rounds_of_predict(model)]
+        parallel = order.shape[1] if self._counts_rounds else 1
+        self.ensemble = read_ensemble(learner, order, self.missing, _classes(model, learner), parallel)
+        self.tree_of = order.reshape(self.ensemble.n_trees, -1)
 
     @property
     def output(self) -> Output:
@@ -173,9 +172,8 @@ class XgboostModel(Model):
         # A slice does not keep the missing value, but it keeps which of its numbers were missing.
         if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():
             raise ValueError(
-                f"X is a DMatrix in which {self.missing:g} is a number, and the {type(self._model).__name__} was fitted "
-                f"with missing={self.missing:g}: make it as xgboost.DMatrix(X, missing={self.missing:g}), or give the "
-                "rows as an array or DataFrame"
+                f"X is a DMatrix in which {self.missing:g} is a number, and means missing to the "
+                f"{type(self._model).__name__}: make it as xgboost.DMatrix(X, missing={self.missing:g})"
             )
 
     def first(self, n_trees: int) -> Any:
@@ -199,7 +197,8 @@ class XgboostModel(Model):
 
     def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
         """Numbers of rounds, parallel trees and outputs of a booster with so many iterations."""
-        return n_trees, *self._shape.shape[1:]
+        n_outputs = self.ensemble.trees_per_iteration
+        return n_trees, self.tree_of.shape[1] // n_outputs, n_outputs
 
     def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
         """What each node adds to the margins in a booster of ``n_trees`` iterations, shape (n_nodes, n_scores)."""
@@ -219,6 +218,8 @@ class XgboostModel(Model):
 
 class XgboostForest(XgboostModel, Forest):
     """One round of parallel trees, each an iteration of its own, whose mean the booster predicts."""
+
+    _counts_rounds = False
 
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str = "") -> None:
         super().__init__(model, learner, why_no_forest)
@@ -301,9 +302,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1. If it was loaded from a file, which does not store its settings, give those "
-                "of its training, as in rfsize.tree_outputs(model, X, y, oob=True, seed=0, subsample=0.632); if it was "
-                f"trained without bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, give seed= "
+                "and subsample= of its training; if it was trained without bagging, train with a subsample below 1, "
+                f"such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
@@ -450,8 +451,8 @@ def _why_no_forest(learner: dict[str, Any], model: Any) -> str | None:
 def boosted(what: str, model: Any) -> str:
     """Why a model that is, or would be, boosted is no forest, and what to do."""
     return (
-        f"{what}, where each tree corrects the ones before it: compile it with rfsize.compile(model), or, for T*, train "
-        f"the trees in one round, as {in_one_round(model)} does"
+        f"{what}, where each tree corrects the ones before it: rfsize.compile(model) works; for T*, train the trees in "
+        f"one round, as {in_one_round(model)} does"
     )
 
 

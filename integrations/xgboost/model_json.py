@@ -83,7 +83,9 @@ def refuse_other_models(learner: dict[str, Any]) -> None:
     """Raise `NotAForestError` for a model without trees, of several targets, or of an unknown objective."""
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind not in ("gbtree", "dart"):
-        raise NotAForestError(f"the XGBoost model was trained with booster='{kind}' and has no trees: leave booster out")
+        raise NotAForestError(
+            f"the XGBoost model was trained with booster='{kind}' and has no trees: leave booster out"
+        )
     if not tree_model(learner)["trees"]:
         raise NotAForestError("the XGBoost model has no trees: train it first")
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
@@ -218,7 +220,7 @@ def with_leaf_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[
 
 
 def _cover(trees: list[dict[str, Any]], nodes: TreeNodes) -> Floats:
-    """Summed hessians; 0 at nodes that were pruned, and where XGBoost stores none: before 3.2, if trees score classes."""
+    """Summed hessians; 0 at pruned nodes, and before XGBoost 3.2 in trees that score all classes."""
     sizes = nodes.n_nodes
     stored = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
     first, inner = np.repeat(np.cumsum(sizes) - sizes, sizes), nodes.left != -1

@@ -284,11 +284,12 @@ class TreeEnsemble:
     def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""
         values = self.leaf_values(scores, n_trees)
-        return values if self.conventions.averages else self._tree_base + values * values.dtype.type(n_trees)
+        factor = values.dtype.type(n_trees * self.parallel_trees)
+        return values if self.conventions.averages else self._tree_base + values * factor
 
     def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
-        values = scores if self.conventions.averages else (scores - self._tree_base) / n_trees
+        values = scores if self.conventions.averages else (scores - self._tree_base) / (n_trees * self.parallel_trees)
         return values.astype(self.nodes.value.dtype)
 
     @property
