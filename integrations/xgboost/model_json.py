@@ -194,29 +194,27 @@ def _category_sets(tree: dict[str, Any]) -> list[Int64s]:
     return [categories[start : start + size] for node, start, size in spans if tree["left_children"][node] != -1]
 
 
+def _stored_values(tree: dict[str, Any], width: int) -> tuple[str, Int64s]:
+    """The list of a tree that holds the values of its leaves, and the place in it of each node that is a leaf."""
+    left = np.asarray(tree["left_children"])
+    if width > 1 and "leaf_weights" in tree:  # since XGBoost 3.2, by the number of the leaf
+        return "leaf_weights", np.where(left == -1, tree["right_children"], 0)
+    return "split_conditions" if width == 1 else "base_weights", np.arange(left.size)
+
+
 def leaf_values(tree: dict[str, Any], width: int) -> NDArray[np.float32]:
     """What the leaves of a tree add to the margins, shape (n_nodes, width); any numbers at inner nodes."""
-    value = np.asarray(tree["split_conditions" if width == 1 else "base_weights"], dtype=np.float32).reshape(-1, width)
-    if width > 1 and "leaf_weights" in tree:  # since XGBoost 3.2, by the number of the leaf
-        leaf = np.asarray(tree["left_children"]) == -1
-        by_number = np.asarray(tree["leaf_weights"], dtype=np.float32).reshape(-1, width)
-        value[leaf] = by_number[np.asarray(tree["right_children"])[leaf]]
-    return value
+    name, place = _stored_values(tree, width)
+    return np.asarray(tree[name], dtype=np.float32).reshape(-1, width)[place]
 
 
 def with_leaf_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[str, Any]:
     """The same tree with other leaf values, shape (n_nodes, width); those at inner nodes are ignored."""
     leaf, width = np.asarray(tree["left_children"]) == -1, values.shape[1]
-    changed = dict(tree)
-    for name in ("split_conditions", "base_weights") if width == 1 else ("base_weights",):
-        numbers = np.asarray(tree[name], dtype=np.float32).reshape(-1, width)
-        numbers[leaf] = values[leaf]
-        changed[name] = numbers.ravel().astype(np.float64).tolist()
-    if "leaf_weights" in tree:
-        by_number = np.empty((np.count_nonzero(leaf), width), dtype=np.float32)
-        by_number[np.asarray(tree["right_children"])[leaf]] = values[leaf]
-        changed["leaf_weights"] = by_number.ravel().astype(np.float64).tolist()
-    return changed
+    name, place = _stored_values(tree, width)
+    numbers = np.asarray(tree[name], dtype=np.float32).reshape(-1, width)
+    numbers[place[leaf]] = values[leaf]
+    return tree | {name: numbers.ravel().astype(np.float64).tolist()}
 
 
 def _cover(trees: list[dict[str, Any]], nodes: TreeNodes) -> Floats:
