@@ -13,9 +13,8 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from rfsize.counting.groups import ALONE, Groups
-from rfsize.counting.tallied import Tallied
-from rfsize.counting.tally import out_of_bag
+from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, HISTOGRAM_UPDATER, DrawnBags, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
@@ -180,7 +179,7 @@ class XgboostTrainer(Trainer):
         self.seed = int(settings["generic_param"]["seed"])
 
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = NO_GROUPS
     ) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
@@ -191,11 +190,11 @@ class XgboostTrainer(Trainer):
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return {**self.params, "subsample": fraction}
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
         seed = next(itertools.islice(_seeds(self.seed), number, None))
         return self.start(seed=seed, threshold=threshold, groups=groups)
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> XgboostInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
         forest = forest_of(booster_of(model))
         drawn = forest.drawn_bags()
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
@@ -230,7 +229,7 @@ class XgboostInTraining(ForestInTraining):
         n_rows = trainer.dtrain.num_row()
         self.threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
         self.link, self.n_trees = trainer.link, 0
-        self.out_of_bag = Tallied.nothing(n_rows, len(trainer.classes), trainer.n_scores)
+        self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction

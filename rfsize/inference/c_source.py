@@ -33,7 +33,6 @@ _UNLESS_TAKEN = """    if (!is_taken(row)) {{
 _LINKS = {
     "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
     "exp": "score[k] = (sum)EXP(score[k]);",
-    "step": "score[k] = score[k] > 0;",
     "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
 }
 

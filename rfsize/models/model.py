@@ -7,7 +7,6 @@ trees have a meaning.
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -223,10 +222,7 @@ class Model(ABC):
 
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
-        link = self.link
-        if link.kind == "step":
-            return 0.0
-        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
+        return self.link.score_at(threshold)
 
 
 class Forest(Model):
