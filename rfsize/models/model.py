@@ -88,7 +88,8 @@ class Model(ABC):
     ensemble : TreeEnsemble or None
         The trees as arrays; None for a bagging ensemble over learners that are no trees.
     n_trees : int
-        Number of iterations; one iteration adds one tree, or one for each class.
+        Number of iterations; one iteration adds one tree, or one for each class. For models that XGBoost boosted with
+        ``num_parallel_tree`` it is a round, of so many trees (of each class), as ``iteration_range`` counts.
     n_features : int
         Number of columns the model was trained on.
     feature_names : list of str or None
@@ -129,7 +130,7 @@ class Model(ABC):
 
         Returns
         -------
-        ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
+        ndarray of int64, shape (n_rows, n_trees, parallel_trees * trees_per_iteration)
         """
 
     @abstractmethod
