@@ -14,7 +14,7 @@ from rfsize.utils.typing import Floats
 NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 """The links that compiled code applies, in its order."""
 
-LINKS = NATIVE_LINKS
+LINKS = (*NATIVE_LINKS, "softplus")
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Link:
 
     Attributes
     ----------
-    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square"}
+    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "softplus"}
         "logistic" and "one-vs-all" turn each score into one probability. "softmax" turns all scores into the
-        probabilities of all classes. "square" keeps the sign.
+        probabilities of all classes. "square" keeps the sign. "softplus" is log(1 + exp(score)).
     slope : float
         Factor by which the mean scores are multiplied first.
     """
@@ -42,6 +42,8 @@ class Link:
             return np.asarray(softmax(score, axis=-1))
         if self.kind == "exp":
             return np.exp(score)
+        if self.kind == "softplus":
+            return np.log1p(np.exp(score))
         return np.sign(score) * score * score if self.kind == "square" else score
 
     def steepness(self, score: Floats) -> Floats:
@@ -51,6 +53,8 @@ class Link:
             return self.slope * found * (1.0 - found)
         if self.kind == "exp":
             return self.slope * self.predicted(score)
+        if self.kind == "softplus":
+            return self.slope * expit(self.slope * score)
         return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)
 
     def predictions(self, score: Floats, n_classes: int) -> Floats:
