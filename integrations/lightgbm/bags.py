@@ -21,6 +21,7 @@ from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
+_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
 
 # Parameters of the feature sampling, and their names in LightGBM's scikit-learn estimators.
 _FEATURE_FRACTIONS = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
@@ -40,6 +41,28 @@ _BLOCK = re.compile(r" (-?[0-9]{1,10})x([0-9]{1,9})\b")
 def bags_note(blocks: list[tuple[int, int]]) -> str:
     """The note on the blocks in the text of a merged forest."""
     return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
+
+
+def bagging(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that decide the bags, under the user's names."""
+    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
+
+
+def exact_value(rounded: float, params: dict[str, Any], *names: str) -> float:
+    """A number that a model text rounds to six digits, as ``params`` have it under one of the names, if they do."""
+    given = (float(params[name]) for name in names if params.get(name) is not None)
+    return next((value for value in given if math.isclose(value, rounded, rel_tol=1e-5)), rounded)
+
+
+def with_exact_fractions(parameters: dict[str, str], params: dict[str, Any]) -> dict[str, str]:
+    """The parameters of a model text, with the bagging fractions to the precision of ``params``."""
+    exact = {}
+    for name in parameters.keys() & set(_BAGGING_FRACTIONS):
+        names = (
+            name.replace("bagging_fraction", alias) for alias in ("bagging_fraction", "bagging", "sub_row", "subsample")
+        )
+        exact[name] = repr(exact_value(float(parameters[name]), params, *names))
+    return parameters | exact
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lightgbm as lgb
@@ -23,11 +23,13 @@ from rfsize.integrations.lightgbm.bags import (
     BAGS_NOTE,
     LightGbmBags,
     Sampling,
+    exact_value,
     is_bagged,
     leading_bags,
     rebuilt_bags,
     seed_dependence,
     shared_bags,
+    with_exact_fractions,
 )
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
@@ -171,12 +173,12 @@ class ModelText:
             coded_features=() if categories else tuple(categorical),
         )
 
-    def sampling(self, trees: TreeEnsemble) -> Sampling:
-        """What the text says of how rows and features were drawn; ``trees`` are its trees."""
+    def sampling(self, trees: TreeEnsemble, params: dict[str, Any]) -> Sampling:
+        """How rows and features were drawn; ``trees`` are those of the text, ``params`` the booster's, not rounded."""
         n_rows = np.bincount(trees.tree_of_node, weights=trees.cover)
         n_features = sum(kind != "none" for kind in self.header["feature_infos"].split(" "))
-        bag_sizes = n_rows[:: self.trees_per_iteration]
-        return Sampling(self.parameters, self.objective, n_features, self.trees_per_iteration, bag_sizes)
+        bag_sizes, parameters = n_rows[:: self.trees_per_iteration], with_exact_fractions(self.parameters, params)
+        return Sampling(parameters, self.objective, n_features, self.trees_per_iteration, bag_sizes)
 
 
 def _lines(text: str) -> dict[str, str]:
@@ -268,14 +270,14 @@ class LightGbmModel(Model):
                 "linear_tree=False"
             )
         nodes, cover = tree_nodes(text.trees)
-        names = self.booster.feature_name()
+        names, conventions = self.booster.feature_name(), text.conventions
         self.ensemble = TreeEnsemble(
             nodes=nodes,
             trees_per_iteration=text.trees_per_iteration,
             classes=_classes(model, text),
             n_features=self.booster.num_feature(),
             feature_names=None if names == [f"Column_{index}" for index in range(len(names))] else names,
-            conventions=text.conventions,
+            conventions=replace(conventions, slope=exact_value(conventions.slope, self.booster.params, "sigmoid")),
             cover=cover,
         )
         self.is_pruned = _PRUNED_NOTE in text.parameters
@@ -353,7 +355,7 @@ class LightGbmForest(LightGbmModel, Forest):
 
     def __init__(self, model: Any, text: ModelText) -> None:
         super().__init__(model, text)
-        self.sampling = text.sampling(self._arrays)
+        self.sampling = text.sampling(self._arrays, self.booster.params)
         self.shared_bags = shared_bags(self.sampling)
         self.seed_dependence = seed_dependence(self.sampling)
 
@@ -388,8 +390,10 @@ class LightGbmForest(LightGbmModel, Forest):
         return lgb.Dataset(X, label, weight=weight, free_raw_data=False)
 
 
-def read(model: Any) -> LightGbmModel:
+def read(model: Any, *, num_iteration: int | None = None) -> LightGbmModel:
     """Read a booster or a fitted estimator: a `LightGbmForest` if its trees are independent draws.
+
+    The first ``num_iteration`` iterations are read; by default those that ``predict`` uses.
 
     Raises
     ------
@@ -400,7 +404,7 @@ def read(model: Any) -> LightGbmModel:
     if booster.num_trees() == 0:
         raise NotAForestError("the LightGBM model has no trees: train it first")
     try:
-        text = ModelText.read(booster.model_to_string())
+        text = ModelText.read(booster.model_to_string(num_iteration=num_iteration))
         why_no_forest = _why_no_forest(text)
         if why_no_forest is None:
             return LightGbmForest(model, text)
@@ -414,6 +418,14 @@ def read(model: Any) -> LightGbmModel:
         ) from error
     read_as.why_no_forest = why_no_forest
     return read_as
+
+
+def forest_of(booster: lgb.Booster, *, num_iteration: int | None = None) -> LightGbmForest:
+    """Read the forest of a booster, as `read` does; `NotAForestError` if it is none."""
+    forest = read(booster, num_iteration=num_iteration)
+    if not isinstance(forest, LightGbmForest):
+        raise NotAForestError(forest.why_no_forest)
+    return forest
 
 
 def _why_no_forest(text: ModelText) -> str | None:
