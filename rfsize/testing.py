@@ -182,7 +182,7 @@ def _check_compiled(model: Any, X: Any) -> None:
 
 def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
     try:
-        mask = inbag(model, X, y, groups="rows", **of_bags)
+        mask = inbag(model, X, y, **of_bags)
     except InbagError as error:
         if "prove" in str(error):
             raise AssertionError(
@@ -200,7 +200,7 @@ def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
         )
     order = np.random.default_rng(0).permutation(n_rows(X))
     try:
-        inbag(model, X.iloc[order] if hasattr(X, "iloc") else X[order], y, groups="rows", **of_bags)
+        inbag(model, X.iloc[order] if hasattr(X, "iloc") else X[order], y, **of_bags)
     except InbagError:
         return
     raise AssertionError("the bags were proven on rows in another order than that of training: compare contradicted")

@@ -20,7 +20,7 @@ from rfsize.exceptions import ForestFileError, TableError
 from rfsize.models.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.models.ensemble import Conventions, Reading
 from rfsize.models.link import LINKS
-from rfsize.models.model import PREDICTIONS
+from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
 from rfsize.utils.archive import Archive, require
 from rfsize.utils.files import written_whole
@@ -245,7 +245,7 @@ def _check_head(forest: PackedForest) -> None:
     require(type(forest.threshold) is float and 0.0 < forest.threshold < 1.0, "a threshold that is no probability")
     require(forest.threshold == 0.5 or (n_classes == 2 and forest.n_scores == 1), "a threshold of no class")
     require(forest.n_features <= MOST_FEATURES, f"{forest.n_features:,} features, more than any forest's")
-    gives = PREDICTIONS[:-1] if n_classes else PREDICTIONS[-1:]
+    gives = OUTPUTS[:-1] if n_classes else OUTPUTS[-1:]
     require(forest.output in gives, "predict gives nothing known")
     require(type(forest.is_pruned) is bool, "it does not say whether it is shrunk")
     require(type(forest.is_forest) is bool, "it does not say whether its trees are boosted")

@@ -7,12 +7,11 @@ trees have a meaning.
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
 
 Output = Literal["labels", "class numbers", "probabilities", "numbers"]
+OUTPUTS: tuple[Output, ...] = get_args(Output)
 """Kinds of values that a model's own ``predict`` may return, see `Model.output`."""
 
 # Takes the leaves that rows reach and returns the class index that each tree votes for, shape (rows, n_trees).
@@ -221,8 +221,7 @@ class Model(ABC):
 
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
-        link = self.link
-        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
+        return self.link.score_at(threshold)
 
 
 class Forest(Model):
