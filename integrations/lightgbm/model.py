@@ -232,6 +232,12 @@ def tree_nodes(trees: Sequence[dict[str, str]]) -> tuple[TreeNodes, Floats]:
     return nodes, cover
 
 
+def leaves_of(tree: dict[str, str]) -> tuple[Floats, Floats]:
+    """The values of the leaves of a tree, and the number of training rows in each; 0 for a single leaf."""
+    value = _numbers([tree], "leaf_value")
+    return value, _numbers([tree], "leaf_count") if value.size > 1 else np.zeros(1)
+
+
 def _numbers(trees: Sequence[dict[str, str]], name: str) -> Floats:
     """The numbers in one line of each tree, one tree after the other."""
     return np.array(" ".join(tree.get(name, "") for tree in trees).split(), dtype=np.float64)

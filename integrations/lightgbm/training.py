@@ -17,7 +17,6 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
     TREE_COUNT_NAMES,
-    LightGbmForest,
     ModelText,
     booster_of,
     forest_of,
@@ -36,7 +35,6 @@ from rfsize.models.bags import Layout
 from rfsize.models.model import Forest, dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
 from rfsize.utils.matrix import n_rows
-from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share, training_labels, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
@@ -57,14 +55,15 @@ _DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
 _IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
 
 # Parameters of files, machines and predictions, and not of trees or training.
-_NOT_OF_TRAINING = tuple(
-    """config task data valid output_model saved_feature_importance_type snapshot_freq save_binary header label_column
-    weight_column group_column ignore_column two_round categorical_feature forcedbins_filename precise_float_parser
-    parser_config_file refit_decay_rate start_iteration_predict num_iteration_predict predict_raw_score
-    predict_leaf_index predict_contrib predict_disable_shape_check pred_early_stop metric_freq pred_early_stop_freq
-    pred_early_stop_margin output_result convert_model_language convert_model eval_at multi_error_top_k
-    auc_mu_weights first_metric_only early_stopping_min_delta local_listen_port time_out machine_list_filename
-    machines""".split()
+_NOT_OF_TRAINING = (
+    *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
+    *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
+    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file"),
+    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score"),
+    *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
+    *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
+    *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
+    *("local_listen_port", "time_out", "machine_list_filename", "machines"),
 )
 # Parameters in which forests with the same kind of trees may differ.
 _NOT_OF_TREES = (*_NOT_OF_TRAINING, "num_threads", "force_col_wise", "force_row_wise", "verbosity")

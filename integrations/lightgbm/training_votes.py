@@ -26,7 +26,7 @@ from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, bagging, rebuilt_bags
-from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, tree_nodes
+from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds, TreeEnsemble, TreeNodes
 from rfsize.models.link import Link, Predictor
@@ -54,6 +54,7 @@ _TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
 _LARGEST, _LARGEST_LOG_ODDS = 690.0, 30.0
 
 _EPSILON = float(np.finfo(float).eps)
+_CELLS_AT_ONCE = 1 << 20  # scores to keep before they are added up
 _MOST_PAIRS = 1 << 24  # of leaves of two trees
 
 
@@ -242,6 +243,11 @@ class VotesInTraining(ABC):
         """Prove the bag of the newest tree, if that is not done when it is counted."""
 
     @property
+    def n_votes(self) -> int:
+        """Number of votes counted."""
+        return int(self.sums().counts.sum())
+
+    @property
     def can_tell(self) -> bool:
         """Whether some row has the scores of two trees."""
         return self.n_trees > 1 and bool((self.sums().scores.asked > 1).any())
@@ -397,27 +403,19 @@ class PredictedVotes(VotesInTraining):
         scores = self._scores_of(tree, before[:, self.rows], after[:, self.rows])
         is_known, hidden = (scores.group >= 0).all(axis=0), self.training.groups.spread(seen)[self.rows]
         if self.training.forest.link.kind == "softmax" and any(leaves.is_single for leaves in scores.leaves):
-            hidden = hidden | ~is_known  # not even the differences between the classes are known
+            hidden = hidden | ~is_known | scores.is_ambiguous  # not even the difference of two classes is known
         self.n_unsure += int(np.count_nonzero(~(is_known | hidden)))
         self._is_bounded |= scores.is_bounded & ~hidden
         self._pending.append((scores.score, hidden))
-        if len(self._pending) == _READ_AT_ONCE:
+        if len(self._pending) * scores.score.size >= _CELLS_AT_ONCE:
             self.sums()
 
     def _is_read(self, tree: int) -> bool:
         return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
 
     def _scores_of(self, tree: int, before: Floats, after: Floats) -> TreeScores:
-        text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
-        nodes, cover = tree_nodes(ModelText.read(text).trees)
-        ends, is_leaf = np.cumsum(nodes.n_nodes)[:-1], nodes.left == -1
-        leaves = [
-            (value[of_tree], count[of_tree])
-            for value, count, of_tree in zip(
-                *(np.split(each, ends) for each in (nodes.value[:, 0], cover, is_leaf)), strict=True
-            )
-        ]
-        return tree_scores(self.training.forest.link, leaves, tree, before, after)
+        text = ModelText.read(self.training.booster.model_to_string(start_iteration=tree, num_iteration=1))
+        return tree_scores(self.training.forest.link, list(map(leaves_of, text.trees)), tree, before, after)
 
     @property
     def n_bounded(self) -> int:
@@ -447,10 +445,11 @@ class PredictedVotes(VotesInTraining):
         (tree, before, after, inbag), self._unproven = self._unproven, None
         scores, is_proven = self._scores_of(tree, before, after), False
         for leaves, group in zip(scores.leaves, scores.group, strict=True):
-            if leaves.is_single or not (group >= 0).any():
+            is_known = (group >= 0) & ~scores.is_ambiguous
+            if leaves.is_single or not is_known.any():
                 continue
-            missing = leaves.count - np.bincount(group[inbag & (group >= 0)], minlength=leaves.count.size)
-            if (missing < 0).any() or missing.sum() != np.count_nonzero(inbag & (group < 0)):
+            missing = leaves.count - np.bincount(group[inbag & is_known], minlength=leaves.count.size)
+            if (missing < 0).any() or missing.sum() != np.count_nonzero(inbag & ~is_known):
                 raise InbagError(
                     f"the in-bag rows of tree {tree} do not match the leaf counts that LightGBM stored, so no "
                     "out-of-bag vote can be trusted (bags drawn on a GPU, or parameters changed during training): "
@@ -534,6 +533,8 @@ class TreeScores(NamedTuple):
         Exact where the leaf is known; otherwise with rounding noise, and in a softmax up to a constant for each row.
     group : ndarray of int64, shape (n_outputs, n_rows)
         Number of the leaf's value in ``leaves``; −1 where rounding hides it.
+    is_ambiguous : ndarray of bool, shape (n_rows,)
+        Rows of a softmax with other leaves that explain the differences of the scores as well.
     is_bounded : ndarray of bool, shape (n_rows,)
         Rows whose mean score, before or after the iteration, is lost in rounding: it counts as a bound.
     leaves : list of LeafValues
@@ -542,6 +543,7 @@ class TreeScores(NamedTuple):
 
     score: Floats
     group: Int64s
+    is_ambiguous: Bools
     is_bounded: Bools
     leaves: list[LeafValues]
 
@@ -574,13 +576,15 @@ def tree_scores(
     if link.kind not in ("identity", "square"):
         noise[(lowest <= -_LARGEST) | (highest >= (_LARGEST_LOG_ODDS if is_logistic else _LARGEST))] = np.inf
     of_trees = [LeafValues(link.slope * value, count, 2.0 * tie) for value, count in leaves]
+    is_ambiguous = np.zeros(score.shape[1], dtype=np.bool_)
     if link.kind == "softmax":
-        group = _matched_up_to_constant(score, noise, of_trees)
+        group, is_ambiguous = _matched_up_to_constant(score, noise, of_trees)
     else:
         group = np.stack([tree.match(*pair) for tree, *pair in zip(of_trees, score, 2.0 * noise, strict=True)])
     for tree, at, of_tree in zip(of_trees, group, score, strict=True):
         of_tree[at >= 0] = tree.value[at[at >= 0]]
-    return TreeScores(score / link.slope, group, (np.isinf(noise) & (group < 0)).any(axis=0), of_trees)
+    is_bounded = (np.isinf(noise) & (group < 0)).any(axis=0)
+    return TreeScores(score / link.slope, group, is_ambiguous, is_bounded, of_trees)
 
 
 def _mean_scores(predicted: Floats, link: Link) -> Floats:
@@ -593,18 +597,18 @@ def _mean_scores(predicted: Floats, link: Link) -> Floats:
         return np.clip(np.log(np.expm1(predicted) if link.kind == "softplus" else predicted), -_LARGEST, _LARGEST)
 
 
-def _matched_up_to_constant(score: Floats, noise: Floats, trees: Sequence[LeafValues]) -> Int64s:
-    """Number of the value of each tree that all scores of a row, plus one constant, match; −1 if not exactly one does.
+def _matched_up_to_constant(score: Floats, noise: Floats, trees: Sequence[LeafValues]) -> tuple[Int64s, Bools]:
+    """Numbers of the values that the scores of a row, plus one constant, match, −1 if none do; and if others do too.
 
     The difference of the scores of two trees has no constant, so few pairs of their leaves are left for the others.
     """
-    group = np.full(score.shape, -1)
+    group, several_match = np.full(score.shape, -1), np.zeros(score.shape[1], dtype=np.bool_)
     group[[tree.is_single for tree in trees]] = 0
     several = sorted(
         (number for number, tree in enumerate(trees) if not tree.is_single), key=lambda k: trees[k].value.size
     )
     if len(several) < 2 or trees[several[0]].value.size * trees[several[1]].value.size > _MOST_PAIRS:
-        return group
+        return group, several_match
     first, second, *others = several
     gaps = np.subtract.outer(trees[first].value, trees[second].value).ravel()
     order, rows, slack = np.argsort(gaps), np.flatnonzero(np.isfinite(noise).all(axis=0)), 6.0 * noise.min()
@@ -619,6 +623,7 @@ def _matched_up_to_constant(score: Floats, noise: Floats, trees: Sequence[LeafVa
         at[other] = trees[other].match(score[other, row] + constant, slack)
     fits = (at >= 0).all(axis=0)
     row, at = row[fits], at[:, fits]
-    is_sure = np.bincount(row, minlength=score.shape[1])[row] == 1
-    group[np.ix_(several, row[is_sure])] = at[np.ix_(several, np.flatnonzero(is_sure))]
-    return group
+    matched, place, n_matches = np.unique(row, return_index=True, return_counts=True)
+    group[np.ix_(several, matched)] = at[np.ix_(several, place)]
+    several_match[matched] = n_matches > 1
+    return group, several_match
