@@ -348,9 +348,7 @@ class _ForestsInTraining:
             votes.read()
 
     def report(self) -> Report:
-        """The estimate from all trees read so far, whose newest bag is proven."""
-        for votes in self._votes:
-            votes.prove_newest()
+        """The estimate from all trees read so far."""
         self._refuse_hidden_votes(self._goal)
         parts = [votes.outputs(self._source) for votes in self._votes]
         outputs = parts[0]

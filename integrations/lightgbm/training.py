@@ -357,7 +357,6 @@ class LightGbmInTraining(ForestInTraining):
             self.n_trees += 1
         votes = self._votes
         assert votes is not None
-        votes.prove_newest()
         self.out_of_bag = self._of_first.plus(votes.sums())
         if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
             raise ValueError(

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -28,7 +28,7 @@ from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, bagging, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import LeafIds, TreeEnsemble, TreeNodes
+from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link, Predictor
 from rfsize.utils import matrix
 from rfsize.utils.pieces import pieces_of
@@ -45,9 +45,6 @@ _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
 # predictions before and after it.
 _FEW_ROWS, _FIRST_TREES, _READ_AT_ONCE, _RUN = 10_000, 104, 8, 32
 
-# Bags are proven for the first trees, then for one tree in this many, and for the newest before each estimate.
-_TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
-
 # The mean scores, times the slope, that a prediction can hold. A probability near 1 is known to 1e-16, so from log-odds
 # of 36 on it rounds to 1, and before that a single tree among a thousand is no longer seen. Small probabilities are
 # known to full precision down to the smallest double.
@@ -55,7 +52,6 @@ _LARGEST, _LARGEST_LOG_ODDS = 690.0, 30.0
 
 _EPSILON = float(np.finfo(float).eps)
 _CELLS_AT_ONCE = 1 << 20  # scores to keep before they are added up
-_MOST_PAIRS = 1 << 24  # of leaves of two trees
 
 
 def new_trees(booster: lgb.Booster, start: int, stop: int) -> LightGbmForest:
@@ -238,10 +234,6 @@ class VotesInTraining(ABC):
             If a bag is wrong.
         """
 
-    @abstractmethod
-    def prove_newest(self) -> None:
-        """Prove the bag of the newest tree, if that is not done when it is counted."""
-
     @property
     def n_votes(self) -> int:
         """Number of votes counted."""
@@ -328,9 +320,6 @@ class WalkedVotes(VotesInTraining):
     def read(self) -> None:
         self.n_trees += 1
 
-    def prove_newest(self) -> None:
-        pass
-
     def sums(self) -> Sums:
         training, start = self.training, self._n_counted
         # A finished training may have dropped the trees beyond the best iteration.
@@ -357,7 +346,7 @@ class PredictedVotes(VotesInTraining):
     """Votes and scores from the predictions of a booster in training.
 
     A mean score beyond what a prediction can hold is lost in rounding. Such a row is settled: its mean counts as the
-    bound.
+    bound. Bags must hold as many rows as LightGBM counted in each tree that is read.
 
     Parameters
     ----------
@@ -378,9 +367,8 @@ class PredictedVotes(VotesInTraining):
             self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
         self._every_tree = every_tree or n_rows <= _FEW_ROWS
         self._draws = None if training.bags is None else Draws(training.bags, 0, n_rows)
-        self._is_full, self._n_proven, self._is_bounded = False, 0, np.zeros(self.n_read, dtype=np.bool_)
-        self._last: tuple[int, Floats] = (0, np.zeros((n_outputs, n_rows)))  # number of trees, and their predictions
-        self._unproven: tuple[int, Floats, Floats, Bools] | None = None
+        self._is_full, self._is_bounded = False, np.zeros(self.n_read, dtype=np.bool_)
+        self._last = 0, np.zeros((n_outputs, self.n_read))  # number of trees, and their predictions
         self._pending: list[tuple[Floats, Bools]] = []
         self.read()
 
@@ -388,42 +376,48 @@ class PredictedVotes(VotesInTraining):
         tree, self.n_trees = self.n_trees, self.n_trees + 1
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        (n_before, before), after = self._last, self.training.predictions()
+        (n_before, before), after = self._last, self.training.predictions()[:, self.rows]
         self._last = tree + 1, after
         if not self._is_read(tree) or n_before != tree:
             return
-        seen = np.zeros(self.training.n_rows, dtype=np.bool_)
-        if self._draws is not None:
-            seen = self._draws.drawn(tree)
-            self._is_full = self._is_full or bool(seen.all())  # LightGBM then draws no other bag
-            seen |= self._is_full
-            self._unproven = tree, before, after, seen
-            if self._n_proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
-                self.prove_newest()
-        scores = self._scores_of(tree, before[:, self.rows], after[:, self.rows])
-        is_known, hidden = (scores.group >= 0).all(axis=0), self.training.groups.spread(seen)[self.rows]
-        if self.training.forest.link.kind == "softmax" and any(leaves.is_single for leaves in scores.leaves):
-            hidden = hidden | ~is_known | scores.is_ambiguous  # not even the difference of two classes is known
-        self.n_unsure += int(np.count_nonzero(~(is_known | hidden)))
-        self._is_bounded |= scores.is_bounded & ~hidden
-        self._pending.append((scores.score, hidden))
-        if len(self._pending) * scores.score.size >= _CELLS_AT_ONCE:
+        text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
+        leaves, forest = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.training.forest
+        hidden, is_single = self._inbag(tree, leaves), np.array([value.size == 1 for value, _ in leaves])
+        if forest.link.kind == "softmax" and is_single.any() and not is_single.all():
+            return  # scores are known up to a constant only, and LightGBM leaves trees without splits out of it
+        score, noise = tree_scores(forest.link, tree, before, after)
+        for output in np.flatnonzero(is_single):  # the predictions of the finished forest have them
+            score[output], noise[output] = leaves[output][0][0], 0.0
+        if len(forest.classes):
+            is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
+            self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
+        self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
+        self._pending.append((score, hidden))
+        if len(self._pending) * score.size >= _CELLS_AT_ONCE:
             self.sums()
 
     def _is_read(self, tree: int) -> bool:
         return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
 
-    def _scores_of(self, tree: int, before: Floats, after: Floats) -> TreeScores:
-        text = ModelText.read(self.training.booster.model_to_string(start_iteration=tree, num_iteration=1))
-        return tree_scores(self.training.forest.link, list(map(leaves_of, text.trees)), tree, before, after)
+    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]]) -> Bools:
+        """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others in its leaves."""
+        inbag = np.zeros(self.training.n_rows, dtype=np.bool_)
+        if self._draws is not None:
+            inbag = self._draws.drawn(tree)
+            self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
+            inbag |= self._is_full
+            sizes = {count.sum() for value, count in leaves if value.size > 1}
+            if sizes - {np.count_nonzero(inbag)}:
+                raise InbagError(
+                    f"tree {tree} was not trained on as many rows as its bag holds, so no out-of-bag vote can be trusted "
+                    f"(bags drawn on a GPU, or parameters changed during training): {OTHER_ROWS}"
+                )
+            self.is_proven |= bool(sizes)
+        return self.training.groups.spread(inbag)[self.rows]
 
     @property
     def n_bounded(self) -> int:
         return int(np.count_nonzero(self._is_bounded))
-
-    @property
-    def is_proven(self) -> bool:
-        return self._n_proven > 0
 
     def sums(self) -> Sums:
         if self._pending:
@@ -435,32 +429,9 @@ class PredictedVotes(VotesInTraining):
             self._sums = self._sums.plus(more)
         return self._sums
 
-    def prove_newest(self) -> None:
-        """Prove the bag of the newest tree: in its leaves, the in-bag rows must be as many as LightGBM counted.
-
-        Rows whose leaf rounding hides may be in any leaf.
-        """
-        if self._unproven is None:
-            return
-        (tree, before, after, inbag), self._unproven = self._unproven, None
-        scores, is_proven = self._scores_of(tree, before, after), False
-        for leaves, group in zip(scores.leaves, scores.group, strict=True):
-            is_known = (group >= 0) & ~scores.is_ambiguous
-            if leaves.is_single or not is_known.any():
-                continue
-            missing = leaves.count - np.bincount(group[inbag & is_known], minlength=leaves.count.size)
-            if (missing < 0).any() or missing.sum() != np.count_nonzero(inbag & ~is_known):
-                raise InbagError(
-                    f"the in-bag rows of tree {tree} do not match the leaf counts that LightGBM stored, so no "
-                    "out-of-bag vote can be trusted (bags drawn on a GPU, or parameters changed during training): "
-                    f"{OTHER_ROWS}"
-                )
-            is_proven = True
-        self._n_proven += is_proven
-
 
 class _Hidden(Bags):
-    """Rows that trees saw, or whose scores are not known; the bags are proven elsewhere."""
+    """Rows that trees saw; their bags are proven elsewhere."""
 
     need_proof, advice = False, ""
 
@@ -478,113 +449,48 @@ class _Hidden(Bags):
 
 
 def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightGbmForest, LeafIds]:
-    """A forest of trees with these scores, shape (n_trees, n_outputs, n_rows), and the leaves of the rows."""
-    n_trees, n_outputs, n_rows = scores.shape
-    whole, zeros, of_rows = np.zeros(scores.size, dtype=np.int64), np.zeros(scores.size), copy.copy(forest)
-    nodes = TreeNodes(
-        n_nodes=np.full(n_trees * n_outputs, n_rows),
-        left=whole - 1,
-        right=whole - 1,
-        feature=whole,
-        threshold=zeros,
-        missing=whole.astype(np.uint8),
-        missing_goes_left=np.zeros(0, dtype=np.bool_),
-        categories_left=[],
-        value=scores.reshape(-1, 1),
-    )
-    of_rows.ensemble = replace(forest.ensemble, nodes=nodes, cover=zeros)
+    """A forest of trees with these scores, shape (n_trees, n_outputs, n_rows), and the leaves of the rows.
+
+    Counting reads nothing of the nodes but their number, that they are leaves, and their values.
+    """
+    of_rows, (n_trees, n_outputs, n_rows) = copy.copy(forest), scores.shape
+    n_nodes, left = np.full(n_trees * n_outputs, n_rows), np.full(scores.size, -1)
+    nodes = replace(forest.ensemble.nodes, n_nodes=n_nodes, left=left, value=scores.reshape(-1, 1))
+    of_rows.ensemble = replace(forest.ensemble, nodes=nodes, cover=np.zeros(scores.size))
     leaf = np.arange(scores.size).reshape(scores.shape).transpose(2, 0, 1)
     return of_rows, LeafIds(np.ascontiguousarray(leaf), of_rows.ensemble.tree_scores)
 
 
-class LeafValues:
-    """The leaves of one tree by their values; those that rounding cannot tell apart count as one.
-
-    Attributes
-    ----------
-    value : ndarray of float64, shape (n_values,)
-        Distinct values, ascending.
-    count : ndarray of float64, shape (n_values,)
-        Number of in-bag rows that LightGBM counted in the leaves of each value.
-    is_single : bool
-        Whether the tree has one leaf only.
-    """
-
-    def __init__(self, value: Floats, count: Floats, tolerance: float) -> None:
-        order = np.argsort(value)
-        is_first = np.diff(value[order], prepend=-np.inf) > tolerance
-        self.value, self.is_single = value[order][is_first], value.size == 1
-        self.count = np.bincount(np.cumsum(is_first) - 1, weights=count[order])
-
-    def match(self, score: Floats, noise: Floats | float) -> Int64s:
-        """Number of the value within the noise of each score; −1 if there are several or none."""
-        if self.is_single:  # LightGBM's training predictions leave trees without splits out
-            return np.zeros(score.shape, dtype=np.int64)
-        first = np.searchsorted(self.value, score - noise)
-        return np.where(np.searchsorted(self.value, score + noise, side="right") == first + 1, first, -1)
-
-
-class TreeScores(NamedTuple):
-    """What the trees of one iteration score on rows.
-
-    Attributes
-    ----------
-    score : ndarray of float64, shape (n_outputs, n_rows)
-        Exact where the leaf is known; otherwise with rounding noise, and in a softmax up to a constant for each row.
-    group : ndarray of int64, shape (n_outputs, n_rows)
-        Number of the leaf's value in ``leaves``; −1 where rounding hides it.
-    is_ambiguous : ndarray of bool, shape (n_rows,)
-        Rows of a softmax with other leaves that explain the differences of the scores as well.
-    is_bounded : ndarray of bool, shape (n_rows,)
-        Rows whose mean score, before or after the iteration, is lost in rounding: it counts as a bound.
-    leaves : list of LeafValues
-        The leaves of each tree, with values times the slope of the link.
-    """
-
-    score: Floats
-    group: Int64s
-    is_ambiguous: Bools
-    is_bounded: Bools
-    leaves: list[LeafValues]
-
-
-def tree_scores(
-    link: Link, leaves: Sequence[tuple[Floats, Floats]], n_before: int, before: Floats, after: Floats
-) -> TreeScores:
+def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tuple[Floats, Floats]:
     """What the trees of one iteration score on rows, from the predictions before and after it.
+
+    A probability p is known to about one unit in the last place, and its log-odds to this unit over 1 − p. The noise is
+    both, multiplied by the number of trees.
 
     Parameters
     ----------
     link : Link
         The link of the forest, with its exact slope.
-    leaves : sequence of pairs of ndarray
-        Values and row counts of the leaves of each tree.
     n_before : int
         Number of iterations before.
     before, after : ndarray of float64, shape (n_outputs, n_rows)
         Predictions.
+
+    Returns
+    -------
+    score, noise : ndarray of float64, shape (n_outputs, n_rows)
+        Scores, in a softmax up to a constant for each row, and bounds on their error. The error is infinite where the
+        mean score before or after is beyond what a prediction can hold.
     """
     is_logistic = link.kind in ("logistic", "one-vs-all")
-    mean, earlier = _mean_scores(after, link), np.zeros(after.shape)
-    if n_before:
-        earlier = _mean_scores(before, link)
-    score = (n_before + 1) * mean - n_before * earlier
-    # A probability is known to one unit in the last place, and its log-odds to this unit over 1 − p.
+    mean, earlier = _mean_scores(after, link), _mean_scores(before, link) if n_before else np.zeros(after.shape)
     unit, highest, lowest = _EPSILON * (n_before + 1), np.maximum(mean, earlier), np.minimum(mean, earlier)
-    tie = 64.0 * unit * max(1.0, highest.max(), -lowest.min())
-    noise = tie + 8.0 * unit / expit(-highest) if is_logistic else np.full(score.shape, tie)
+    noise = np.full(mean.shape, 64.0 * unit * max(1.0, highest.max(), -lowest.min()))
+    if is_logistic:
+        noise += 8.0 * unit / expit(-highest)
     if link.kind not in ("identity", "square"):
         noise[(lowest <= -_LARGEST) | (highest >= (_LARGEST_LOG_ODDS if is_logistic else _LARGEST))] = np.inf
-    of_trees = [LeafValues(link.slope * value, count, 2.0 * tie) for value, count in leaves]
-    is_ambiguous = np.zeros(score.shape[1], dtype=np.bool_)
-    if link.kind == "softmax":
-        group, is_ambiguous = _matched_up_to_constant(score, noise, of_trees)
-    else:
-        group = np.stack([tree.match(*pair) for tree, *pair in zip(of_trees, score, 2.0 * noise, strict=True)])
-    for tree, at, of_tree in zip(of_trees, group, score, strict=True):
-        of_tree[at >= 0] = tree.value[at[at >= 0]]
-    is_bounded = (np.isinf(noise) & (group < 0)).any(axis=0)
-    return TreeScores(score / link.slope, group, is_ambiguous, is_bounded, of_trees)
+    return ((n_before + 1) * mean - n_before * earlier) / link.slope, noise / link.slope
 
 
 def _mean_scores(predicted: Floats, link: Link) -> Floats:
@@ -597,33 +503,22 @@ def _mean_scores(predicted: Floats, link: Link) -> Floats:
         return np.clip(np.log(np.expm1(predicted) if link.kind == "softplus" else predicted), -_LARGEST, _LARGEST)
 
 
-def _matched_up_to_constant(score: Floats, noise: Floats, trees: Sequence[LeafValues]) -> tuple[Int64s, Bools]:
-    """Numbers of the values that the scores of a row, plus one constant, match, −1 if none do; and if others do too.
+def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
+    """Give votes that rounding leaves open to the lowest class, by changing scores; return which votes are unsure.
 
-    The difference of the scores of two trees has no constant, so few pairs of their leaves are left for the others.
+    Parameters
+    ----------
+    score, noise : ndarray of float64, shape (n_scores, n_rows)
+        As `tree_scores` returns them.
+    threshold : float
+        Score above which a tree votes for class 1, if one score decides between two classes.
     """
-    group, several_match = np.full(score.shape, -1), np.zeros(score.shape[1], dtype=np.bool_)
-    group[[tree.is_single for tree in trees]] = 0
-    several = sorted(
-        (number for number, tree in enumerate(trees) if not tree.is_single), key=lambda k: trees[k].value.size
-    )
-    if len(several) < 2 or trees[several[0]].value.size * trees[several[1]].value.size > _MOST_PAIRS:
-        return group, several_match
-    first, second, *others = several
-    gaps = np.subtract.outer(trees[first].value, trees[second].value).ravel()
-    order, rows, slack = np.argsort(gaps), np.flatnonzero(np.isfinite(noise).all(axis=0)), 6.0 * noise.min()
-    gap = (score[first] - score[second])[rows]
-    start, stop = (np.searchsorted(gaps[order], gap + bound) for bound in (-slack, slack))
-    row, ends = np.repeat(rows, stop - start), np.cumsum(stop - start)
-    pair = order[np.arange(row.size) + np.repeat(stop - ends, stop - start)]
-    at = np.full((len(trees), row.size), 0)
-    at[first], at[second] = np.divmod(pair, trees[second].value.size)
-    constant = trees[first].value[at[first]] - score[first, row]
-    for other in others:
-        at[other] = trees[other].match(score[other, row] + constant, slack)
-    fits = (at >= 0).all(axis=0)
-    row, at = row[fits], at[:, fits]
-    matched, place, n_matches = np.unique(row, return_index=True, return_counts=True)
-    group[np.ix_(several, matched)] = at[np.ix_(several, place)]
-    several_match[matched] = n_matches > 1
-    return group, several_match
+    rivals = score if len(score) > 1 else np.stack([np.full(score.shape[1], threshold), score[0]])
+    second, highest = np.partition(rivals, -2, axis=0)[-2:]
+    tie, noise = noise.min(), noise.max(axis=0)
+    is_tied = rivals >= highest - tie
+    if len(score) > 1:
+        np.copyto(score, highest, where=is_tied)
+    else:
+        np.copyto(score, threshold, where=is_tied[0] & is_tied[1])
+    return highest - second <= 2.0 * noise
