@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import xgboost as xgb
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import reference.bagging
 
-N_ROWS, N_FRESH, N_TREES, SEED = 500, 150, 25, 3
+N_ROWS, N_FRESH, N_TREES, SEED = 500, 150, 31, 3
 NAMES = np.array(["ash", "elm", "oak"])
 LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "seed": SEED}
 LIGHTGBM |= {"bagging_seed": SEED, "feature_fraction": 0.6, "num_leaves": 7, "num_threads": 1, "verbose": -1}
@@ -63,6 +63,8 @@ class Forest:
         Training rows, labels or numbers, weights (or None); rows that it was not trained on.
     n_classes : int
         0 for a regression.
+    link : function
+        From mean scores, (n_rows, n_scores), to probabilities, (n_rows, 1 or n_classes), or numbers, (n_rows, 1).
     training : dict
         ``y`` and ``sample_weight`` as rfsize's functions take them for training rows.
     """
@@ -76,6 +78,8 @@ class Forest:
     n_classes: int = 2
     fraction: Any = 0.632
     freq: int = 1
+    link: Callable[[np.ndarray], np.ndarray] = np.asarray
+    _scores: dict[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def training(self) -> dict[str, Any]:
@@ -101,7 +105,11 @@ class Forest:
     def tree_scores(self, rows: Any) -> np.ndarray:
         """Score of each tree alone by the framework (scikit-learn: its prediction), (n_trees, n_rows, n_scores)."""
         scores = {"lightgbm": _lightgbm_scores, "xgboost": _xgboost_scores, "sklearn": _sklearn_scores}
-        return scores[self.framework](self.model, rows)
+        if rows is not self.X and rows is not self.fresh:
+            return scores[self.framework](self.model, rows)
+        if id(rows) not in self._scores:
+            self._scores[id(rows)] = scores[self.framework](self.model, rows)
+        return self._scores[id(rows)]
 
     def tree_labels(self, rows: Any) -> np.ndarray:
         """Index of the class that each tree alone predicts, (n_trees, n_rows)."""
@@ -109,6 +117,13 @@ class Forest:
         if score.shape[2] > 1:
             return score.argmax(axis=2)
         return (score[:, :, 0] > (0.5 if self.framework == "sklearn" else 0.0)).astype(int)
+
+    def predicted(self, score: np.ndarray) -> np.ndarray:
+        """Probabilities of each class, (n_rows, n_classes), or numbers, (n_rows,), from mean scores."""
+        found = self.link(score)
+        if self.n_classes == 0:
+            return found[:, 0]
+        return found if found.shape[1] > 1 else np.hstack([1.0 - found, found])
 
     @cached_property
     def bags(self) -> np.ndarray:
@@ -183,6 +198,12 @@ def _sklearn_scores(model: Any, rows: Any) -> np.ndarray:
 
 
 KINDS: dict[str, Callable[[], Forest]] = {}
+LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    **dict.fromkeys(["binary", "multiclassova", "binary:logistic"], expit),
+    **dict.fromkeys(["multiclass", "multi:softprob", "multi:softmax"], lambda score: softmax(score, axis=1)),
+    **dict.fromkeys(["poisson", "count:poisson"], np.exp),
+    **dict.fromkeys(["regression", "reg:squarederror"], np.asarray),
+}
 
 
 def model(kind: str) -> Forest:
@@ -202,21 +223,27 @@ def _lightgbm(
     fraction: Any = LIGHTGBM["bagging_fraction"]
     if "pos_bagging_fraction" in params:
         fraction = np.where(y == 1, params["pos_bagging_fraction"], params["neg_bagging_fraction"])
-    return Forest("lightgbm", booster, rows, y, fresh, weight, n_classes, fraction, params.get("bagging_freq", 1))
+    link, freq = LINKS[booster.params["objective"]], params.get("bagging_freq", 1)
+    return Forest("lightgbm", booster, rows, y, fresh, weight, n_classes, fraction, freq, link)
 
 
 def _xgboost(y: np.ndarray = TWO, n_classes: int = 2, weight: Any = None, table: bool = False, **params: Any) -> Forest:
     rows, fresh = (frame(X), frame(FRESH)) if table else (X, FRESH)
     several = {"num_class": n_classes} if n_classes > 2 else {}
     data = xgb.DMatrix(rows, y, weight=weight, enable_categorical=True)
-    return Forest("xgboost", xgb.train(XGBOOST | several | params, data, 1), rows, y, fresh, weight, n_classes)
+    params = XGBOOST | several | params
+    link = LINKS[params["objective"]]
+    return Forest("xgboost", xgb.train(params, data, 1), rows, y, fresh, weight, n_classes, link=link)
 
 
 def _estimator(
     framework: str, estimator: Any, y: np.ndarray, n_classes: int, weight: Any = None, rows: Any = X, fresh: Any = FRESH
 ) -> Forest:
     given = {} if weight is None else {"sample_weight": weight}
-    return Forest(framework, estimator.fit(rows, y, **given), rows, y, fresh, weight, n_classes)
+    model, link = estimator.fit(rows, y, **given), np.asarray
+    if framework != "sklearn" and n_classes:
+        link = expit if n_classes == 2 else LINKS["multiclass"]
+    return Forest(framework, model, rows, y, fresh, weight, n_classes, link=link)
 
 
 def _sklearn(
@@ -273,3 +300,7 @@ _add(
 )
 _add("bagging regressor", lambda: _sklearn(BaggingRegressor, NUMBER, 0, max_samples=200))
 _add("bagging of neighbouring numbers", lambda: _sklearn(BaggingRegressor, NUMBER, 0, estimator=KNeighborsRegressor()))
+
+NO_TREES = ("bagging of neighbours", "bagging of neighbouring numbers")
+NUMBERS = [kind for kind in KINDS if kind.endswith(("regression", "poisson", "egressor", "numbers"))]
+CLASSES = [kind for kind in KINDS if kind not in NUMBERS]
