@@ -192,8 +192,8 @@ class InC:
 @pytest.mark.skipif(CC is None, reason="no C compiler is installed")
 @pytest.mark.parametrize(
     "kind",
-    ["lightgbm", "lightgbm one-vs-all", "lightgbm poisson", "xgboost softprob", "xgboost softmax", "xgboost multi_output",
-     "xgboost regression", "random forest with gaps", "random forest of names", "random forest regressor", "bagging"],
+    ["lightgbm", "lightgbm one-vs-all", "lightgbm poisson", "xgboost softprob", "xgboost softmax", "xgboost regression",
+     "xgboost multi_output", "random forest with gaps", "random forest of names", "random forest regressor", "bagging"],
 )  # fmt: skip
 def test_c_source_predicts_the_same(kind: str, tmp_path: Path) -> None:
     forest = model(kind)
