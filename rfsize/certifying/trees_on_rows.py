@@ -89,7 +89,9 @@ class TreesOnRows:
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
         leaf_class = self.forest.leaf_class(self.rows.threshold)
-        for batch in self.rows.walk.batches("scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores):
+        for batch in self.rows.walk.batches(
+            "scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores
+        ):
             of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
             total += read(of_trees, np.arange(first + batch.rows.start, first + batch.rows.stop))
         return total

@@ -1,4 +1,4 @@
-"""Where outputs come from: a finished forest, a forest in training, counted votes, or the folds of a cross-validation."""
+"""Where outputs come from: a finished forest, a forest in training, counted votes, or folds of a cross-validation."""
 
 from __future__ import annotations
 

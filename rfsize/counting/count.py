@@ -31,7 +31,6 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 Keeps = Literal["votes", "outputs", "all"]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Sums:
     """Votes and scores of a forest's trees on rows.

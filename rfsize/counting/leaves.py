@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
@@ -141,6 +140,6 @@ def _compared_rows(X: Any, forest: PackedForest, at_most: int) -> Int64s:
     rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
     for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), at_most // _ROWS_OF_PLACE).astype(np.int64):
         values = blocks(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
-        missing: NDArray[Any] = np.isnan(values).any(axis=1) if isinstance(values, np.ndarray) else np.zeros(0)
-        rows.append(start + np.flatnonzero(missing)[:_ROWS_OF_PLACE])
+        if isinstance(values, np.ndarray):
+            rows.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
     return np.unique(np.concatenate(rows))
