@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.count import Keeps, count
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.outputs import TreeOutputs, with_warnings
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import PartSums, Scores
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
@@ -41,8 +40,8 @@ def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
         forest.n_trees,
         Votes(sums.counts, classes, forest.n_trees, threshold=threshold) if len(classes) else None,
         sums.scores,
-        sums.blocks,
-        sums.averages,
+        sums.parts_beside,
+        sums.means,
         predictor=task.predictor,
         source=task.source,
         groups=task.groups,
@@ -77,7 +76,7 @@ def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
         n_trees,
         votes,
         sums.scores,
-        sums.blocks,
+        sums.parts_beside,
         predictor=Predictor(np.zeros(0) if votes is None else votes.classes, forest.link, threshold, forest.voting),
         source="oob",
         groups=forest.groups,
@@ -103,7 +102,7 @@ def outputs_of_folds(
     Returns
     -------
     TreeOutputs
-        Scores and blocks of trees come only from forests that know all classes.
+        Scores and parts of the forest come only from forests that know all classes.
     """
     of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
     knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
@@ -123,14 +122,13 @@ def outputs_of_folds(
         return outputs
     order = np.concatenate([rows for rows, _ in knowing_all])
     number = np.concatenate([rows[fold.number] for (rows, _), fold in zip(knowing_all, of_forests, strict=True)])
-    blocks = TreeBlocks.of_forests(
-        [fold.blocks for _, fold in knowing_all if fold.blocks is not None], [len(rows) for rows, _ in knowing_all]
-    )
+    parts = [fold.parts for _, fold in knowing_all if fold.parts is not None]
     # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
     scored = np.delete(np.arange(n_rows), np.setdiff1d(order, number))
     scores = Scores.stacked(of_forests).placed(np.searchsorted(scored, number), len(scored))
     scores = replace(scores, rows=None if len(scored) == n_rows else scored)
-    return replace(outputs, scores=scores, blocks=replace(blocks, rows=order[blocks.rows]))
+    joined = PartSums.of_forests(parts, [rows for rows, _ in knowing_all])
+    return replace(outputs, scores=scores, parts=joined)
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:

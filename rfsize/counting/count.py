@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.counting.averages import Averages
-from rfsize.counting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked, rows_in_blocks
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
+from rfsize.counting.part_sums import N_BLOCKS, Means, Parts, PartSums, Scores, deal, scored_every
 from rfsize.counting.proof import BagCheck, GroupInbag
-from rfsize.counting.scores import Scores, scored_every
 from rfsize.counting.task import Batch, Pass, Task, oob_order, pair_oob_trees
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
@@ -41,40 +39,46 @@ class Sums:
         Votes for each class; no columns for regression.
     scores : Scores
         Scores before the link, of the rows whose scores are kept.
-    blocks : TreeBlocks or None
-        Votes and scores of some of the rows by blocks of trees; None if nobody needs them.
-    averages : Averages or None
-        Averaged scores of all rows, if they are kept.
+    parts : PartSums or None
+        Sums over parts of the forest on some of the rows; None if nobody needs them.
+    means : Means or None
+        Mean scores of all rows, if they are kept.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
-    blocks: TreeBlocks | None = None
-    averages: Averages | None = None
+    parts: PartSums | None = None
+    means: Means | None = None
 
     @classmethod
     def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Sums:
         """The sums of a forest without trees."""
-        rows = np.arange(n_rows)[rows_in_blocks(n_rows, n_classes, n_scores)]
-        blocks = TreeBlocks.nothing(rows, n_classes, n_scores)
-        scores = Scores.nothing(n_rows, n_scores, every=scored_every(n_rows, n_scores))
-        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), scores, blocks)
+        rows = np.arange(0, n_rows, Parts.of(n_rows, 0, n_scores).every)
+        return cls(
+            np.zeros((n_rows, n_classes), dtype=np.int32),
+            Scores.nothing(n_rows, n_scores, every=scored_every(n_rows, n_scores)),
+            PartSums.nothing(rows, n_rows, n_classes, n_scores),
+        )
+
+    @property
+    def parts_beside(self) -> PartSums | None:
+        """The sums over parts beside the votes and scores of all trees."""
+        return None if self.parts is None else self.parts.beside(self.counts, self.scores)
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
-        blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
-        return Sums(self.counts + other.counts, self.scores.plus(other.scores), blocks)
+        parts = None if self.parts is None or other.parts is None else self.parts.plus(other.parts)
+        return Sums(self.counts + other.counts, self.scores.plus(other.scores), parts)
 
     @classmethod
-    def stacked(cls, parts: Sequence[Sums]) -> Sums:
-        """The sums of the same trees on the rows of all parts, in their order."""
-        blocks = [part.blocks for part in parts if part.blocks is not None]
-        averages = [part.averages for part in parts if part.averages is not None]
+    def stacked(cls, sums: Sequence[Sums]) -> Sums:
+        """The sums of the same trees on other rows, one after another."""
+        parts, means = ([part for of in sums if (part := getattr(of, name)) is not None] for name in ("parts", "means"))
         return cls(
-            np.concatenate([part.counts for part in parts]),
-            Scores.stacked([part.scores for part in parts]),
-            TreeBlocks.stacked(blocks) if blocks else None,
-            Averages.stacked(averages) if averages else None,
+            np.concatenate([of.counts for of in sums]),
+            Scores.stacked([of.scores for of in sums]),
+            PartSums.stacked(parts) if parts else None,
+            Means.stacked(means) if means else None,
         )
 
 
@@ -192,42 +196,42 @@ class _Adder:
 
     def __init__(self, of: Pass, kept: Kept, threshold: float) -> None:
         forest, (rows, n_rows, keeps) = of.forest, kept
-        number = np.arange(rows.start, rows.stop)
-        self._leaf_class = forest.leaf_class(threshold)
-        self._n_classes, self._n_scores, self._first = len(forest.classes), forest.n_scores, rows.start
-        every = scored_every(n_rows, self._n_scores)
-        in_blocks = rows_in_blocks(n_rows, self._n_classes, self._n_scores).step
-        self._scored = (number % every == 0) & (keeps != "votes")
-        self._in_blocks = (number % in_blocks == 0) & (keeps != "votes")
-        self._counts = np.zeros((len(rows), self._n_classes), dtype=np.int32)
-        self._rows_scored = None if every == 1 else number[self._scored]
+        self._n_rows = n_rows
+        self._leaf_class, self._number = forest.leaf_class(threshold), np.arange(rows.start, rows.stop)
+        self._n_classes, self._n_scores = len(forest.classes), forest.n_scores
+        self._every, self._dealt = scored_every(n_rows, self._n_scores), Parts.of(n_rows, forest.n_trees, self._n_scores)
+        self._counts, self._keeps = np.zeros((len(rows), self._n_classes), dtype=np.int32), keeps
         self._scores = [Scores.nothing(0, self._n_scores)]
-        self._blocks = [TreeBlocks.nothing(number[:0], self._n_classes, self._n_scores)]
-        self._averages = None
-        if keeps == "all":
-            self._averages = Averages.empty(rows, n_rows, forest.n_trees, self._n_scores, of.n_bags)
+        self._parts = [PartSums.nothing(self._number[:0], n_rows, self._n_classes, self._n_scores)]
+        self._means: list[Means] = []
 
     def add(self, batch: Batch) -> None:
+        """Add the votes and scores of some rows."""
         paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
+        counts, number = self._counts[batch.rows], self._number[batch.rows]
         if self._n_classes:
-            self._count_votes(paired, may_vote, self._counts[batch.rows])
-        if (scored := self._scored[batch.rows]).any():
-            rows: Any = slice(None) if scored.all() else scored
-            self._scores.append(_scores_of(paired.take(rows), may_vote[rows], self._n_scores))
-        if self._averages is not None:
-            self._averages.fill(batch.rows, batch.leaves.scores, batch.may_score)
-        rows = np.flatnonzero(self._in_blocks[batch.rows])
+            self._count_votes(paired, may_vote, counts)
+        if self._keeps == "votes":
+            return
+        rows = np.flatnonzero(number % self._every == 0)
+        scored: Any = slice(None) if len(rows) == len(number) else rows
+        scores = _scores_of(paired.take(scored), may_vote[scored], self._n_scores)
+        self._scores.append(replace(scores, rows=None if self._every == 1 else number[rows]))
+        if self._keeps == "all":
+            self._means.append(Means.of(batch.leaves.scores, batch.may_score))
+        rows = np.flatnonzero(number % self._dealt.every == 0)
         if rows.size:
-            number = self._first + batch.rows.start + rows
-            pair = (paired.take(rows), may_vote[rows])
-            self._blocks.append(self._blocks_of(number, batch.take(rows), pair, self._counts[batch.rows][rows]))
+            pair = paired.take(rows), may_vote[rows]
+            self._parts.append(self._parts_of(number[rows], batch.take(rows), pair, counts[rows]))
 
     @property
     def sums(self) -> Sums:
         """Everything added up so far."""
-        blocks = self._blocks[1:] or self._blocks
-        scores = replace(Scores.stacked(self._scores), rows=self._rows_scored)
-        return Sums(self._counts, scores, TreeBlocks.stacked(blocks), self._averages)
+        parts = PartSums.stacked(self._parts[1:] or self._parts)
+        scores = Scores.stacked(self._scores)
+        if self._every > 1 and scores.rows is None:
+            scores = replace(scores, rows=self._number[:0])
+        return Sums(self._counts, scores, parts, Means.stacked(self._means) if self._means else None)
 
     def _count_votes(self, leaves: LeafIds, may_vote: Bools, counts: NDArray[np.int32]) -> None:
         def add(start: int, stop: int) -> None:
@@ -237,30 +241,20 @@ class _Adder:
 
         each_range(add, len(counts), ROWS_PER_THREAD)
 
-    def _blocks_of(
+    def _parts_of(
         self, number: Int64s, batch: Batch, pair: tuple[LeafIds, Bools], counts: NDArray[np.int32]
-    ) -> TreeBlocks:
-        """Blocks of trees on the rows with these numbers."""
+    ) -> PartSums:
+        """Sums over parts of the forest on the rows with these numbers."""
         (paired, may_vote), may_score = pair, batch.may_score
-        score = np.where(may_score, batch.leaves.scores, np.float64(0.0))
         votes = np.zeros((len(number), N_BLOCKS, self._n_classes), dtype=np.int32)
         if self._n_classes and may_score.shape[2] == 1:
-            vote = np.asarray(self._leaf_class(paired))
-            of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
-            votes = np.stack(of_class, axis=2).astype(np.int32)
+            vote = np.where(may_vote, self._leaf_class(paired), -1)
+            votes = deal((vote[:, :, None] == np.arange(self._n_classes)).astype(np.int32), N_BLOCKS)
         elif self._n_classes:
             votes = _votes_of_paired_trees(self._leaf_class(paired), may_vote, counts, oob_order(~may_score))
-        return TreeBlocks(
-            number,
-            counts=counts,
-            scores=Scores.of(paired.scores, may_vote),
-            votes=votes,
-            total=dealt(score),
-            squares=dealt(score * score),
-            asked=dealt(may_score).astype(np.int32),
-            first=first_asked(score, may_score),
-            n_trees=may_vote.shape[1],
-        )
+        total = self._dealt.deal(np.where(may_score, batch.leaves.scores, np.float64(0.0)))
+        n_scored = self._dealt.deal(may_score.astype(np.uint16))
+        return PartSums(number, self._n_rows, may_vote.shape[1], votes, total, n_scored)
 
 
 def _scores_of(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:
