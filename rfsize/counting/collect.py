@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.count import Keeps, count
+from rfsize.counting.count import Keeps, Sums, count
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.outputs import TreeOutputs, with_warnings
@@ -39,9 +39,7 @@ def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
         task.n_rows,
         forest.n_trees,
         Votes(sums.counts, classes, forest.n_trees, threshold=threshold) if len(classes) else None,
-        sums.scores,
-        sums.parts_beside,
-        sums.means,
+        sums,
         predictor=task.predictor,
         source=task.source,
         groups=task.groups,
@@ -75,8 +73,7 @@ def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
         len(sums.counts),
         n_trees,
         votes,
-        sums.scores,
-        sums.parts_beside,
+        sums,
         predictor=Predictor(np.zeros(0) if votes is None else votes.classes, forest.link, threshold, forest.voting),
         source="oob",
         groups=forest.groups,
@@ -102,7 +99,7 @@ def outputs_of_folds(
     Returns
     -------
     TreeOutputs
-        Scores and parts of the forest come only from forests that know all classes.
+        Scores and parts of the forests come only from forests that know all classes.
     """
     of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
     knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
@@ -117,18 +114,18 @@ def outputs_of_folds(
         groups=groups,
         warnings=(*of_folds, *warning_of_copies(groups)),
     )
-    of_forests = [fold.scores for _, fold in knowing_all if fold.scores is not None]
-    if not of_forests:
+    sums = [fold.sums for _, fold in knowing_all if fold.sums is not None]
+    if not sums:
         return outputs
-    order = np.concatenate([rows for rows, _ in knowing_all])
-    number = np.concatenate([rows[fold.number] for (rows, _), fold in zip(knowing_all, of_forests, strict=True)])
-    parts = [fold.parts for _, fold in knowing_all if fold.parts is not None]
+    numbers = [rows for rows, _ in knowing_all]
     # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
-    scored = np.delete(np.arange(n_rows), np.setdiff1d(order, number))
-    scores = Scores.stacked(of_forests).placed(np.searchsorted(scored, number), len(scored))
+    number = np.concatenate([rows[fold.scores.number] for rows, fold in zip(numbers, sums, strict=True)])
+    scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
+    scores = Scores.stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
     scores = replace(scores, rows=None if len(scored) == n_rows else scored)
-    joined = PartSums.of_forests(parts, [rows for rows, _ in knowing_all])
-    return replace(outputs, scores=scores, parts=joined)
+    parts = PartSums.of_forests([fold.parts for fold in sums if fold.parts is not None], numbers)
+    counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
+    return replace(outputs, sums=Sums(counts, scores, parts))
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rfsize import _core
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
-from rfsize.counting.part_sums import N_BLOCKS, Means, Parts, PartSums, Scores, deal, scored_every
+from rfsize.counting.part_sums import N_BLOCKS, Blocks, Means, Parts, PartSums, Scores, deal, scored_every
 from rfsize.counting.proof import BagCheck, GroupInbag
 from rfsize.counting.task import Batch, Pass, Task, oob_order, pair_oob_trees
 from rfsize.counting.votes import two_leaders
@@ -60,10 +60,26 @@ class Sums:
             PartSums.nothing(rows, n_rows, n_classes, n_scores),
         )
 
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Sums over blocks of the trees, for estimates."""
+        assert self.parts is not None
+        return self.parts.blocks(self.counts, self.scores)
+
     @property
-    def parts_beside(self) -> PartSums | None:
-        """The sums over parts beside the votes and scores of all trees."""
-        return None if self.parts is None else self.parts.beside(self.counts, self.scores)
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(0 if of is None else of.nbytes for of in (self.counts, self.scores, self.parts, self.means))
+
+    def take(self, rows: Bools) -> Sums:
+        """The sums on the rows of a mask."""
+        number = np.cumsum(rows) - 1
+        scores = self.scores.take(rows[self.scores.number])
+        return Sums(
+            self.counts[rows],
+            replace(scores, rows=None if self.scores.rows is None else number[scores.number]),
+            None if self.parts is None else self.parts.take(rows),
+        )
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
@@ -93,7 +109,7 @@ def count(task: Task, keeps: Keeps = "outputs") -> Sums:
     what = "votes" if keeps == "votes" else "votes and scores"
     if isinstance(task.X, PiecesElsewhere):
         return _count_elsewhere(task, keeps, what)
-    return _added_up(task.walk, Kept(range(task.n_rows), task.n_rows, keeps), task.threshold, what)
+    return _added_up(task.walk, Part(range(task.n_rows), task.n_rows, keeps, task.threshold), what)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -120,32 +136,21 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
         If a threshold is given for more than two classes.
     """
     rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    kept = Kept(range(bags.n_rows), bags.n_rows)
-    return _added_up(rows, kept, forest.checked_threshold(threshold), "out-of-bag votes")
-
-
-class Kept(NamedTuple):
-    """What is kept of which rows: the rows counted are those with the numbers ``rows`` among ``n_rows``."""
-
-    rows: range
-    n_rows: int
-    keeps: Keeps = "outputs"
-
-
-def _added_up(rows: Pass, kept: Kept, threshold: float, what: str, check: BagCheck | None = None) -> Sums:
-    adder = _Adder(rows, kept, threshold)
-    with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        for batch in rows.batches(what, check=check):
-            adder.add(batch)
-    return adder.sums
+    part = Part(range(bags.n_rows), bags.n_rows, "outputs", forest.checked_threshold(threshold))
+    return _added_up(rows, part, "out-of-bag votes")
 
 
 class Part(NamedTuple):
-    """All that is needed to count some of the rows where they lie.
+    """All that is needed to count some of the rows where they lie, beside the forest.
 
     Attributes
     ----------
-    kept : Kept
+    rows : range
+        Numbers of these rows among all rows.
+    n_rows : int
+        Number of all rows.
+    keeps : {"votes", "outputs", "all"}
+        What is added up.
     threshold : float
         As in `Task`.
     bags : LaidOutBags or None
@@ -154,19 +159,28 @@ class Part(NamedTuple):
         Trees that saw rows of the same groups.
     """
 
-    kept: Kept
+    rows: range
+    n_rows: int
+    keeps: Keeps
     threshold: float
-    bags: LaidOutBags | None
-    group_inbag: GroupInbag | None
+    bags: LaidOutBags | None = None
+    group_inbag: GroupInbag | None = None
+
+
+def _added_up(rows: Pass, part: Part, what: str, check: BagCheck | None = None) -> Sums:
+    adder = _Adder(rows.forest, part)
+    with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
+        for batch in rows.batches(what, check=check):
+            adder.add(batch)
+    return adder.sums
 
 
 def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
     X, bags = forest.check(X), part.bags
-    rows = Pass(forest, n_rows(X), leaf_lookup(forest, X, part.kept.n_rows), bags, part.group_inbag)
+    rows = Pass(forest, n_rows(X), leaf_lookup(forest, X, part.n_rows), bags, part.group_inbag)
     check = None if bags is None else BagCheck(forest, bags)
-    sums = _added_up(rows, part.kept, part.threshold, "votes and scores", check)
-    return sums, None if check is None else check.rebuilt
+    return _added_up(rows, part, "votes and scores", check), None if check is None else check.rebuilt
 
 
 def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
@@ -188,21 +202,23 @@ def _part(task: Task, keeps: Keeps, of_groups: GroupInbag | None, rows: range) -
         assert isinstance(bags, LaidOutBags)
         bags = bags.part(rows.start, rows.stop)
     of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(Kept(rows, task.n_rows, keeps), task.threshold, bags, of_groups)
+    return Part(rows, task.n_rows, keeps, task.threshold, bags, of_groups)
 
 
 class _Adder:
     """Adds up batches of rows in order."""
 
-    def __init__(self, of: Pass, kept: Kept, threshold: float) -> None:
-        forest, (rows, n_rows, keeps) = of.forest, kept
-        self._n_rows = n_rows
-        self._leaf_class, self._number = forest.leaf_class(threshold), np.arange(rows.start, rows.stop)
+    def __init__(self, forest: Forest, part: Part) -> None:
+        rows, self._n_rows, self._keeps = part.rows, part.n_rows, part.keeps
+        self._leaf_class, self._number = forest.leaf_class(part.threshold), np.arange(rows.start, rows.stop)
         self._n_classes, self._n_scores = len(forest.classes), forest.n_scores
-        self._every, self._dealt = scored_every(n_rows, self._n_scores), Parts.of(n_rows, forest.n_trees, self._n_scores)
-        self._counts, self._keeps = np.zeros((len(rows), self._n_classes), dtype=np.int32), keeps
+        self._every, self._dealt = (
+            scored_every(self._n_rows, self._n_scores),
+            Parts.of(self._n_rows, forest.n_trees, self._n_scores),
+        )
+        self._counts = np.zeros((len(rows), self._n_classes), dtype=np.int32)
         self._scores = [Scores.nothing(0, self._n_scores)]
-        self._parts = [PartSums.nothing(self._number[:0], n_rows, self._n_classes, self._n_scores)]
+        self._parts = [PartSums.nothing(self._number[:0], self._n_rows, self._n_classes, self._n_scores)]
         self._means: list[Means] = []
 
     def add(self, batch: Batch) -> None:

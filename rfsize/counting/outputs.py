@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.count import count
+from rfsize.counting.count import Sums, count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.part_sums import Blocks, Means, PartSums, Scores
+from rfsize.counting.part_sums import Means, PartSums, Scores
 from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
@@ -38,8 +38,6 @@ class TreeOutputs:
     ----------
     n_rows, n_trees : int
         Number of rows, and of trees in the forest.
-    scores : Scores or None
-        Mean and scatter of the trees' scores before the link function; None for `Votes` you counted yourself.
     source : str
         Where the outputs come from: "oob", "rows given", "cross-validation" or, in training, the validation set.
     y, sample_weight : ndarray, shape (n_rows,), or None
@@ -71,9 +69,7 @@ class TreeOutputs:
     n_rows: int
     n_trees: int
     voted: Votes | None = None
-    scores: Scores | None = None
-    parts: PartSums | None = None
-    means: Means | None = None
+    sums: Sums | None = None
     predictor: Predictor | None = None
     source: str = "rows given"
     groups: Groups = NO_GROUPS
@@ -96,6 +92,11 @@ class TreeOutputs:
         return self.voted
 
     @property
+    def scores(self) -> Scores | None:
+        """Mean and scatter of the trees' scores before the link function; None for `Votes` you counted yourself."""
+        return None if self.sums is None else self.sums.scores
+
+    @property
     def classes(self) -> NDArray[Any]:
         """Class labels; empty for regression."""
         return np.zeros(0) if self.voted is None else self.voted.classes
@@ -103,8 +104,7 @@ class TreeOutputs:
     @property
     def nbytes(self) -> int:
         """Memory in bytes that the outputs take, without the model and the rows."""
-        of_votes = 0 if self.voted is None else self.voted.counts.nbytes
-        return of_votes + sum(0 if part is None else part.nbytes for part in (self.scores, self.parts, self.means))
+        return self.votes.counts.nbytes if self.sums is None else self.sums.nbytes
 
     def __len__(self) -> int:
         return self.n_rows
@@ -304,22 +304,24 @@ def predictor_of(outputs: TreeOutputs) -> Predictor:
     return outputs.predictor
 
 
-def means_of(outputs: TreeOutputs) -> Means:
-    """Mean scores of all rows; may count again."""
-    means = outputs.means or count(task_of(outputs), "all").means
-    assert means is not None
-    return means
+def sums_of(outputs: TreeOutputs) -> Sums:
+    """Votes, scores and sums over parts of the forest; only for outputs that have scores."""
+    assert outputs.sums is not None
+    return outputs.sums
 
 
 def parts_of(outputs: TreeOutputs) -> PartSums:
     """Sums over parts of the forest; only for outputs that have scores."""
-    assert outputs.parts is not None
-    return outputs.parts
+    parts = sums_of(outputs).parts
+    assert parts is not None
+    return parts
 
 
-def blocks_of(outputs: TreeOutputs) -> Blocks | None:
-    """Sums over blocks of the trees, for estimates; None if only votes are known."""
-    return None if outputs.parts is None else outputs.parts.blocks
+def means_of(outputs: TreeOutputs) -> Means:
+    """Mean scores of all rows; may count again."""
+    means = sums_of(outputs).means or count(task_of(outputs), "all").means
+    assert means is not None
+    return means
 
 
 def with_warnings(outputs: TreeOutputs, *cautions: Caution) -> TreeOutputs:
@@ -342,17 +344,11 @@ def voting_of(outputs: TreeOutputs, voting: str) -> str:
 
 def take(outputs: TreeOutputs, rows: Bools) -> TreeOutputs:
     """The outputs on the rows of a mask."""
-    here, scores = np.cumsum(rows) - 1, outputs.scores
-    if scores is not None:
-        of_all, scores = scores.rows is None, scores.take(rows[scores.number])
-        scores = replace(scores, rows=None if of_all else here[scores.number])
     return replace(
         outputs,
         n_rows=int(np.count_nonzero(rows)),
         voted=None if outputs.voted is None else outputs.voted.take(rows),
-        scores=scores,
-        parts=None if outputs.parts is None else outputs.parts.take(rows),
-        means=None,
+        sums=None if outputs.sums is None else outputs.sums.take(rows),
         groups=outputs.groups.take(rows),
         y=None if outputs.y is None else outputs.y[rows],
         sample_weight=None if outputs.sample_weight is None else outputs.sample_weight[rows],

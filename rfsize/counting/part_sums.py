@@ -7,8 +7,7 @@ many rows looks as certain as if each row had trees of its own. `PartSums` shows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,10 +316,6 @@ class PartSums:
         Sums of the scores of the trees of each part that may score the row.
     n_scored : ndarray of uint16, shape (n_rows, n_parts, 1 or n_scores)
         Number of these trees; one number for each score if the trees of each class have their own bags.
-    counts : ndarray of int32, shape (n_rows, n_classes)
-        Votes of all trees; empty until `beside` adds them.
-    scores : Scores
-        Scores of all trees; empty until `beside` adds them.
     forest : ndarray of int64, shape (n_rows,), or None
         Which forest the row belongs to, if several forests were trained and each has its own rows.
     """
@@ -331,8 +326,6 @@ class PartSums:
     votes: NDArray[np.int32]
     total: Floats
     n_scored: NDArray[np.uint16]
-    counts: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int32))
-    scores: Scores = field(default_factory=lambda: Scores.nothing(0, 1))
     forest: Int64s | None = None
 
     @classmethod
@@ -350,9 +343,9 @@ class PartSums:
     @classmethod
     def stacked(cls, parts: Sequence[PartSums]) -> PartSums:
         """Join the rows of all parts, which were scored by the same trees."""
-        names = ("rows", "votes", "total", "n_scored", "counts")
+        names = ("rows", "votes", "total", "n_scored")
         arrays: Any = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return replace(parts[0], scores=Scores.stacked([part.scores for part in parts]), **arrays)
+        return replace(parts[0], **arrays)
 
     @classmethod
     def of_forests(cls, forests: Sequence[PartSums], rows: Sequence[Int64s]) -> PartSums:
@@ -361,11 +354,6 @@ class PartSums:
         which = np.repeat(np.arange(len(forests)), [len(part.rows) for part in forests])
         joined = replace(whole, forest=which, of=sum(part.of for part in forests))
         return joined.where(np.arange(len(which)) % max(1, -(-len(which) * len(forests) // _ROWS)) == 0)
-
-    def beside(self, counts: NDArray[np.int32], scores: Scores) -> PartSums:
-        """The same sums beside the votes and scores of all trees on all rows."""
-        rows = slice(None) if len(self.rows) == len(scores) else np.searchsorted(scores.number, self.rows)
-        return replace(self, counts=counts[self.rows], scores=scores.take(rows))
 
     @property
     def sizes(self) -> Int64s:
@@ -376,7 +364,7 @@ class PartSums:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(of.nbytes for of in (self.rows, self.votes, self.total, self.n_scored, self.counts, self.scores))
+        return sum(of.nbytes for of in (self.rows, self.votes, self.total, self.n_scored))
 
     def plus(self, more: PartSums) -> PartSums:
         """The sums of the trees of both, on the same rows, or on fewer if there are too many trees."""
@@ -401,20 +389,15 @@ class PartSums:
 
     def where(self, mask: Bools) -> PartSums:
         """Select rows by a mask over the rows here, shape (n_rows,)."""
-        names = ("rows", "votes", "total", "n_scored", "forest")
-        arrays: Any = {name: None if (of := getattr(self, name)) is None else of[mask] for name in names}
-        if len(self.counts) == len(mask):
-            arrays |= {"counts": self.counts[mask], "scores": self.scores.take(mask)}
-        return replace(self, **arrays)
+        selected: Any = {name: of[mask] for name, of in vars(self).items() if isinstance(of, np.ndarray)}
+        return replace(self, **selected)
 
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Sums over blocks of the trees, beside the votes and scores of all trees."""
-        n_scored, first = self.n_scored.astype(np.int32), self._first()
-        squares = self.total**2 / np.maximum(n_scored, 1)  # of a part of several trees as many as of one
-        dealt = (deal(of, N_BLOCKS) for of in (self.total, squares, n_scored))
-        of_all = self.rows, self.counts, self.scores, self.votes
-        return Blocks(*of_all, *dealt, *first, self.n_trees, self.forest)
+    def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
+        """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
+        squares = self.total**2 / np.maximum(self.n_scored, 1)  # of a part of several trees as many as of one
+        dealt = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
+        of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
+        return Blocks(self.rows, *of_all, self.votes, *dealt, *self._first(), self.n_trees, self.forest)
 
     def _first(self) -> tuple[Floats, Int64s]:
         n_rows, _, n_scores = self.total.shape

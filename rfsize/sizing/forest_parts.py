@@ -216,7 +216,9 @@ def mean_of_smaller_forests(blocks: Blocks, judge: Metric, predicted: Predicted,
     n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / max(1.0, float(blocks.n_scored.sum(axis=1).mean())))))
     place = generator.permuted(np.tile(np.arange(N_BLOCKS), (_FORESTS, 1)), axis=1)
     forests = (place < n_blocks).astype(np.float64)
-    some = np.flatnonzero((judge.weight[blocks.rows] > 0.0) & (weighted_sums(blocks.n_scored, forests) > 0.0).all((0, 2)))
+    some = np.flatnonzero(
+        (judge.weight[blocks.rows] > 0.0) & (weighted_sums(blocks.n_scored, forests) > 0.0).all((0, 2))
+    )
     if not len(some):
         return math.nan
     dealt = ForestParts(blocks.rows[some], blocks.total[some], blocks.n_scored[some], predicted)

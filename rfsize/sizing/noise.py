@@ -99,7 +99,12 @@ def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = 
         known = n_filled.min(axis=1) > 1  # a deviation of each score needs two parts
         if not known.any():
             continue
-        rows, total, n_scored, n_filled = parts.rows[kept[start:stop]][known], total[known], n_scored[known], n_filled[known]
+        rows, total, n_scored, n_filled = (
+            parts.rows[kept[start:stop]][known],
+            total[known],
+            n_scored[known],
+            n_filled[known],
+        )
         mean = means.mean[rows]
         drawn = np.maximum(weighted_sums(n_scored, weights), 1e-9)  # if no part is drawn, the mean stays
         spread = np.sqrt(n_filled / (n_filled - 1.0))

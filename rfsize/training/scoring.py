@@ -129,8 +129,7 @@ class Judge(ABC):
 
 def _halves(candidate: Sums) -> list[Sums]:
     """The outputs of each half of the trees, on the rows whose outputs are kept by blocks of trees."""
-    assert candidate.parts_beside is not None
-    blocks, found = candidate.parts_beside.blocks, []
+    blocks, found = candidate.blocks, []
     for half, scores in zip((slice(0, None, 2), slice(1, None, 2)), blocks.halves(), strict=True):
         counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
         counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.outputs import TreeOutputs, blocks_of, predictor_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of
 from rfsize.counting.part_sums import Blocks, Scores
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
@@ -118,4 +118,4 @@ def label_rows(outputs: TreeOutputs, voting: str, method: str) -> LabelRows:
             "and its rows, or take voting='hard'"
         )
     cut = predictor_of(outputs).raw_threshold
-    return ScoredRows(outputs.scores, cut, soft.ESTIMATORS[method], blocks_of(outputs))
+    return ScoredRows(outputs.scores, cut, soft.ESTIMATORS[method], sums_of(outputs).blocks)

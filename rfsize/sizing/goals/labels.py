@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs, blocks_of, coverage, voting_of
+from rfsize.counting.outputs import TreeOutputs, coverage, voting_of
 from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
@@ -129,7 +129,7 @@ class LabelGoal(GoalOnRows):
         rows = label_rows(outputs, voting, self.method)
         if not (rows.asked >= rows.at_least).any():
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
-        sizes, blocks = outputs.groups.sizes, blocks_of(outputs)
+        sizes, blocks = outputs.groups.sizes, None if outputs.sums is None else outputs.sums.blocks
         strata = coverage(outputs).strata if outputs.source == "oob" else None
         if strata is None and sizes is not None:
             strata = of_group_sizes(sizes)

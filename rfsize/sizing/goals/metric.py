@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.counting.coverage import too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs, parts_of, predictor_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.estimation.intervals import COVERAGE, TAIL
 from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
@@ -73,7 +73,7 @@ class MetricGoal(GoalWithin):
             return ()
         if not len(outputs.classes):
             return ("rmse",)
-        judge, blocks = judge_of("log_loss", outputs), parts_of(outputs).blocks
+        judge, blocks = judge_of("log_loss", outputs), sums_of(outputs).blocks
         rows, scores = blocks.rows, blocks.scores
         predicted = predictor_of(outputs).predictions(scores.mean)
         clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
@@ -109,7 +109,7 @@ class MetricGoal(GoalWithin):
             If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
         """
         scores_of(outputs, self.metric)
-        blocks = parts_of(outputs).blocks
+        blocks = sums_of(outputs).blocks
         judge = judge_of(self.metric, outputs)
         check_direction(judge)
         predicted = predictions_for(outputs, judge)
