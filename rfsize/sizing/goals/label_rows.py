@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.part_sums import Blocks, Scores
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
