@@ -169,8 +169,8 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: give sample_weight= "
-                "if the rows had weights; if they had a base_margin, train without it, with base_score in its place"
+                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if the rows had "
+                "weights, give sample_weight=; if they had a base_margin, train with a constant one as base_score"
             )
 
     @property

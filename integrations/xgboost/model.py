@@ -302,9 +302,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, give seed= "
-                "and subsample= of its training; if it was trained without bagging, train with a subsample below 1, "
-                f"such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, give "
+                "seed= and subsample= of its training; if it was trained without bagging, train with a subsample below "
+                f"1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(

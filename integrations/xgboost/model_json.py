@@ -44,6 +44,8 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
         raise NotAForestError(
             f"XGBoost cannot write the model out ({reason(error)}): train it first, or load it again"
         ) from error
+    # XGBoost does not decode the escapes of JSON, by which it holds control characters and letters beyond ASCII.
+    learner["feature_names"] = list(booster.feature_names or ())
     return learner
 
 
@@ -126,7 +128,8 @@ def tree_order(learner: dict[str, Any]) -> Int64s:
 
 def scores_per_leaf(learner: dict[str, Any]) -> int:
     """Number of classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
-    return max(1, *{int(tree["tree_param"]["size_leaf_vector"]) for tree in tree_model(learner)["trees"]})
+    (width,) = {int(tree["tree_param"]["size_leaf_vector"]) for tree in tree_model(learner)["trees"]}
+    return max(1, width)
 
 
 def read_ensemble(
@@ -144,7 +147,7 @@ def read_ensemble(
         order.shape[-1],
         classes,
         int(learner["learner_model_param"]["num_feature"]),
-        list(learner.get("feature_names") or ()) or None,
+        learner["feature_names"] or None,
         _conventions(learner, missing, _base_margins(learner, n_scores)),
         _cover(trees, nodes),
         parallel_trees,
@@ -326,10 +329,7 @@ def _text(column: dict[str, Any]) -> bytes:
 
 
 def written(learner: dict[str, Any]) -> bytearray:
-    """A model for `Booster.load_model`, without names and attributes.
-
-    XGBoost does not decode the escapes by which JSON holds control characters and letters beyond ASCII.
-    """
+    """A model for `Booster.load_model`, without names and attributes, whose escapes XGBoost would not decode."""
     texts: dict[str, Any] = {"attributes": {}, "feature_names": [], "feature_types": []}
     return bytearray(json.dumps({"learner": learner | texts, "version": VERSION}).encode())
 

@@ -66,8 +66,8 @@ class XgboostTraining(Training):
         grown = learner["gradient_booster"]["tree_train_param"]
         if float(grown["subsample"]) == 1.0:
             raise InbagError(
-                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such as "
-                "0.632; if it was loaded from a file, give the params of its training, which the file does not keep"
+                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such "
+                "as 0.632; if it was loaded from a file, give the params of its training, which a file does not keep"
             )
         settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
         for name, content in learner["objective"].items():
@@ -179,7 +179,12 @@ class XgboostTrainer(Trainer):
         self.seed = int(settings["generic_param"]["seed"])
 
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = NO_GROUPS
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
     ) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
