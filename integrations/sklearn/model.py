@@ -11,7 +11,14 @@ import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -25,12 +32,12 @@ from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.utils.rows import frame_of
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
+FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
@@ -41,7 +48,8 @@ READING = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowes
 _MOST_DRAWN = 50_000_000
 
 # Attributes with an entry for each estimator (the last two are imbalanced-learn's), and those of the whole ensemble.
-_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "samplers_", "pipelines_"}
+_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "estimator_weights_", "estimator_errors_"}
+_OF_EACH |= {"samplers_", "pipelines_"}
 _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
@@ -52,6 +60,51 @@ _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 _ROUNDED = 2.0 * float(np.finfo(np.float64).eps)
 
 
+def read_forest(model: Any) -> SklearnForest:
+    """A fitted forest or bagging ensemble.
+
+    Raises
+    ------
+    NotAForestError
+        If it predicts several outputs or a single class, or if nothing was sampled and all trees are the same.
+    """
+    check_is_fitted(model)
+    classes = getattr(model, "classes_", None)
+    check_classes(classes)
+    if classes is None and getattr(model.estimators_[0], "n_outputs_", 1) > 1:
+        raise NotAForestError(_several_outputs("numbers", "Regressor"))
+    if not all(map(is_tree, model.estimators_)):
+        return SklearnBagging(model)
+    forest = SklearnForest(model)
+    if not forest.has_bags:
+        refuse_identical(zip(trees_of(model), used_columns(model), strict=True), _are_alike, _SAMPLED)
+    return forest
+
+
+def check_classes(classes: Any) -> None:
+    """Raise `NotAForestError` if a classifier predicts several labels at once, or a single class."""
+    if classes is not None and np.ndim(classes[0]) > 0:
+        raise NotAForestError(_several_outputs("labels", "Classifier"))
+    if classes is not None and len(classes) < 2:
+        raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
+
+
+def why_unread(model: Any) -> str:
+    """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
+    name = type(model).__name__
+    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
+        return (
+            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
+            "make) or search.best_estimator_"
+        )
+    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
+        return f"the {name} is not fitted: fit it first, which grows its forest"
+    return (
+        f"rfsize does not read a {name}, whose prediction is no mean or sum over decision trees: train a random "
+        "forest, bagging or gradient boosting"
+    )
+
+
 class SklearnForest(Forest):
     """A random forest, extremely randomised trees, or bagging over decision trees.
 
@@ -59,11 +112,6 @@ class SklearnForest(Forest):
     ----------
     model : RandomForestClassifier, ExtraTreesRegressor, BaggingClassifier, …
         Fitted to one label or number per row.
-
-    Raises
-    ------
-    NotAForestError
-        If nothing was sampled and all trees are the same.
     """
 
     framework = "scikit-learn"
@@ -74,10 +122,8 @@ class SklearnForest(Forest):
         self._read()
 
     def _read(self) -> None:
-        model, trees = self.booster, [estimator.tree_ for estimator in self.booster.estimators_]
-        columns, classes = used_columns(model), np.asarray(getattr(model, "classes_", ()))
-        if self._why_no_bags is not None:
-            refuse_identical(zip(trees, columns, strict=True), _are_alike, _SAMPLED)
+        model, trees = self.booster, trees_of(self.booster)
+        classes = np.asarray(getattr(model, "classes_", ()))
         conventions = Conventions(
             framework=self.framework,
             reading=READING,
@@ -88,7 +134,7 @@ class SklearnForest(Forest):
         # Both of two classes are kept: scikit-learn compares their rounded sums.
         value = np.concatenate([_class_shares(estimator, len(classes)) for estimator in model.estimators_])
         self.ensemble = TreeEnsemble(
-            nodes=nodes_of(trees, value, columns),
+            nodes=nodes_of(trees, value, used_columns(model)),
             trees_per_iteration=1,
             classes=classes,
             n_features=int(model.n_features_in_),
@@ -99,19 +145,11 @@ class SklearnForest(Forest):
         # Class shares lie between 0 and 1. Refitted shares clipped to this range lean to the middle: log loss rises.
         self.refits = not classes.size
 
-    def check(self, X: Any) -> Any:
-        return without_unknown_names(super().check(X), self.feature_names)
-
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):
-            X = as_array(X)
-            leaves = Parallel(n_jobs=self.booster.n_jobs, prefer="threads")(
-                delayed(tree.apply)(_some_columns(X, columns))
-                for tree, columns in zip(self.booster.estimators_, used_columns(self.booster), strict=True)
-            )
-            leaf = np.stack(leaves, axis=1)
+            leaf = leaves_of_members(self.booster, X)
         else:
-            leaf = np.asarray(with_names_of(X, self.booster).apply(X))
+            leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
 
     def first(self, n_trees: int) -> Any:
@@ -145,7 +183,7 @@ class SklearnForest(Forest):
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        if self._why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+        if not self.has_bags or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
             return None
         return SklearnBags(self, np.ones(self.booster._n_samples))
 
@@ -153,6 +191,11 @@ class SklearnForest(Forest):
         """Raise `InbagError` if no row is out of bag."""
         if self._why_no_bags is not None:
             raise InbagError(self._why_no_bags)
+
+    @property
+    def has_bags(self) -> bool:
+        """Whether some rows are out of bag."""
+        return self._why_no_bags is None
 
     @property
     def _why_no_bags(self) -> str | None:
@@ -181,6 +224,7 @@ class SklearnBagging(SklearnForest):
     link = Link("identity")
 
     def _read(self) -> None:
+        self.classes = np.asarray(getattr(self.booster, "classes_", ()))
         has_votes_only = self.classes.size > 0 and not hasattr(self.booster.estimators_[0], "predict_proba")
         self.voting = "hard" if has_votes_only else "soft"
 
@@ -198,7 +242,11 @@ class SklearnBagging(SklearnForest):
 
     @property
     def classes(self) -> NDArray[Any]:
-        return np.asarray(getattr(self.booster, "classes_", ()))
+        return self._classes
+
+    @classes.setter
+    def classes(self, classes: NDArray[Any]) -> None:
+        self._classes = classes
 
     @property
     def n_scores(self) -> int:
@@ -207,7 +255,7 @@ class SklearnBagging(SklearnForest):
     @property
     def columns(self) -> Columns:
         # The members may read anything.
-        return Columns(self.feature_names, self.n_features, None, numbers_only=False)
+        return Columns(self.feature_names, self.n_features, None)
 
     def voting_at(self, threshold: float) -> str:
         return self.voting if threshold == 0.5 else "soft"
@@ -244,7 +292,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
     if not n_classes:
         numbers = np.asarray(member.predict(X), dtype=np.float64).reshape(X.shape[0], -1)
         if numbers.shape[1] > 1:
-            raise NotAForestError(several_outputs("numbers", "Regressor"))
+            raise NotAForestError(_several_outputs("numbers", "Regressor"))
         return numbers
     shares = np.zeros((X.shape[0], n_classes))
     if hasattr(member, "predict_proba"):
@@ -273,7 +321,7 @@ def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
     return index
 
 
-def several_outputs(what: str, kind: str) -> str:
+def _several_outputs(what: str, kind: str) -> str:
     """The message that refuses ensembles which predict several labels or numbers at once."""
     return (
         f"the ensemble predicts several {what} at once: train one for each column of y, as "
@@ -284,8 +332,13 @@ def several_outputs(what: str, kind: str) -> str:
 # Trees
 
 
+def trees_of(model: Any) -> list[Any]:
+    """The trees that a model's decision trees hold."""
+    return [estimator.tree_ for estimator in model.estimators_]
+
+
 def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None = None) -> TreeNodes:
-    """The nodes of scikit-learn's trees; ``value`` has a row for each node, ``columns`` are those each tree was given."""
+    """The nodes of scikit-learn's trees, with a row of ``value`` each; a tree was given the columns in ``columns``."""
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in trees])
@@ -307,6 +360,16 @@ def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None 
         categories_left=[],
         value=value,
     )
+
+
+def leaves_of_members(model: Any, X: Any) -> Int64s:
+    """The leaf that each row reaches in each member of an ensemble, by the member, shape (n_rows, n_members)."""
+    X = as_array(X)
+    leaves = Parallel(n_jobs=getattr(model, "n_jobs", None), prefer="threads")(
+        delayed(member.apply)(_some_columns(X, columns))
+        for member, columns in zip(model.estimators_, used_columns(model), strict=True)
+    )
+    return np.stack(leaves, axis=1)
 
 
 def _class_shares(estimator: Any, n_classes: int) -> Floats:
@@ -350,14 +413,7 @@ def used_columns(model: Any) -> list[Any]:
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
 
 
-def without_unknown_names(X: Any, names: list[str] | None) -> Any:
-    """Checked rows, without names if the model has none: scikit-learn would warn about them."""
-    if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
-        X = frame_of(X)
-    return as_array(X) if hasattr(X, "iloc") and names is None else X
-
-
-def with_names_of(X: Any, model: Any) -> Any:
+def without_unneeded_names(model: Any, X: Any) -> Any:
     """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
     if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
         return model

@@ -15,7 +15,7 @@ from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
 from rfsize.models.bags import LaidOutBags, Layout
 from rfsize.models.ensemble import TreeEnsemble
-from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.progress import CELLS_PER_BLOCK
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 

@@ -49,6 +49,7 @@ from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.identical import refuse_identical
 from rfsize.models.model import Forest, LearningRate, Model, Output
+from rfsize.models.rows import Rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
@@ -142,9 +143,8 @@ class XgboostModel(Model):
         conventions = replace(self.ensemble.conventions, reading=reading_of(self.missing))
         self.ensemble = replace(self.ensemble, conventions=conventions)
 
-    def check(self, X: Any) -> Any:
-        X = super().check(X)
-        if hasattr(X, "iloc") and any(str(dtype) == "category" for dtype in X.dtypes):
+    def open(self, X: Any) -> Rows:
+        if hasattr(X, "iloc") and hasattr(X, "dtypes") and any(str(dtype) == "category" for dtype in X.dtypes):
             confused = confused_columns(self._encoded_categories, X)
             if confused:
                 raise ValueError(
@@ -154,7 +154,7 @@ class XgboostModel(Model):
                 )
         if isinstance(X, xgb.DMatrix):
             self._check_dmatrix(X)
-        return X
+        return super().open(X)
 
     def _check_dmatrix(self, X: xgb.DMatrix) -> None:
         if not holds_rows(X):

@@ -32,8 +32,8 @@ from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
+from rfsize.models.rows import n_rows_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import share, training_labels, whole
 from rfsize.utils.warn import warn
@@ -56,7 +56,7 @@ class XgboostTraining(Training):
         return XgboostTrainer(params, data)
 
     def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> XgboostTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows(X)), sample_weight)
+        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
         trainer = XgboostTrainer(self.params_of(forest.booster), data)
         trainer.classes = forest.classes
         return trainer

@@ -15,7 +15,7 @@ from rfsize.utils.typing import Floats
 NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 """The links that compiled code applies, in its order."""
 
-LINKS = (*NATIVE_LINKS, "step")
+LINKS = (*NATIVE_LINKS, "step", "softplus")
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class Link:
 
     Attributes
     ----------
-    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step"}
+    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step", "softplus"}
         "logistic" and "one-vs-all" turn each score into one probability. "softmax" turns all scores into the
-        probabilities of all classes. "square" keeps the sign. "step" is 1 above zero, else 0.
+        probabilities of all classes. "square" keeps the sign. "step" is 1 above zero, else 0. "softplus" is
+        log(1 + exp(score)).
     slope : float
         Factor by which the mean scores are multiplied first.
     """
@@ -45,6 +46,8 @@ class Link:
             return np.exp(score)
         if self.kind == "step":
             return np.where(score > 0.0, 1.0, 0.0)
+        if self.kind == "softplus":
+            return np.log1p(np.exp(score))
         return np.sign(score) * score * score if self.kind == "square" else score
 
     def score_at(self, probability: float) -> float:
@@ -64,6 +67,8 @@ class Link:
             return self.slope * self.predicted(score)
         if self.kind == "step":
             return np.zeros_like(score)
+        if self.kind == "softplus":
+            return self.slope * expit(self.slope * score)
         return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)
 
     def predictions(self, score: Floats, n_classes: int) -> Floats:
