@@ -19,8 +19,6 @@ from rfsize.utils.progress import CELLS_PER_BLOCK
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 
-HISTOGRAM_UPDATER = "grow_quantile_histmaker"
-
 # Objectives whose rows of unit weight all add the same hessian, which the proof of the bags needs.
 ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # until XGBoost 3.2, see `smoothed_cover`
 CONSTANT_HESSIAN = VOTING - {"binary:hinge"} | ADAPTIVE | {"reg:squarederror", "reg:logistic", "count:poisson"}
@@ -41,6 +39,24 @@ _UNIT_TOLERANCE = 1e-3
 _NEAREST = 1e-5
 
 _SMOOTHING, _LEAST_RATIO = 0.04, 3.0e-4  # of XGBoost 3.4
+
+
+def why_not_rebuilt(settings: dict[str, Any]) -> str | None:
+    """Why the bags of a booster with these settings cannot be rebuilt, and what to train with; None if they can."""
+    booster, generic = settings["gradient_booster"], settings["generic_param"]
+    updater, device = booster["gbtree_train_param"]["updater"], generic["device"]
+    if updater == "grow_histmaker":
+        return "tree_method='approx' gives all parallel trees the same bag: train with tree_method='hist'"
+    if updater != "grow_quantile_histmaker" or device != "cpu":
+        return (
+            f"bags of the updater {updater!r} on device={device!r} cannot be rebuilt: train with tree_method='hist' "
+            "(not 'exact') and device='cpu'"
+        )
+    if booster["tree_train_param"].get("sampling_method", "uniform") != "uniform":
+        return "bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'"
+    if generic.get("seed_per_iteration", "0") != "0":
+        return "bags of seed_per_iteration cannot be rebuilt: train without it"
+    return None
 
 
 class DrawnBags(NamedTuple):
@@ -169,8 +185,8 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: give sample_weight= "
-                "if the rows had weights; if they had a base_margin, train without it, with base_score in its place"
+                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if the rows had "
+                "weights, give sample_weight=; if they had a base_margin, train with a constant one as base_score"
             )
 
     @property
