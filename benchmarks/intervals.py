@@ -46,8 +46,9 @@ import problems
 from problems import Rows
 
 import rfsize
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.task import Task
 from rfsize.estimation import soft
 from rfsize.estimation.plugin import plug_in
 
@@ -143,10 +144,10 @@ def outputs_of_many_trees(case: Case) -> rfsize.TreeOutputs:
     forests = (
         untrained(case.framework, TRUTH_TREES, 1000 + number).fit(*training_rows) for number in range(TRUTH_FORESTS)
     )
-    return rfsize.TreeOutputs(reduce(together, (Evidence.of(ForestOnRows.of(one, fresh)) for one in forests)))
+    return rfsize.TreeOutputs(reduce(together, (outputs_of(Task.of(one, fresh)) for one in forests)))
 
 
-def together(one: Evidence, other: Evidence) -> Evidence:
+def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
     """The joint outputs of both forests' trees on the same rows."""
     assert one.scores is not None
     assert other.scores is not None

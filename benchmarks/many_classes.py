@@ -21,9 +21,10 @@ from forests import forest
 from sklearn.datasets import make_classification
 
 import rfsize
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.representative import fewest_votes
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.coverage import fewest_votes
+from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.task import Task
 from rfsize.estimation import soft
 
 TREES, TRAINING, FRESH, TRUTH = 600, 600, 600, 2000
@@ -39,7 +40,7 @@ class Pilot(NamedTuple):
     holds: bool
 
 
-def sized(outputs: Evidence, truth: list[int | float]) -> list[Pilot]:
+def sized(outputs: TreeOutputs, truth: list[int | float]) -> list[Pilot]:
     """The results of one pilot, for each alpha."""
     assert outputs.scores is not None
     found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.blocks)
@@ -61,8 +62,8 @@ def one(framework: str, n_classes: int, seed: int) -> list[list[Pilot]]:
     training, fresh, others = np.split(X, [TRAINING, TRAINING + FRESH])
     model = forest(framework, TREES, seed, 0.3).fit(training, y[:TRAINING])
 
-    def outputs(model: Any, rows: np.ndarray, oob: bool = False) -> Evidence:
-        return Evidence.of(ForestOnRows.of(model, rows, oob=oob))
+    def outputs(model: Any, rows: np.ndarray, oob: bool = False) -> TreeOutputs:
+        return outputs_of(Task.of(model, rows, oob=oob))
 
     whole = outputs(model, others)
     assert whole.scores is not None

@@ -33,7 +33,7 @@ from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
 import rfsize
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 
@@ -62,7 +62,7 @@ def compared(name: str, model: Any, parts: Parts) -> list[list[float]]:
     """What each way loses at each share of the trees: of log loss, AUC and labels."""
     (train, y_train), (certify, y_certify), (fresh, y) = parts
     adapter = read_forest(model, casts_votes=False)
-    on_train, on_certify, on_fresh = (LeavesOfRows.of(ForestOnRows.of(adapter, X)) for X in (train, certify, fresh))
+    on_train, on_certify, on_fresh = (LeavesOfRows.of(Task.of(adapter, X)) for X in (train, certify, fresh))
     whole = expit(on_fresh.whole[:, 0])
     np.testing.assert_allclose(whole, model.predict_proba(fresh)[:, 1], atol=1e-5)
     found = []

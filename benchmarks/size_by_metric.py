@@ -38,7 +38,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from xgboost import XGBRegressor
 
 import rfsize
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
@@ -116,7 +116,7 @@ class Truth:
     def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
         adapter = read_forest(model, casts_votes=False)
         leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
-        self._forest, self._y = ForestOnRows.of(adapter, X), y
+        self._forest, self._y = Task.of(adapter, X), y
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
         self.n_trees = self._score.shape[1]
 

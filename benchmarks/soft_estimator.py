@@ -27,9 +27,9 @@ from forests import forest
 from scipy.special import ndtr
 
 import rfsize
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.collect import outputs_of
 from rfsize.counting.scores import Scores
+from rfsize.counting.task import Task
 from rfsize.estimation import soft
 from rfsize.models.framework import read_forest
 
@@ -63,9 +63,9 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
     model, X, fresh = trained(framework, problem, seed)
 
     def out_of_bag(n_trees: int) -> Scores:
-        return Evidence.of(ForestOnRows.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True)).scores
+        return outputs_of(Task.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True)).scores
 
-    whole = Evidence.of(ForestOnRows.of(model, fresh))
+    whole = outputs_of(Task.of(model, fresh))
     found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
     if path is not None:
         by_trees = {**found.out_of_bag, TREES: found.fresh}

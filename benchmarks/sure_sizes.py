@@ -36,7 +36,7 @@ from sklearn.ensemble import (
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
 
 Array = NDArray[Any]
@@ -230,7 +230,7 @@ class Truth:
     def __init__(self, model: Any, first: int, X: Array, y: Array, weight: Array) -> None:
         adapter = read_forest(model, casts_votes=False)
         leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
-        self._predictor, self._y, self._weight = ForestOnRows.of(adapter, X).predictor, y, weight / weight.sum()
+        self._predictor, self._y, self._weight = Task.of(adapter, X).predictor, y, weight / weight.sum()
         self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
         by_size = []
         for size in SIZES:

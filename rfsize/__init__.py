@@ -15,7 +15,7 @@ if find_spec("rfsize._core") is None:
     )
 
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.votes import Votes
 from rfsize.importance.api import oob_importance
 from rfsize.importance.importances import Importances

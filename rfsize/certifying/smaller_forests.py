@@ -16,7 +16,7 @@ from rfsize import _core
 from rfsize.certifying.certificate import Certificate, ClassCounts, tested
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.models.link import Link, Predictor
 from rfsize.utils.typing import Bools, Floats, Int64s
 
@@ -40,9 +40,9 @@ class Likeness:
     tolerance: float
 
     @classmethod
-    def of(cls, rows: ForestOnRows, promise: Promise) -> Likeness:
+    def of(cls, task: Task, promise: Promise) -> Likeness:
         """The likeness that ``promise`` asks of a forest."""
-        return cls(rows.predictor, promise.metric, promise.tolerance)
+        return cls(task.predictor, promise.metric, promise.tolerance)
 
     def classes(self, mean: Floats) -> Int64s:
         """Class index that mean scores of shape (…, n_scores) predict; 0 for a regression."""
@@ -155,9 +155,9 @@ class FirstTrees(SizesTried):
         voting : {"hard", "soft"}
             Whether labels come from a majority vote or from averaged scores.
         """
-        adapter = trees.adapter
-        n_classes = max(1, adapter.classes.size)
-        nothing = partial(cls.nothing, n_classes, adapter.n_trees)
+        forest = trees.forest
+        n_classes = max(1, forest.classes.size)
+        nothing = partial(cls.nothing, n_classes, forest.n_trees)
         if promise.metric != "labels":
             likeness = Likeness.of(trees.rows, promise)
             return trees.added_up("scores", partial(_by_predictions, likeness=likeness), nothing)

@@ -1,4 +1,4 @@
-"""Ask a forest's trees about rows that the forest was not trained on."""
+"""The trees of a forest on rows that it was not trained on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
-from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.model import Forest, learning_rate_of
 from rfsize.utils.pieces import PiecesElsewhere
@@ -34,9 +33,9 @@ _CELLS = 6
 
 @dataclass(frozen=True, eq=False)
 class TreesOnRows:
-    """The trees of a forest, with rows to ask them about that the forest was not trained on."""
+    """A forest, and rows that it was not trained on."""
 
-    rows: ForestOnRows
+    rows: Task
 
     @classmethod
     def of(
@@ -54,25 +53,25 @@ class TreesOnRows:
             raise NotAForestError(forest.why_no_forest)
         if casts_votes:
             refuse_regression(forest)
-        rows = ForestOnRows.of(forest, X, threshold=threshold)
+        rows = Task.of(forest, X, threshold=threshold)
         refuse_training_rows(rows)
-        give(learning_rate_of(rows.adapter, labels_at=rows.threshold if casts_votes else None))
+        give(learning_rate_of(rows.forest, labels_at=rows.threshold if casts_votes else None))
         return cls(rows)
 
     @property
-    def adapter(self) -> Forest:
+    def forest(self) -> Forest:
         """The forest."""
-        return self.rows.adapter
+        return self.rows.forest
 
     @property
     def threshold(self) -> float | None:
         """Class 1 is predicted if its probability is above the threshold; None if there are not two classes."""
-        return self.rows.threshold if self.adapter.classes.size == 2 else None
+        return self.rows.threshold if self.forest.classes.size == 2 else None
 
     @property
     def cut(self) -> float:
         """Class 1 is predicted if the mean score is above the cut; 0 if there are several scores, or no classes."""
-        forest = self.adapter
+        forest = self.forest
         return forest.raw_threshold(self.rows.threshold) if forest.n_scores == 1 and forest.classes.size else 0.0
 
     def added_up(self, outputs: Outputs, read: Read[Total], nothing: Callable[[], Total]) -> Total:
@@ -84,28 +83,23 @@ class TreesOnRows:
         rows, total = self.rows, nothing()
         if not isinstance(rows.X, PiecesElsewhere):
             return self._added_to(total, outputs, read, 0)
-        for part in rows.X.each(_read_there, rows.adapter, rows.threshold, outputs, read, nothing):
+        for part in rows.X.each(_read_there, rows.forest, rows.threshold, outputs, read, nothing):
             total += part
         return total
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
-        adapter = self.adapter
-        cast = adapter.leaf_class(self.rows.threshold)
-
-        def visit(rows: slice, leaves: LeafIds, _: Any) -> None:
-            nonlocal total
-            batch = leaves.scores if outputs == "scores" else cast(leaves)
-            total += read(batch, np.arange(first + rows.start, first + rows.stop))
-
-        self.rows.visit(visit, what="scores of trees", cells=_CELLS * adapter.n_trees * adapter.n_scores)
+        leaf_class = self.forest.leaf_class(self.rows.threshold)
+        for batch in self.rows.walk.batches("scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores):
+            of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
+            total += read(of_trees, np.arange(first + batch.rows.start, first + batch.rows.stop))
         return total
 
 
 def _read_there(
-    first: int, X: Any, adapter: Forest, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+    first: int, X: Any, forest: Forest, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
     """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
-    there = TreesOnRows(ForestOnRows(adapter, adapter.check(X), None, threshold))
+    there = TreesOnRows(Task(forest, forest.check(X), None, threshold))
     return there._added_to(nothing(), outputs, read, first)
 
 

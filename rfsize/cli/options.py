@@ -11,7 +11,7 @@ from rfsize.certifying.certificate import AVERAGES
 from rfsize.cli.models import LoadedModel
 from rfsize.cli.predictions import PREDICTION_FORMATS
 from rfsize.cli.tables import FORMATS, STANDARD, Table, as_trained, load_table, taken_out, without
-from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.named import NAMES, TARGETS
 from rfsize.sizing.named_metrics import one_name

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.evidence import asked, asked_out_of_bag
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
-from rfsize.models.framework import read_forest
-from rfsize.models.model import dependence_of
+from rfsize.counting.collect import collect_outputs
+from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.counting.task import Task, inbag_mask
 from rfsize.utils.validation import refuse_unused
 from rfsize.utils.warn import give
 
@@ -30,7 +28,7 @@ def tree_outputs(
     missing: float | None = None,
     threshold: float | None = None,
 ) -> TreeOutputs:
-    """Ask all trees about your rows once, and use the outputs for several questions.
+    """Send your rows down all trees once, and use the outputs for several questions.
 
     Each tree votes for the class that it predicts. With two classes, a tree votes for class 1 if its probability
     exceeds ``threshold``. With more classes, the trees of one iteration vote together, for the class with the highest
@@ -51,22 +49,21 @@ def tree_outputs(
         Labels or numbers of the rows, as at training, for metrics. With ``oob`` they also help to prove the bags;
         balanced bagging and ``scale_pos_weight`` need them, see `inbag`. With ``cv`` the estimator is fitted on them.
     oob : bool, default False
-        Ask about each row only the trees that did not see it in training. rfsize rebuilds each tree's bag (the rows
+        Count on each row only the trees that did not see it in training. rfsize rebuilds each tree's bag (the rows
         that it was trained on) from the model's seed and proves it, see `inbag`. In bagging over learners other than
         trees nothing proves the order of the rows: make sure that it is the order of training.
     cv : int, splitter or iterable of (train, held out) pairs, optional
         Cross-validation, as in `sklearn.model_selection.cross_validate`: for each fold, rfsize trains a forest on the
-        other folds and asks all of its trees about the rows of this fold. Use it if no row is out of bag, or if the
+        other folds, and all of its trees vote on the rows of this fold. Use it if no row is out of bag, or if the
         bags cannot be rebuilt (a GPU, whole queries, rows sampled by gradient, no bagging at all). An int makes
         stratified folds. Strictly, the sizes hold for forests trained on the rows of all folds but one.
     groups : array_like of shape (n_rows,), "copies" or "rows", optional
         Training rows that belong together, such as all rows of one patient: a label for each row. Only with ``oob`` or
         ``cv``. A tree that saw one row of a group votes on no row of this group, and a fold holds out all rows of a
-        group or none. "copies" groups identical rows, and each group counts once in sizes; "rows" makes no groups. By
-        default rfsize looks for copies and decides. Copies form groups if rows were repeated: such rows have copies,
-        but no neighbours that agree with them on half of the columns. Rows form no groups if copies are natural, as
-        with few distinct values, since fresh rows then have copies too. Nor do they if it is not clear, as with rows
-        that are far more frequent than others.
+        group or none. "copies" groups identical rows, and each group counts once in sizes: take it if rows were
+        repeated or oversampled before the training. "rows" makes no groups: take it if equal rows are different cases,
+        as with few distinct values, since fresh rows then have copies too. By default each row counts as it is, and a
+        warning tells the share of rows with copies.
     sample_weight : array_like, shape (n_rows,), optional
         Weights of the rows in metrics; they need ``y``. With ``oob`` they are also the training weights, as in `inbag`.
         With ``cv`` the estimator is fitted with them.
@@ -99,6 +96,8 @@ def tree_outputs(
     -----
     TrainingRowsWarning
         If ``X`` holds the training rows, and ``oob`` is not set.
+    CopiesWarning
+        If training rows have copies, and ``groups`` does not say what they are.
     SharedBagsWarning, SeedDependenceWarning
         If the trees are not independent draws.
 
@@ -140,17 +139,14 @@ def tree_outputs(
         from rfsize.counting.cross_validation import cross_validated
 
         at = 0.5 if threshold is None else threshold
-        evidence = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
-        give((*evidence.noted, *evidence.cautions(of_labels=True)))
-        return TreeOutputs(evidence)
-    adapter = read_forest(model)
-    options: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-    options |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-    forest = ForestOnRows.of(adapter, X, oob=oob, threshold=threshold, **options)
-    give(dependence_of(adapter))
-    evidence = asked(forest, y, sample_weight, keeps="all")
-    give(evidence.noted)
-    return TreeOutputs(evidence)
+        outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
+    else:
+        of_bags: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
+        of_bags |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
+        task = Task.of(model, X, oob=oob, threshold=threshold, **of_bags)
+        outputs = collect_outputs(task, y, sample_weight, "all")
+    give(warnings_for(outputs, of_labels=True))
+    return outputs
 
 
 def inbag(
@@ -169,9 +165,7 @@ def inbag(
     stored the number of in-bag rows in ``leaf_count``, scikit-learn in ``n_node_samples``, and XGBoost a sum over these
     rows in ``sum_hessian``. Bagging over other learners stores nothing to compare with: rfsize has scikit-learn draw
     the samples again, and checks only that ``X`` has as many rows as the training. Counts do not show whether leaves
-    were changed after training (``Booster.refit``, edited files), and such leaves may know every row. With ``y``,
-    rfsize therefore also compares the leaves with the labels in their bags, for the forests listed in "Bags and their
-    proof".
+    were changed after training (``Booster.refit``, edited files), and such leaves may know every row.
 
     Parameters
     ----------
@@ -181,11 +175,10 @@ def inbag(
         All training rows, in the order of training.
     y : array_like, shape (n_rows,), optional
         Training labels, needed if the bags or the proof depend on them: LightGBM's balanced bagging, XGBoost's
-        ``scale_pos_weight``. If you give labels, rfsize raises an error for LightGBM and scikit-learn leaves that were
-        changed after training.
+        ``scale_pos_weight``.
     sample_weight : array_like, shape (n_rows,), optional
-        Training weights, if there were any. The proof of XGBoost's bags needs them; for other frameworks they serve
-        only to compare leaves with labels.
+        Training weights, if there were any. The proof of XGBoost's bags needs them, and so do the bags of scikit-learn
+        from 1.9 on.
     seed, subsample : int and float, optional
         Needed for an XGBoost model loaded from a file, since the file does not keep them.
     missing : float, optional
@@ -228,8 +221,7 @@ def inbag(
     rfsize.exceptions.InbagError: ...
     """
     bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    adapter = read_forest(model, missing=missing)
-    return ForestOnRows.of(adapter, X, y, oob=True, groups="rows", **bags).inbag()
+    return inbag_mask(Task.of(model, X, y, oob=True, groups="rows", missing=missing, **bags))
 
 
 def oob_predict_proba(
@@ -303,7 +295,7 @@ def oob_predict_proba(
     >>> bool(probability[y == 1, 1].mean() > 0.8)
     True
     """
-    return TreeOutputs(asked_out_of_bag(model, X, y, groups)).predict_proba(fill)
+    return _out_of_bag(model, X, y, groups).predict_proba(fill)
 
 
 def oob_predict(
@@ -363,4 +355,8 @@ def oob_predict(
     >>> bool((label == y).mean() == forest.oob_score_)
     True
     """
-    return TreeOutputs(asked_out_of_bag(model, X, y, groups)).predict(fill)
+    return _out_of_bag(model, X, y, groups).predict(fill)
+
+
+def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
+    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, keeps="all")

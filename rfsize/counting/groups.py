@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize.utils.typing import Bools, Int64s
 from rfsize.utils.words import how_many
 
 # What users may give instead of an array: copies belong together, or each row stands alone.
@@ -29,15 +30,12 @@ class Groups:
         Number of rows in each row's group; None if every row stands alone.
     copied : float or None
         Share of the rows that have a copy; None if rfsize did not look for copies.
-    of_copies : Groups or None
-        The groups of copies, if rows stand alone but it is not clear whether their copies should.
     """
 
     by: str = "rows"
-    index: NDArray[np.int64] | None = None
-    sizes: NDArray[np.int64] | None = None
+    index: Int64s | None = None
+    sizes: Int64s | None = None
     copied: float | None = None
-    of_copies: Groups | None = None
 
     @classmethod
     def numbered(cls, by: str, group: NDArray[Any]) -> Groups:
@@ -63,18 +61,18 @@ class Groups:
                 f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
                 f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
             )
-        missing = [index for index, one in enumerate(label.tolist()) if _is_missing(one)]
-        if missing:
+        missing = np.flatnonzero(_is_missing(label))
+        if missing.size:
             raise ValueError(
-                f"groups has no label for row {missing[0]} ({how_many(len(missing), 'row')} in all): give rows that "
+                f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
                 "belong to no other a label of their own"
             )
         if label.dtype.kind == "O":
+            number: dict[Any, int] = {}
             try:
-                number = {one: place for place, one in enumerate(dict.fromkeys(label.tolist()))}
+                label = np.array([number.setdefault(value, len(number)) for value in label.tolist()])
             except TypeError:
                 raise ValueError("groups must hold labels such as numbers or text, found others") from None
-            label = np.array([number[one] for one in label.tolist()])
         return cls.numbered("given", label)
 
     @property
@@ -83,32 +81,39 @@ class Groups:
         return 0 if self.index is None else int(self.index.max()) + 1
 
     @property
-    def units(self) -> NDArray[np.int64] | None:
+    def units(self) -> Int64s | None:
         """A number for each row, equal only for rows of one group; None if every row stands alone."""
         if self.index is None:
             return None
         alone = self.index < 0
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 
+    def first_of_each(self, n_rows: int) -> Bools:
+        """Mask of one row of each group, and of all rows that stand alone."""
+        if self.index is None:
+            return np.ones(n_rows, dtype=np.bool_)
+        mask = self.index < 0
+        mask[np.unique(self.index, return_index=True)[1]] = True
+        return mask
+
     @property
-    def once(self) -> NDArray[np.bool_] | None:
+    def once(self) -> Bools | None:
         """Mask of the rows to count if each set of copies counts once, shape (n_rows,); None if every row counts.
 
         Copies are one row that occurs several times. Rows of a group that the user gave are different rows.
         """
         if self.by != "copies" or self.index is None:
             return None
-        first = self.index < 0
-        first[np.unique(self.index, return_index=True)[1]] = True
-        return None if first.all() else first
+        mask = self.first_of_each(len(self.index))
+        return None if mask.all() else mask
 
-    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Groups:
+    def take(self, rows: Bools | Int64s | slice) -> Groups:
         """Groups of some of the rows; ``sizes`` still counts all rows."""
         if self.index is None or self.sizes is None:
             return self
         return replace(self, index=self.index[rows], sizes=self.sizes[rows])
 
-    def spread(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def spread(self, seen: Bools) -> Bools:
         """Rows that were ``seen``, or that share a group with such a row, shape (n_rows,)."""
         if self.index is None:
             return seen
@@ -118,26 +123,32 @@ class Groups:
         return np.asarray(seen | hit[self.index])
 
 
+NO_GROUPS = Groups()
+
+
 def _as_labels(groups: ArrayLike) -> NDArray[Any]:
-    """Labels as an array. Labels in a list keep their types, which NumPy would convert to a common type."""
+    """Labels as an array. Different types in a list stay apart, which NumPy would convert to a common type."""
     if np.ma.is_masked(groups):
         raise ValueError("groups is a masked array with masked labels: give rows that belong to no other a label")
-    if isinstance(groups, (list, tuple)) and not any(isinstance(one, (list, tuple, np.ndarray)) for one in groups):
-        label = np.empty(len(groups), dtype=object)
-        label[:] = groups
-        return label
     try:
-        return np.asarray(groups)
+        label = np.asarray(groups)
     except ValueError:
         raise ValueError("groups must hold one label for each training row, found rows of several lengths") from None
+    if isinstance(groups, (list, tuple)) and label.ndim == 1 and label.dtype.kind not in "biu":
+        label = np.empty(len(groups), dtype=object)
+        label[:] = groups
+    return label
 
 
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN, or cannot be compared with itself."""
+def _is_missing(label: NDArray[Any]) -> Bools:
+    """Which labels are None, NaN, or cannot be compared with themselves."""
+    if label.dtype.kind != "O":
+        return np.asarray(label != label)
+    return np.array([_is_none(value) for value in label.tolist()], dtype=np.bool_)
+
+
+def _is_none(value: Any) -> bool:
     try:
-        return label is None or bool(label != label)
+        return value is None or bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
         return True
-
-
-ALONE = Groups()

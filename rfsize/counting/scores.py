@@ -39,11 +39,14 @@ class Scores:
     scatter : ndarray of float64, shape (n_rows, n_scores · (n_scores + 1) / 2)
         Sums over the trees of the products of the scores' deviations from their means, for each pair of classes j ≤ k
         in the order (0, 0), (0, 1), …, (1, 1), …
+    rows : ndarray of int64, shape (n_rows,), or None
+        Numbers of these rows among all rows of the outputs; None if they are all rows.
     """
 
     asked: NDArray[np.int32]
     mean: Floats
     scatter: Floats
+    rows: Int64s | None = None
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -58,11 +61,17 @@ class Scores:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._arrays())
 
+    @property
+    def number(self) -> Int64s:
+        """Numbers of these rows among all rows of the outputs, shape (n_rows,)."""
+        return np.arange(len(self)) if self.rows is None else self.rows
+
     @classmethod
-    def nothing(cls, n_rows: int, n_scores: int) -> Scores:
-        """Scores without trees."""
-        pairs = n_scores * (n_scores + 1) // 2
-        return cls(np.zeros(n_rows, dtype=np.int32), np.zeros((n_rows, n_scores)), np.zeros((n_rows, pairs)))
+    def nothing(cls, n_rows: int, n_scores: int, *, every: int = 1) -> Scores:
+        """Scores without trees, of one in ``every`` of ``n_rows`` rows."""
+        rows, pairs = np.arange(0, n_rows, every), n_scores * (n_scores + 1) // 2
+        counts, of_all = np.zeros(len(rows), dtype=np.int32), None if every == 1 else rows
+        return cls(counts, np.zeros((len(rows), n_scores)), np.zeros((len(rows), pairs)), of_all)
 
     @classmethod
     def of(cls, score: NDArray[Any], may_vote: NDArray[np.bool_] | None = None) -> Scores:
@@ -93,7 +102,7 @@ class Scores:
             away = more.mean - self.mean
         one, other = np.triu_indices(self.n_scores)
         between = self.asked[:, None] * weight * away[:, one] * away[:, other]
-        return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between)
+        return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between, self.rows)
 
     def add(self, score: Floats, may_vote: NDArray[np.bool_]) -> None:
         """Count one more tree in place: its scores, shape (n_rows, n_scores), on the rows that it ``may_vote`` on.
@@ -106,7 +115,9 @@ class Scores:
     @classmethod
     def stacked(cls, parts: Sequence[Scores]) -> Scores:
         """Join the rows of all parts, in their order."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*(part._arrays() for part in parts), strict=True)))
+        arrays = [np.concatenate(of_parts) for of_parts in zip(*(part._arrays() for part in parts), strict=True)]
+        numbers = [part.rows for part in parts if part.rows is not None]
+        return cls(arrays[0], arrays[1], arrays[2], np.concatenate(numbers) if numbers else None)
 
     def leading(self) -> Int64s:
         """Index of the highest mean score of each row, shape (n_rows,). If scores tie, the lowest index wins.
@@ -122,12 +133,14 @@ class Scores:
 
     def take(self, rows: NDArray[Any] | slice) -> Scores:
         """Scores of some of the rows."""
-        return Scores(*(part[rows] for part in self._arrays()))
+        return Scores(self.asked[rows], self.mean[rows], self.scatter[rows], self.number[rows])
 
-    def put(self, rows: NDArray[Any], scores: Scores) -> None:
-        """Replace the scores of some of the rows, in place."""
-        for whole, part in zip(self._arrays(), scores._arrays(), strict=True):
-            whole[rows] = part
+    def placed(self, places: Int64s, n_rows: int) -> Scores:
+        """Scores of ``n_rows`` rows, with these scores at some places, and no trees elsewhere."""
+        scores = Scores.nothing(n_rows, self.n_scores)
+        for whole, part in zip(scores._arrays(), self._arrays(), strict=True):
+            whole[places] = part
+        return scores
 
     def covariance(self, one: Any, other: Any) -> Floats:
         """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.

@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.dask.clients import client_in_use
+from rfsize.dask.clients import client_in_use, here
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, rows_for
 from rfsize.models.framework import framework_of
@@ -108,8 +108,11 @@ class BlocksOnWorkers(PiecesElsewhere):
             return Layout.alone(self.shape[0])
         return Layout.of_parts(self.lengths, machines)
 
-    def tell_missing(self, adapter: Forest, missing: float | None) -> None:
-        """Tell an adapter which value means missing in a framework's collection, besides NaN.
+    def here(self, values: Any) -> Any:
+        return here(values, self.client)
+
+    def tell_missing(self, forest: Forest, missing: float | None) -> None:
+        """Tell a forest which value means missing in a framework's collection, besides NaN.
 
         Raises
         ------
@@ -123,7 +126,7 @@ class BlocksOnWorkers(PiecesElsewhere):
                 f"X is a {self._collection_kind}, which was made with its own missing value: leave missing out"
             )
         if not math.isnan(self._collection.missing):
-            adapter.read_as_missing(self._collection.missing)
+            forest.read_as_missing(self._collection.missing)
 
     @property
     def _bounds(self) -> list[tuple[int, int]]:

@@ -1,64 +1,16 @@
-"""A forest on rows that lie on Dask workers: each worker counts the trees' votes on its own rows."""
+"""Rows that lie on Dask workers, which send them down the trees themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from rfsize.counting.averages import Averages
-from rfsize.counting.copies import resolved
-from rfsize.counting.forest_on_rows import ForestOnRows, Keeps, PartOfRows, RowsElsewhere
-from rfsize.counting.groups import ALONE
-from rfsize.counting.tallied import Tallied
+from rfsize.counting.task import RowsElsewhere
 from rfsize.dask.blocks import BlocksOnWorkers
-from rfsize.dask.clients import here
-from rfsize.exceptions import InbagError
-from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
+from rfsize.models.bags import Layout
 from rfsize.models.columns import known_columns
 from rfsize.models.model import Forest
-from rfsize.utils.typing import Floats
-
-
-@dataclass(frozen=True, eq=False)
-class ForestOnWorkers(ForestOnRows):
-    """A forest whose trees are asked on the workers where the rows lie.
-
-    Where `ForestOnRows` visits single rows, as for the votes of single trees, blocks of rows are brought here one at a
-    time and the trees are asked in this process.
-    """
-
-    X: BlocksOnWorkers
-
-    @property
-    def layout(self) -> Layout:
-        """Which worker held which rows during training: as a DaskDMatrix stores it, or one worker held all rows."""
-        return self.X.layout(None)
-
-    def here(self, values: Any) -> Any:
-        """Labels or weights of the rows, brought from the workers to this process."""
-        return here(values, self.X.client)
-
-    def on(self, X: Any) -> ForestOnRows:
-        """The same forest on other rows, which lie in this process."""
-        return ForestOnRows(self.adapter, X, self.bags, self.threshold, self.groups)
-
-    def tallied(self, keeps: Keeps) -> Tallied:
-        """The trees' votes and scores, added up block by block on the workers; the bags are proven here before."""
-        what = "votes and scores" if keeps == "all" else "votes"
-        return self.joined(self.X.each_of_its_own(_count, self.adapter, partial(self.part, keeps=keeps), what=what))
-
-    def averages(self) -> Averages:
-        """Averaged scores of all rows, and of parts of the forest."""
-        found = self.tallied("all").averages
-        assert found is not None  # "all" keeps them
-        return found
-
-
-def _count(block: Any, adapter: Forest, part: PartOfRows) -> tuple[Tallied, list[Floats]]:
-    """On a worker: the trees' votes and scores on a block of rows."""
-    return part.tallied(adapter, adapter.check(block))
 
 
 @dataclass(frozen=True)
@@ -69,38 +21,15 @@ class RowsOnWorkers(RowsElsewhere):
     layout: Sequence[Sequence[int]] | None = None
     client: Any = None
 
-    def asked(
-        self,
-        adapter: Forest,
-        *,
-        oob: bool,
-        threshold: float,
-        y: Any,
-        sample_weight: Any,
-        seed: int | None,
-        subsample: float | None,
-        groups: Any,
-        missing: float | None,
-    ) -> ForestOnWorkers:
+    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
         if not oob and self.layout is not None:
             raise ValueError(
-                "layout says which trees saw a training row, and oob=False asks all trees about all rows: leave it "
+                "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
-        blocks = BlocksOnWorkers(known_columns(self.X, adapter.columns), self.client, adapter.columns)
-        blocks.tell_missing(adapter, missing)
-        bags, alike = None, ALONE
-        if oob:
-            y, sample_weight = here(y, blocks.client), here(sample_weight, blocks.client)
-            bags = adapter.bags(blocks.layout(self.layout), y, sample_weight, seed, subsample)
-            if not isinstance(bags, LaidOutBags):
-                raise InbagError(
-                    f"rfsize does not know which rows each worker of {adapter.framework} trains on, so it cannot tell "
-                    "which rows are out of bag: give the training rows to rfsize itself, in memory or in pieces, or "
-                    f"take {FRESH_ROWS}"
-                )
-            alike = resolved(here(groups, blocks.client), blocks, blocks.shape[0])
-        return ForestOnWorkers(adapter, blocks, bags, threshold, alike)
+        blocks = BlocksOnWorkers(known_columns(self.X, forest.columns), self.client, forest.columns)
+        blocks.tell_missing(forest, missing)
+        return blocks, blocks.layout(self.layout)
 
 
 def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any = None) -> RowsOnWorkers:
@@ -129,7 +58,7 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
     See Also
     --------
     rfsize.size : Find how many trees are enough; takes such rows.
-    rfsize.tree_outputs : Ask the trees once for several questions; takes such rows.
+    rfsize.tree_outputs : Count the votes once for several questions; takes such rows.
 
     Notes
     -----

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from rfsize.counting.copies import resolved
-from rfsize.counting.groups import Groups
+from rfsize.counting.duplicates import resolve_groups
 from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
@@ -22,7 +21,7 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report, report_by
+from rfsize.sizing.report import Report
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
@@ -235,10 +234,10 @@ class _TrainerOnWorker:
         given.check(n_rows(X))
         training = training_named(given.framework)
         params, dtrain = training.deterministic_data(given.params, X, given.label, given.weight)
-        self._rows, self._threads, self._threshold = training.rows_of(dtrain), threads, given.threshold
+        self._threads, self._threshold, rows = threads, given.threshold, training.rows_of(dtrain)
         with self._all_threads():
             self._trainer = training.trainer(params, dtrain)
-            self._groups = resolved(given.groups, self._rows, len(self._trainer.label))
+            self._groups = resolve_groups(given.groups, rows, len(self._trainer.label))
 
     def beginning(self) -> Beginning:
         """The forest without trees: its classes, labels and weights."""
@@ -248,11 +247,6 @@ class _TrainerOnWorker:
         """Train one block of trees."""
         with self._all_threads():
             return trained(self._trainer, Block(*block), self._threshold, self._groups)
-
-    def report_by(self, groups: Groups, model: Any, goal: Goal) -> Report:
-        """The report on a forest with other groups of the rows."""
-        rows = self._rows, self._trainer.label, self._trainer.weight
-        return report_by(groups, model, *rows, goal=goal, threshold=self._threshold)
 
     def _all_threads(self) -> Any:
         """Let the frameworks use all threads by OpenMP; Dask starts workers with a limit of one thread."""
@@ -268,11 +262,7 @@ def _growth(workers: HeldOnWorkers, given: _Given, goal: Goal, trees_per_block: 
     goal = goal.checked(len(beginning.classes), given.label, in_training=True)
     train = partial(workers.each, _TrainerOnWorker.trained)
     forest = ForestInBlocks(beginning, train, training_named(given.framework).merged, trees_per_block)
-
-    def by(groups: Groups, model: Any) -> Report:
-        return workers.once(_TrainerOnWorker.report_by, groups, model, goal)
-
-    return Growth(goal, forest, (beginning.label, beginning.weight), by)
+    return Growth(goal, forest, (beginning.label, beginning.weight))
 
 
 def _checked_parameters(params: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rfsize.counting.duplicates import warning_of_copies
+from rfsize.counting.outputs import coverage_of_averages, task_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
@@ -115,13 +117,13 @@ def oob_importance(
         metric = "accuracy" if len(outputs.classes) else "r2"
     judge = judge_of(metric, outputs)
     check_direction(judge)
-    forest = outputs.asked_again
-    labels_at = outputs.asked_again.predictor.threshold if judge.name == "accuracy" else None
-    give(learning_rate_of(forest.adapter, labels_at=labels_at))
-    outputs.by_averages().check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
+    task = task_of(outputs)
+    labels_at = task.threshold if judge.name == "accuracy" else None
+    give(learning_rate_of(task.forest, labels_at=labels_at))
+    coverage_of_averages(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
-    names = matrix.names_of(forest.X) or forest.adapter.feature_names
-    sets = ColumnSets(columns, names, forest.adapter.n_features)
+    names = matrix.names_of(task.X) or task.forest.feature_names
+    sets = ColumnSets(columns, names, task.forest.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)
     measured = (lost_by_trees if of_trees else lost_by_forest)(permuted, judge)
@@ -136,5 +138,5 @@ def oob_importance(
         groups=outputs.groups.by,
         copied=outputs.groups.copied,
         _measured=measured,
-        _cautions=dependence_of(forest.adapter),
+        _cautions=(*dependence_of(task.forest), *warning_of_copies(outputs.groups)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL, between, crossing
 from rfsize.importance.measured import Measured
 from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
@@ -92,7 +92,7 @@ class ImportanceGoal(Goal):
             return "1 less the rank correlation of two forests"
         return f"of the first {self.top} columns, two forests differ in"
 
-    def answer(self, outputs: Evidence) -> Answer:
+    def answer(self, outputs: TreeOutputs) -> Answer:
         """The answer from ``of``, which already holds what the outputs say."""
         return self.answered()
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of
 from rfsize.exceptions import FewVotesError
 from rfsize.importance.measured import Measured, noise_of_rows, sums_of_sets
 from rfsize.importance.permuted import PartOfSets, PermutedRows
@@ -27,13 +27,13 @@ from rfsize.utils.typing import Bools, Floats, Int64s
 _OF_TREES = ("accuracy", "brier", "mae", "r2")
 
 
-def is_of_trees(judge: Metric, outputs: Evidence) -> bool:
+def is_of_trees(judge: Metric, outputs: TreeOutputs) -> bool:
     """Whether the metric can be measured on one tree; never if each class has its own trees."""
     return judge.name in _OF_TREES and _trees_per_iteration(outputs) == 1
 
 
-def _trees_per_iteration(outputs: Evidence) -> int:
-    ensemble = outputs.asked_again.adapter.ensemble
+def _trees_per_iteration(outputs: TreeOutputs) -> int:
+    ensemble = task_of(outputs).forest.ensemble
     return 1 if ensemble is None else ensemble.trees_per_iteration
 
 
@@ -121,7 +121,7 @@ class _OfNumbers(NamedTuple):
 
 def _loss(permuted: PermutedRows, judge: MeanMetric) -> _OfClasses | _OfNumbers:
     outputs = permuted.outputs
-    predicted = _predicted(outputs.asked_again.predictor, permuted.trees.tree_scores)
+    predicted = _predicted(predictor_of(outputs), permuted.trees.tree_scores)
     if not len(outputs.classes):
         scale = np.sqrt(judge.variance(judge.truth, judge.weight))  # R² divides squared errors by its square
         return _OfNumbers(permuted.at_nodes(predicted[:, 0] / scale), judge.truth / scale, judge.form == "explained")

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.leaves import CompiledWalk, proven_walk
+from rfsize.counting.leaves import NativeWalk, checked_walk
+from rfsize.counting.outputs import TreeOutputs, averages_of, task_of
+from rfsize.counting.task import seen_mask
 from rfsize.estimation.intervals import SEED
 from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
@@ -33,7 +34,7 @@ class PermutedRows:
 
     Attributes
     ----------
-    outputs : Evidence
+    outputs : TreeOutputs
         Out-of-bag outputs, with the truth of the rows.
     sets : ColumnSets
         Sets of columns to shuffle.
@@ -41,35 +42,35 @@ class PermutedRows:
         Whether a tree was trained on a row, or on another row of its group.
     """
 
-    outputs: Evidence
+    outputs: TreeOutputs
     sets: ColumnSets
     seen: Bools
-    _walk: CompiledWalk
+    _walk: NativeWalk
     _rows: _core.Rows
     _set_of_column: NDArray[np.int32]
 
     @classmethod
-    def of(cls, outputs: Evidence, sets: ColumnSets) -> PermutedRows:
-        """Prepare the rows of outputs, if they are in memory and the members are trees; raises as `proven_walk`."""
-        forest = outputs.asked_again
-        if forest.adapter.ensemble is None:
+    def of(cls, outputs: TreeOutputs, sets: ColumnSets) -> PermutedRows:
+        """Prepare the rows of outputs, if they are in memory and the members are trees; raises as `checked_walk`."""
+        task = task_of(outputs)
+        if task.forest.ensemble is None:
             raise NotAForestError(
                 "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
                 "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
             )
-        if isinstance(forest.X, Pieces):
+        if isinstance(task.X, Pieces):
             raise ValueError(
                 "the rows are read in pieces, and shuffling a column takes all rows at once: give rows in memory, "
                 "as an array or a DataFrame"
             )
-        walk = proven_walk(forest.adapter, forest.X)
-        rows = quantised_blocks(walk.forest, forest.X)(0, forest.n_rows)
-        return cls(outputs, sets, forest.seen(), walk, rows, sets.of_quantised(walk.forest))
+        walk = checked_walk(task.forest, task.X)
+        rows = quantised_blocks(walk.forest, task.X)(0, task.n_rows)
+        return cls(outputs, sets, seen_mask(task), walk, rows, sets.of_quantised(walk.forest))
 
     @property
     def trees(self) -> TreeEnsemble:
         """The trees of the forest."""
-        ensemble = self.outputs.asked_again.adapter.ensemble
+        ensemble = task_of(self.outputs).forest.ensemble
         assert ensemble is not None
         return ensemble
 
@@ -81,12 +82,12 @@ class PermutedRows:
     @property
     def used(self) -> tuple[int, float]:
         """How many rows ask any tree, and how many trees each of them asks on average."""
-        averages = self.outputs.averages
+        averages = averages_of(self.outputs)
         return int(averages.is_asked.sum()), float(averages.asked[averages.is_asked].mean())
 
     def at_nodes(self, of_leaves: Floats) -> Floats:
-        """Values of the leaves, looked up by node: rows end at nodes, and ``of_leaves`` is in the order of leaves."""
-        return np.ascontiguousarray(of_leaves[self._walk.leaf_of_node])
+        """Values of the leaves in the order in which the compiled loops hold the nodes."""
+        return np.ascontiguousarray(of_leaves[self._walk.node])
 
     def each_part(self, work: Callable[[PartOfSets], _Result], cells: int) -> list[_Result]:
         """Call ``work`` on parts of the sets in several threads, and return its results in order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,12 @@ class Link:
             return np.exp(score)
         return np.sign(score) * score * score if self.kind == "square" else score
 
+    def score_at(self, probability: float) -> float:
+        """The mean score of a probability of class 1, for two classes."""
+        if self.kind == "identity":
+            return probability / self.slope
+        return math.log(probability / (1.0 - probability)) / self.slope
+
     def steepness(self, score: Floats) -> Floats:
         """Derivative of each prediction with respect to its own mean score; arguments as in `predicted`."""
         if self.kind in ("logistic", "one-vs-all", "softmax"):
@@ -81,11 +88,19 @@ class Predictor:
         Turns mean scores into probabilities or numbers.
     threshold : float
         Class 1 is predicted if its probability is above the threshold; two classes only.
+    voting : {"soft", "hard"}
+        Whether the model's own ``predict`` uses the averaged scores ("soft") or the majority vote ("hard").
     """
 
     classes: NDArray[Any]
     link: Link
     threshold: float = 0.5
+    voting: str = "soft"
+
+    @property
+    def raw_threshold(self) -> float:
+        """Mean score above which class 1 is predicted; two classes only."""
+        return self.link.score_at(self.threshold)
 
     def predictions(self, mean: Floats) -> Floats:
         """Probabilities of all classes, or one number, shape (…, n_outputs), from mean scores, shape (…, n_scores)."""

@@ -7,7 +7,6 @@ trees have a meaning.
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -222,10 +221,10 @@ class Model(ABC):
 
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
-        link, conventions = self.link, None if self.ensemble is None else self.ensemble.conventions
+        conventions = None if self.ensemble is None else self.ensemble.conventions
         if conventions is not None and conventions.labels_of_scores and threshold == 0.5:
             return conventions.cut
-        return threshold if link.kind == "identity" else math.log(threshold / (1.0 - threshold)) / link.slope
+        return self.link.score_at(threshold)
 
 
 class Forest(Model):

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.groups import ALONE, Groups
-from rfsize.counting.tallied import Tallied
+from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import whole
+
+if TYPE_CHECKING:
+    from rfsize.counting.count import Sums
 
 
 class ForestInTraining(ABC):
@@ -28,7 +30,7 @@ class ForestInTraining(ABC):
     ----------
     n_trees : int
         Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
-    out_of_bag : Tallied
+    out_of_bag : Sums
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.
@@ -45,7 +47,7 @@ class ForestInTraining(ABC):
     """
 
     n_trees: int
-    out_of_bag: Tallied
+    out_of_bag: Sums
     link: Link
     threshold: float
     cut: float
@@ -106,7 +108,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
+        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = NO_GROUPS
     ) -> ForestInTraining:
         """A forest without trees yet; ``fraction`` and ``seed`` override the parameters.
 
@@ -122,7 +124,7 @@ class Trainer(ABC):
         """The parameters with another bagging fraction, for forests that are trained from parameters."""
         raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> ForestInTraining:
         """A forest without trees yet that follows ``number`` others with the same parameters and draws its own bags.
 
         For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags
@@ -131,7 +133,7 @@ class Trainer(ABC):
         raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
 
     @abstractmethod
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> ForestInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> ForestInTraining:
         """A forest that begins with a copy of the model's trees and draws new bags for the trees it adds.
 
         Raises

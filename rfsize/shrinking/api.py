@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rfsize.certifying.promise import Promise, check_classes
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest
@@ -147,16 +147,16 @@ def shrink(
             alpha=alpha,
         )
     goal = ShrunkGoal.named(metric, **{name: value for name, value in of_goal.items() if value is not None})
-    adapter = read_forest(model)
-    _check_averages(adapter)
-    goal = goal.checked(adapter.classes.size, y)
-    check_classes(adapter.classes.size, goal.metric, goal.average)
-    given = ForestOnRows.of(adapter, X)
+    forest = read_forest(model)
+    _check_averages(forest)
+    goal = goal.checked(forest.classes.size, y)
+    check_classes(forest.classes.size, goal.metric, goal.average)
+    given = Task.of(forest, X)
     refuse_training_rows(given)
     truth = None if y is None else one_per_row(y, given.n_rows)
     if n_trees is not None:
-        whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees - 1)
-    certify, refit = _split(LeavesOfRows.of(given), None if rows is None else ForestOnRows.of(adapter, rows))
+        whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
+    certify, refit = _split(LeavesOfRows.of(given), None if rows is None else Task.of(forest, rows))
     search = _Search.of(goal, given, certify, refit)
     if n_trees is not None:
         found = search.of_size(n_trees)
@@ -164,23 +164,23 @@ def shrink(
         search.check_rows("" if rows is not None else "; without rows, half of X certifies")
         found = search.certified()
     report = found.report(None if truth is None else truth[certify.number])
-    give((*learning_rate_of(adapter), *report.warnings))
+    give((*learning_rate_of(forest), *report.warnings))
     return found.model(report.n_kept), report
 
 
-def _check_averages(adapter: Forest) -> None:
+def _check_averages(forest: Forest) -> None:
     """Raise `NotAForestError` if the model does not average the scores of trees, or has a single tree."""
-    if adapter.ensemble is None or adapter.voting != "soft":
-        found = "predicts by votes" if adapter.ensemble is not None else "has members that are no trees"
+    if forest.ensemble is None or forest.voting != "soft":
+        found = "predicts by votes" if forest.ensemble is not None else "has members that are no trees"
         raise NotAForestError(
-            f"shrink refits the mean score of trees, and this {adapter.framework} ensemble {found}: cut it with "
+            f"shrink refits the mean score of trees, and this {forest.framework} ensemble {found}: cut it with "
             "rfsize.truncate"
         )
-    if adapter.n_trees < 2:
+    if forest.n_trees < 2:
         raise NotAForestError("the forest has 1 tree, and no smaller one: give a larger forest")
 
 
-def _split(given: LeavesOfRows, more: ForestOnRows | None) -> tuple[LeavesOfRows, LeavesOfRows]:
+def _split(given: LeavesOfRows, more: Task | None) -> tuple[LeavesOfRows, LeavesOfRows]:
     """Rows to certify on, and rows to choose trees and refit leaves on; no row is in both."""
     if more is None:
         if len(given) < 2:
@@ -220,29 +220,29 @@ class _Search:
     tried: tuple[Tested, ...] = ()
 
     @classmethod
-    def of(cls, goal: ShrunkGoal, given: ForestOnRows, certify: LeavesOfRows, refit: LeavesOfRows) -> _Search:
+    def of(cls, goal: ShrunkGoal, given: Task, certify: LeavesOfRows, refit: LeavesOfRows) -> _Search:
         """A search that has tried no size yet."""
-        digest, tolerance = given.adapter.digest, goal.tolerance or 0.0
+        digest, tolerance = given.forest.digest, goal.tolerance or 0.0
         promise = Promise(goal.alpha, goal.certainty, goal.average, digest, goal.metric, tolerance)
         likeness = Likeness.of(given, promise)
         tester = Tester.of(certify, likeness)
         return cls(goal, promise, tester, Candidates.of(refit, likeness, goal.level))
 
     @property
-    def adapter(self) -> Forest:
+    def forest(self) -> Forest:
         """The whole forest."""
-        return self.tester.rows.adapter
+        return self.tester.rows.forest
 
     def check_rows(self, which: str) -> None:
         """Raise ``ValueError`` if the rows are too few to certify anything."""
         try:
-            self.promise.check_rows(self.tester.in_class, self.adapter.classes.tolist() or [""])
+            self.promise.check_rows(self.tester.in_class, self.forest.classes.tolist() or [""])
         except ValueError as error:
             raise ValueError(f"{error}{which}") from None
 
     def certified(self) -> _Search:
         """Try fewer and fewer trees, as `tested_down` does."""
-        sizes = sizes_tried(self.adapter.n_trees, STEP).tolist()
+        sizes = sizes_tried(self.forest.n_trees, STEP).tolist()
         return replace(self, tried=tuple(tested_down(sizes, self.candidates.of_size, self.tester, self.promise)))
 
     def of_size(self, n_trees: int) -> _Search:
@@ -254,12 +254,12 @@ class _Search:
             If each class is to be certified, and a class has no rows.
         """
         if self.promise.average == "macro" and not self.tester.in_class.all():
-            label = printable(self.adapter.classes[int(self.tester.in_class.argmin())])
+            label = printable(self.forest.classes[int(self.tester.in_class.argmin())])
             raise ValueError(
                 f"average='macro' certifies each class, and the forest gives class {label} to none of the "
                 f"{how_many(len(self.tester.rows), 'row')} that certify: give more such rows, or leave average out"
             )
-        most = self.adapter.n_trees - 1
+        most = self.forest.n_trees - 1
         sizes = sorted({round(min(max(1.0, n_trees * factor), most)) for factor in _BESIDE}, reverse=True)
         tried = tuple(self.tester.test(self.candidates.of_size(size)) for size in sizes)
         bound = self._sizes(tried).certificate(n_trees, self.promise).exact_bound
@@ -271,17 +271,17 @@ class _Search:
         """The shrunken model of a size that was tried, else the first trees of the whole forest."""
         for tried in self.tried:
             if tried.n_trees == n_trees:
-                return self.adapter.wrapped(self.adapter.select(tried.candidate.members, tried.candidate.raw))
-        return first_trees(self.adapter, n_trees)
+                return self.forest.wrapped(self.forest.select(tried.candidate.members, tried.candidate.raw))
+        return first_trees(self.forest, n_trees)
 
     def report(self, y: Any) -> Report:
         """Report on the sizes that were tried; ``y`` are the labels of the rows that certify, or None."""
         sizes = self._sizes(self.tried)
         beside: dict[Any, Answer] = {} if y is None else dict(self._losses(y))
-        classes, labels_by = self.adapter.classes.tolist(), self.adapter.voting
+        classes, labels_by = self.forest.classes.tolist(), self.forest.voting
         harms, refits_below = self._harms(y, sizes, classes), self.candidates.refits_below
         answer = ShrunkAnswer(self.goal, self.promise, sizes, classes, labels_by, harms, refits_below)
-        of_rows = (self.adapter.n_trees, "rows given", None, "rows")
+        of_rows = (self.forest.n_trees, "rows given", None, "rows")
         return Report(self.goal, *of_rows, answer.cautions, answer, None, beside)
 
     def _harms(self, y: Any, sizes: ShrunkSizes, classes: list[Any]) -> list[Caution]:
@@ -308,4 +308,4 @@ class _Search:
 
     def _sizes(self, tried: tuple[Tested, ...]) -> ShrunkSizes:
         differing = [one.differing for one in tried]
-        return ShrunkSizes.of(self.tester.in_class, differing, [one.n_trees for one in tried], self.adapter.n_trees)
+        return ShrunkSizes.of(self.tester.in_class, differing, [one.n_trees for one in tried], self.forest.n_trees)

@@ -71,7 +71,7 @@ class Candidates:
         held_out, others = (rows.some(np.flatnonzero(which)) for which in (is_held_out, ~is_held_out))
         sizes = sizes_tried(len(order), STEP).tolist()
         size = next((size for size in sizes if _share(held_out, order[:size], likeness) > _WORTH_REFITTING * level), 0)
-        pays = bool(rows.adapter.refits and size and len(others)) and _pays(held_out, others, order[:size])
+        pays = bool(rows.forest.refits and size and len(others)) and _pays(held_out, others, order[:size])
         return cls(rows, order, size if pays else 0)
 
     def of_size(self, n_trees: int) -> Candidate:

@@ -14,7 +14,7 @@ def order_of_trees(rows: LeavesOfRows) -> Int64s:
     The distance is the sum of squares over the rows. This is ordered bagging (Martínez-Muñoz and Suárez 2006) with the
     predictions of the whole forest in place of the labels.
     """
-    n_trees = rows.adapter.n_trees
+    n_trees = rows.forest.n_trees
     products = rows.products
     own, with_chosen = np.diagonal(products), np.zeros(n_trees)
     is_left, order = np.ones(n_trees, dtype=np.bool_), np.empty(n_trees, dtype=np.int64)

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.counting.task import Task
 from rfsize.models.model import Forest
 from rfsize.utils.pieces import PiecesElsewhere
-from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize.utils.typing import Floats, Int64s
 
 # Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
 _MOST_CELLS = 50_000_000
@@ -29,7 +28,7 @@ class LeavesOfRows:
 
     Attributes
     ----------
-    adapter : Forest
+    forest : Forest
         The whole forest.
     leaf : ndarray of int32, shape (n_rows, n_members, n_outputs)
         Indices into the table of all leaves.
@@ -37,50 +36,39 @@ class LeavesOfRows:
         Index of each row among the rows that the user gave.
     """
 
-    adapter: Forest
+    forest: Forest
     leaf: NDArray[np.int32]
     number: Int64s
 
     @classmethod
-    def of(cls, forest: ForestOnRows) -> LeavesOfRows:
+    def of(cls, task: Task) -> LeavesOfRows:
         """Find the leaves of all rows, or of a random part if there are too many rows to keep."""
-        if isinstance(forest.X, PiecesElsewhere):
+        if isinstance(task.X, PiecesElsewhere):
             raise ValueError(
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
             )
-        adapter, n_rows = forest.adapter, forest.n_rows
-        assert adapter.ensemble is not None
-        starts = adapter.ensemble.tree_start
-        most = max(1, _MOST_CELLS // starts.size)
-        drawn = np.arange(n_rows)
+        ensemble, n_rows = task.forest.ensemble, task.n_rows
+        assert ensemble is not None
+        most, drawn = max(1, _MOST_CELLS // ensemble.tree_start.size), np.arange(n_rows)
         if n_rows > most:
             drawn = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
-        leaf = np.empty((len(drawn), *starts.shape), dtype=np.int32)
-
-        def keep(rows: slice, leaves: LeafIds, _: Bools | None) -> None:
-            first, last = np.searchsorted(drawn, (rows.start, rows.stop))
-            leaf[first:last] = leaves.leaf[drawn[first:last] - rows.start]
-
-        forest.visit(keep, what="leaves of rows", cells=0)
-        return cls(adapter, leaf, drawn)
-
-    @property
-    def ensemble(self) -> TreeEnsemble:
-        """The trees of the whole forest."""
-        assert self.adapter.ensemble is not None
-        return self.adapter.ensemble
+        leaf = np.empty((len(drawn), *ensemble.tree_start.shape), dtype=np.int32)
+        for batch in task.walk.batches("leaves of rows"):
+            first, last = np.searchsorted(drawn, (batch.rows.start, batch.rows.stop))
+            leaf[first:last] = batch.leaves.leaf[drawn[first:last] - batch.rows.start]
+        return cls(task.forest, leaf, drawn)
 
     def __len__(self) -> int:
         return len(self.leaf)
 
     def some(self, rows: Int64s) -> LeavesOfRows:
         """Select rows by their index here."""
-        return LeavesOfRows(self.adapter, self.leaf[rows], self.number[rows])
+        return LeavesOfRows(self.forest, self.leaf[rows], self.number[rows])
 
     @cached_property
     def whole(self) -> Floats:
         """Mean scores of all trees, shape (n_rows, n_scores)."""
-        return self.mean(np.arange(self.adapter.n_trees))
+        return self.mean(np.arange(self.forest.n_trees))
 
     def mean(self, members: Int64s, raw: NDArray[Any] | None = None) -> Floats:
         """Mean scores of some trees, shape (n_rows, n_scores); ``raw`` replaces the scores of all leaves."""
@@ -98,7 +86,7 @@ class LeavesOfRows:
     @property
     def products(self) -> Floats:
         """Inner products over all rows of each tree's deviation from the mean score of all trees, shape (T, T)."""
-        all_members = np.arange(self.adapter.n_trees)
+        all_members = np.arange(self.forest.n_trees)
         products = np.zeros((len(all_members),) * 2)
         for rows in self._blocks(len(all_members)):
             apart = self.scores(rows, all_members) - self.whole[rows][:, None]

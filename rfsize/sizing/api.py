@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
-from rfsize.counting.evidence import Evidence, asked
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.collect import collect_outputs, outputs_of_votes
+from rfsize.counting.outputs import TreeOutputs, task_of
+from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, refuse_regression
 from rfsize.models.model import Forest, first_trees
@@ -225,22 +225,21 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
         )
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    adapter = read_forest(model)
+    forest = read_forest(model)
     if goal.of_votes:
-        refuse_regression(adapter)
-    forest = ForestOnRows.of(adapter, X, y if oob else None, oob=oob, groups=groups)
+        refuse_regression(forest)
+    task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
     if max_rows is not None:
-        return sized_on_enough_rows(goal, forest, y, max_rows)
-    return sized(asked(forest, y), goal)
+        return sized_on_enough_rows(goal, task, y, max_rows)
+    return sized(collect_outputs(task, y), goal)
 
 
-def _with_truth(given: Votes | TreeOutputs, y: Any) -> Evidence:
+def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
     """The outputs that a user gave in place of a model and rows, with ``y`` if it is given only now."""
     if isinstance(given, Votes):
         refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
-        return Evidence.of_votes(given)
-    evidence = given._evidence
-    return evidence if y is None else evidence.with_truth(y, evidence.sample_weight)
+        return outputs_of_votes(given)
+    return given if y is None else given.with_truth(y, given.sample_weight)
 
 
 def truncate(
@@ -358,18 +357,18 @@ def truncate(
     if n_trees is None and (max_bytes is None or has_rows):
         goal = goal_of(metric, tolerance, **of_labels, target=target, confidence=_confidence(target, confidence))
     if isinstance(given, TreeOutputs):
-        adapter = given._evidence.asked_again.adapter
+        forest = task_of(given).forest
     else:
-        given = adapter = read_forest(model)
+        given = forest = read_forest(model)
         if goal is not None and goal.of_votes:
-            refuse_regression(adapter)
+            refuse_regression(forest)
     if goal is not None:
         report = _report(given, X, y, goal, oob=oob, groups=groups)
         if max_bytes is None:
-            return cast(_Model, cut_to(report, adapter))
-        kept = first_trees_within(max_bytes, adapter)
-        give((*report._noted, *lost_by(kept, report, max_bytes, adapter)))
-        return cast(_Model, first_trees(adapter, kept))
+            return cast(_Model, cut_to(report, forest))
+        kept = first_trees_within(max_bytes, forest)
+        give((*report._noted, *lost_by(kept, report, max_bytes, forest)))
+        return cast(_Model, first_trees(forest, kept))
     beside = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     beside["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     beside |= {"target": None if target == "limit" else target, "confidence": confidence}
@@ -377,29 +376,29 @@ def truncate(
         refuse_unused(
             "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out", **beside
         )
-        kept = first_trees_within(max_bytes, adapter)
-        give(cut_deep(kept, max_bytes, adapter))
-        return cast(_Model, first_trees(adapter, kept))
+        kept = first_trees_within(max_bytes, forest)
+        give(cut_deep(kept, max_bytes, forest))
+        return cast(_Model, first_trees(forest, kept))
     refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **beside)
     if isinstance(n_trees, Report):
-        return cast(_Model, cut_to(_of_this_forest(n_trees, adapter), adapter))
+        return cast(_Model, cut_to(_of_this_forest(n_trees, forest), forest))
     assert n_trees is not None
-    return cast(_Model, first_trees(adapter, whole("n_trees", n_trees, at_least=1, at_most=adapter.n_trees)))
+    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
 
 
-def _of_this_forest(report: Report, adapter: Forest) -> Report:
+def _of_this_forest(report: Report, forest: Forest) -> Report:
     if isinstance(report.goal, ShrunkGoal):
         raise ValueError(
             "n_trees is the report of rfsize.shrink, whose chosen trees are not the first trees of "
             "this model: take the smaller model that rfsize.shrink returned beside the report"
         )
-    if report.available != adapter.n_trees:
+    if report.available != forest.n_trees:
         raise ValueError(
             f"n_trees is the report of a forest of {how_many(report.available, 'tree')}, and the model has "
-            f"{adapter.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
+            f"{forest.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
         )
     certified = None if report.certificate is None else report.certificate.forest
-    if None not in (certified, adapter.digest) and certified != adapter.digest:
+    if None not in (certified, forest.digest) and certified != forest.digest:
         raise ValueError(
             "n_trees is the report of another forest, of which it certifies the first trees: give the report that "
             "rfsize.size makes of this model, or a number of trees"
@@ -407,7 +406,7 @@ def _of_this_forest(report: Report, adapter: Forest) -> Report:
     return report
 
 
-def cut_to(report: Report, adapter: Forest) -> Any:
+def cut_to(report: Report, forest: Forest) -> Any:
     """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
-    return first_trees(adapter, report.n_kept)
+    return first_trees(forest, report.n_kept)

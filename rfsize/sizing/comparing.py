@@ -15,8 +15,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs, warnings_for
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError
 from rfsize.reporting.account import Account, Figure, Grid, Remark, Section
@@ -255,7 +254,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     metric = usual_metric(pair[0]) if metric is None else metric
     judges, answers = [judge_of(metric, one) for one in pair], [_loss_of(metric, one) for one in pair]
     for one, answer in zip(pair, answers, strict=True):
-        give((*answer.cautions, *one.noted, *one.cautions(of_labels=judges[0].name == "accuracy")))
+        give((*answer.cautions, *warnings_for(one, of_labels=judges[0].name == "accuracy")))
     paired, rows, predicted = _paired(pair, judges)
     values = [value_of(judge, rows, part) for judge, part in paired.each(predicted)]
     noise, freedom = noise_of_rows(paired, rows, predicted, _units(pair, rows), pair[0].sample_weight)
@@ -306,7 +305,7 @@ def _at(answer: MetricAnswer, value: float, n_trees: int | None) -> _Known:
     return _Known(value - sign * left * gained, math.hypot(of_trees, left * (high - low) / (2.0 * _WIDE)))
 
 
-def _loss_of(metric: MetricLike, outputs: Evidence) -> MetricAnswer:
+def _loss_of(metric: MetricLike, outputs: TreeOutputs) -> MetricAnswer:
     """How much a metric loses because the forest has too few trees."""
     answer = answer_of(any_goal(metric), outputs)
     assert isinstance(answer, MetricAnswer)
@@ -343,13 +342,13 @@ class _Paired(NamedTuple):
         return None if first is None or second is None else first - second
 
 
-def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
+def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
     """The difference, the rows that both forests predicted, and both forests' predictions side by side."""
     found, is_asked = [], []
     for one, judge in zip(pair, judges, strict=True):
         assert one.scores is not None
         at = np.full(one.n_rows, -1)
-        at[np.arange(one.n_rows)[one.scored]] = np.where(one.scores.asked > 0, np.arange(len(one.scores)), -1)
+        at[one.scores.number] = np.where(one.scores.asked > 0, np.arange(len(one.scores)), -1)
         is_asked.append(at)
         found.append((one.scores.mean, predictions_for(one, judge)))
     rows = np.flatnonzero((is_asked[0] >= 0) & (is_asked[1] >= 0))
@@ -362,19 +361,19 @@ def _paired(pair: list[Evidence], judges: list[Metric]) -> tuple[_Paired, Int64s
     return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
 
 
-def _n_scored(pair: list[Evidence]) -> int:
+def _n_scored(pair: list[TreeOutputs]) -> int:
     """How many rows both forests scored; with very many rows and classes, one row in k."""
-    first, second = (np.arange(one.n_rows)[one.scored] for one in pair)
+    first, second = (np.zeros(0) if one.scores is None else one.scores.number for one in pair)
     return len(np.intersect1d(first, second, assume_unique=True))
 
 
-def _units(pair: list[Evidence], rows: Int64s) -> Int64s:
+def _units(pair: list[TreeOutputs], rows: Int64s) -> Int64s:
     """The number of each row's group; without groups each row is a group of its own."""
     units = next((one.groups.units for one in pair if one.groups.units is not None), None)
     return rows if units is None else units[rows]
 
 
-def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]:
+def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[TreeOutputs]:
     """Both outputs; ``ValueError`` if they are known to be of different rows."""
     for name, one in zip(_WHICH, (first, second), strict=True):
         if not isinstance(one, TreeOutputs):
@@ -385,7 +384,7 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]
             raise ValueError(
                 f"the {name} outputs have no y: a metric needs the truth of the rows, give it to tree_outputs"
             )
-    pair = [first._evidence, second._evidence]
+    pair = [first, second]
     for what, (one, other) in _told_of_rows(*pair).items():
         if one != other:
             raise ValueError(
@@ -411,7 +410,7 @@ def _of_the_same_rows(first: TreeOutputs, second: TreeOutputs) -> list[Evidence]
     return pair
 
 
-def _told_of_rows(first: Evidence, second: Evidence) -> dict[str, tuple[Any, Any]]:
+def _told_of_rows(first: TreeOutputs, second: TreeOutputs) -> dict[str, tuple[Any, Any]]:
     """Facts that must be equal in both outputs."""
     return {
         "their source": (first.source, second.source),
@@ -420,7 +419,7 @@ def _told_of_rows(first: Evidence, second: Evidence) -> dict[str, tuple[Any, Any
     }
 
 
-def _truth(outputs: Evidence) -> Any:
+def _truth(outputs: TreeOutputs) -> Any:
     """The truth: numbers of classes instead of the model's labels; for a regression unchanged."""
     y = outputs.y
     assert y is not None

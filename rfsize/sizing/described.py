@@ -8,28 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.models.framework import framework_of
 from rfsize.utils.words import how_many
 
 
-def described(outputs: Evidence | None) -> tuple[tuple[str, str], ...]:
+def described(outputs: TreeOutputs | None) -> tuple[tuple[str, str], ...]:
     """The model, its trees and its parameters; empty if the model is not at hand."""
-    forest = None if outputs is None else outputs.forest
-    if type(forest) is not ForestOnRows:
+    if outputs is None or outputs.task is None:
         return ()
-    adapter = forest.adapter
-    kind = type(adapter.booster).__name__ if adapter.wrapper is None else adapter.wrapper.kind
-    n_classes = len(adapter.classes)
+    forest = outputs.task.forest
+    kind = type(forest.booster).__name__ if forest.wrapper is None else forest.wrapper.kind
+    n_classes = len(forest.classes)
     of = f"{n_classes} classes" if n_classes else "regression"
-    members = ("members", f"{adapter.n_trees:,}")
-    if adapter.ensemble is not None:
-        leaves = np.count_nonzero(adapter.ensemble.nodes.left == -1) / adapter.ensemble.tree_start.size
-        members = ("trees", f"{adapter.n_trees:,}, of {leaves:,.0f} leaves on average")
-    known = ", ".join(f"{name}={value}" for name, value in _parameters(adapter.booster).items())
+    members = ("members", f"{forest.n_trees:,}")
+    if forest.ensemble is not None:
+        leaves = np.count_nonzero(forest.ensemble.nodes.left == -1) / forest.ensemble.tree_start.size
+        members = ("trees", f"{forest.n_trees:,}, of {leaves:,.0f} leaves on average")
+    known = ", ".join(f"{name}={value}" for name, value in _parameters(forest.booster).items())
     return (
-        ("model", f"{kind} ({adapter.framework}), {of}, {how_many(adapter.n_features, 'column')}"),
+        ("model", f"{kind} ({forest.framework}), {of}, {how_many(forest.n_features, 'column')}"),
         members,
         *((("parameters", known),) if known else ()),
     )

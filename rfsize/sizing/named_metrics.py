@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs, predictor_of
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.models.link import Predictor
 from rfsize.sizing import ranking
@@ -94,16 +94,16 @@ def goes_by_labels(metric: MetricLike) -> bool:
     return metric == "accuracy" or scorer_of(metric, METRICS) is not None
 
 
-def usual_metric(outputs: Evidence) -> str:
+def usual_metric(outputs: TreeOutputs) -> str:
     """The metric of a score if none is given: accuracy or R²."""
     return "accuracy" if len(outputs.classes) else "r2"
 
 
-def judge_of(metric: MetricLike, outputs: Evidence) -> Metric:
+def judge_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
     if outputs.y is None:
         raise ValueError(f"y is missing: {_named(metric)} needs the truth of the rows")
-    return metric_with_truth(metric, outputs.predictor, outputs.n_rows, outputs.y, outputs.sample_weight)
+    return metric_with_truth(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
 
 
 def check_direction(judge: Metric) -> None:
@@ -225,11 +225,11 @@ def _of_numbers(metric: str, y: ArrayLike, weight: Floats) -> Metric:
     return MeanMetric(metric, truth, weight, span, square, form=form, larger_is_better=larger)
 
 
-def predictions_for(outputs: Evidence, judge: Metric) -> Callable[[Floats], Floats]:
+def predictions_for(outputs: TreeOutputs, judge: Metric) -> Callable[[Floats], Floats]:
     """Makes predictions from mean scores, for a metric; for a ranking by single scores, the scores themselves do."""
     if judge.by_order and outputs.scores is not None and outputs.scores.n_scores == 1:
         return _as_they_are
-    return outputs.predictor.predictions
+    return predictor_of(outputs).predictions
 
 
 def _as_they_are(mean: Floats) -> Floats:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs, averages_of, predictor_of
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError, UndefinedMetricError
@@ -67,13 +67,13 @@ def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int6
     )
 
 
-def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
+def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
     """The metric of forests drawn from the parts of a forest, twice, each of shape (REPLICATES,).
 
     The first replicates are as noisy as the whole forest, the second as the parts that each row asked. At most
     ``most_rows`` rows are used, spread over all.
     """
-    averages, n_trees = outputs.averages, outputs.n_trees
+    averages, n_trees = averages_of(outputs), outputs.n_trees
     n_parts = len(averages.parts)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
     weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)
@@ -86,7 +86,7 @@ def drawn_trees(outputs: Evidence, judge: Metric, *, most_rows: int | None = Non
     is_order = judge.by_order and n_scores == 1
 
     def predicted(score: Floats) -> Floats:
-        return score if is_order else outputs.predictor.predictions(score)
+        return score if is_order else predictor_of(outputs).predictions(score)
 
     some = averages.mean[averages.is_asked]
     measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))

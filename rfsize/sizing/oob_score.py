@@ -27,15 +27,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-from rfsize.counting.evidence import Evidence, asked_out_of_bag
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.collect import collect_outputs
+from rfsize.counting.duplicates import warning_of_copies
+from rfsize.counting.outputs import TreeOutputs, averages_of, coverage_of_averages, predictor_of, task_of
+from rfsize.counting.task import Task
 from rfsize.estimation.intervals import TAIL
 from rfsize.models.model import learning_rate_of
 from rfsize.sizing.clipping import cautions_of_rows
 from rfsize.sizing.metrics import Metric, value_of, value_or_nan
 from rfsize.sizing.named_metrics import MetricLike, judge_of, usual_metric
 from rfsize.sizing.noise import drawn_trees, noise_of_rows
-from rfsize.sizing.report import copies_caution
 from rfsize.sizing.scores import Curve, OobScore
 from rfsize.sizing.words import metric_in_words
 from rfsize.utils.validation import refuse_unused
@@ -142,25 +143,23 @@ def oob_score(
     return _score_of(known_out_of_bag(model, X, y, groups), metric)
 
 
-def _score_of(outputs: Evidence, metric: MetricLike | None) -> OobScore:
+def _score_of(outputs: TreeOutputs, metric: MetricLike | None) -> OobScore:
     """The score of one forest."""
-    predictor = outputs.asked_again.predictor
+    predictor, forest = predictor_of(outputs), task_of(outputs).forest
     metric = usual_metric(outputs) if metric is None else metric
     labels_at = predictor.threshold if metric == "accuracy" else None
-    give(learning_rate_of(outputs.asked_again.adapter, labels_at=labels_at))
+    give(learning_rate_of(forest, labels_at=labels_at))
     judge = judge_of(metric, outputs)
-    outputs.by_averages().check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
-    found = _scored(outputs, judge)
-    _warn_where_copies_decide(found, outputs, metric)
-    return found
+    coverage_of_averages(outputs).check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
+    give(warning_of_copies(outputs.groups))
+    return _scored(outputs, judge)
 
 
-def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
+def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     """The trees' outputs out of bag on the training rows, with the truth of the rows."""
     if isinstance(model, TreeOutputs):
         refuse_unused("tree outputs already hold their rows. Leave it out", X=X, groups=groups)
-        outputs = model._evidence
-        outputs = outputs if y is None else outputs.with_truth(y, outputs.sample_weight)
+        outputs = model if y is None else model.with_truth(y, model.sample_weight)
         if outputs.source != "oob":
             raise ValueError(
                 f"these outputs are of {outputs.source}, and an out-of-bag score takes the training rows: give "
@@ -169,29 +168,16 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> Evidence:
     else:
         if X is None:
             raise ValueError("X is missing: give all training rows, in the order of training")
-        outputs = asked_out_of_bag(model, X, y, groups)
+        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, keeps="all")
     if outputs.y is None:
         raise ValueError("y is missing: a score needs the truth of the training rows")
     return outputs
 
 
-def _warn_where_copies_decide(found: OobScore, outputs: Evidence, metric: MetricLike) -> None:
-    """Warn if the score depends on whether copies of a row belong together."""
-    groups = outputs.groups
-    if groups.of_copies is None:
-        return
-    other = outputs.by_groups(groups.of_copies)
-    judge, averages = judge_of(metric, other), other.averages
+def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
+    averages = averages_of(outputs)
     rows = np.flatnonzero(averages.is_asked)
-    value = value_of(judge, rows, other.predictor.predictions(averages.mean[rows])) if len(rows) else math.nan
-    counted_once = f"is {value:.4g}" if len(rows) else "cannot be known, because every tree saw a copy of each row"
-    give(copies_caution(groups, f"the {found._words}", f"{found.value:.4g}", found.interval, value, counted_once))
-
-
-def _scored(outputs: Evidence, judge: Metric) -> OobScore:
-    averages = outputs.averages
-    rows = np.flatnonzero(averages.is_asked)
-    predicted = outputs.predictor.predictions(averages.mean[rows])
+    predicted = predictor_of(outputs).predictions(averages.mean[rows])
     value = value_of(judge, rows, predicted)
     give(cautions_of_rows(judge, rows, predicted, outputs.n_trees))
     units = outputs.groups.units
@@ -217,7 +203,7 @@ def _scored(outputs: Evidence, judge: Metric) -> OobScore:
     )
 
 
-def _gain_by_all_trees(outputs: Evidence, judge: Metric) -> tuple[float, float]:
+def _gain_by_all_trees(outputs: TreeOutputs, judge: Metric) -> tuple[float, float]:
     """How much the metric gains if all trees predict a row, and its scatter over forests drawn from the trees."""
     if outputs.n_trees == 1:
         return 0.0, 0.0  # fresh rows ask the same one tree
@@ -249,9 +235,9 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
+def _curve(outputs: TreeOutputs, judge: Metric, value: float) -> Curve:
     """The metric of the first trees, for some numbers of them."""
-    averages = outputs.averages
+    averages = averages_of(outputs)
     ends, every = averages.parts.ends, averages.parts.every
     points = np.unique(np.geomspace(1, len(ends), _POINTS).round().astype(np.int64)) - 1
     n_known = len(averages.total)
@@ -262,6 +248,6 @@ def _curve(outputs: Evidence, judge: Metric, value: float) -> Curve:
         asked += averages.asked_of[:, done : point + 1].sum(axis=1)
         done = point + 1
         known = (asked > 0).all(axis=1)
-        values.append(value_or_nan(judge, rows[known], outputs.predictor.predictions(total[known] / asked[known])))
+        values.append(value_or_nan(judge, rows[known], predictor_of(outputs).predictions(total[known] / asked[known])))
     values[-1] = value  # the curve may know only some rows, rounded; this value is exact
     return Curve(ends[points], np.array(values))

@@ -199,8 +199,8 @@ def _code(report: SizedForest) -> str:
 
 def _is_estimator(report: SizedForest) -> bool:
     """Whether the model is trained by ``fit``; False if the report no longer refers to a model."""
-    forest = None if report._outputs is None else report._outputs.forest
-    return forest is not None and hasattr(forest.adapter.with_booster(forest.adapter.booster), "fit")
+    task = None if report._outputs is None else report._outputs.task
+    return task is not None and hasattr(task.forest.with_booster(task.forest.booster), "fit")
 
 
 def _origin(report: SizedForest) -> tuple[tuple[str, str], ...]:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.groups import Groups
-from rfsize.exceptions import CopiesWarning, FewVotesError, NotConvergedWarning
-from rfsize.models.framework import read_forest
+from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
 from rfsize.sizing.goals.base import Goal
@@ -20,9 +14,8 @@ from rfsize.sizing.page import report_account
 from rfsize.sizing.plots import plot_report
 from rfsize.sizing.sentences import finding, lines
 from rfsize.sizing.sized_forest import SizedForest, answer_of
-from rfsize.sizing.words import finite, in_words
+from rfsize.sizing.words import finite
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,67 +135,14 @@ class Report(SizedForest, Result):
     __repr__ = __str__
 
 
-def report_of(outputs: Evidence, goal: Goal) -> Report:
+def report_of(outputs: TreeOutputs, goal: Goal) -> Report:
     """The report that the trees' outputs give for a goal; raises as `Goal.checked` and `Goal.answer`."""
     goal, groups = goal.checked(len(outputs.classes), outputs.y), outputs.groups
     answer = answer_of(goal, outputs)
     return Report(goal, outputs.n_trees, outputs.source, groups.copied, groups.by, answer.cautions, answer, outputs)
 
 
-def sized(outputs: Evidence, goal: Goal) -> Report:
+def sized(outputs: TreeOutputs, goal: Goal) -> Report:
     """The report on a finished forest; raises as `report_of`."""
     report = report_of(outputs, goal)
-    report = report._noting(*outputs.noted, *outputs.cautions(of_labels=report.goal.of_labels))
-
-    def size_by(groups: Groups) -> Report:
-        return report_of(outputs.by_groups(groups), goal)
-
-    return noting_copies(report, outputs.groups, None if outputs.forest is None else size_by).computed()
-
-
-def report_by(
-    groups: Groups, model: Any, X: Any, y: Any, sample_weight: Any, *, goal: Goal, threshold: float = 0.5
-) -> Report:
-    """The report on a finished forest out of bag, with other groups of its training rows."""
-    adapter = read_forest(model)
-    options: dict[str, Any] = {"sample_weight": sample_weight, "groups": "rows", "threshold": threshold}
-    forest = ForestOnRows.of(adapter, X, y, oob=True, **options)
-    return report_of(Evidence.of(replace(forest, groups=groups)).with_truth(y, sample_weight), goal)
-
-
-def noting_copies(report: Report, groups: Groups, size_by: Callable[[Groups], Report] | None) -> Report:
-    """The report, with a warning if T* depends on whether copies of a row belong together.
-
-    Parameters
-    ----------
-    report : Report
-        The report in which each row is a group of its own.
-    groups : Groups
-        The groups of ``report``, which also say which rows are copies.
-    size_by : callable or None
-        Makes the report for other groups; None if the trees cannot be asked again.
-    """
-    if groups.of_copies is None:
-        return report
-    other, why = math.inf, "these outputs refer to no model whose trees could be asked again"
-    if size_by is not None:
-        why = "too few trees saw none of a row's copies"
-        with suppress(FewVotesError):
-            other = size_by(groups.of_copies).n_trees
-    found = f"is {in_words(other)}" if math.isfinite(other) else f"cannot be known, because {why}"
-    return report._noting(*copies_caution(groups, "T*", in_words(report.n_trees), report.interval, other, found))
-
-
-def copies_caution(
-    groups: Groups, what: str, value: str, interval: tuple[float, float], other: float, found: str
-) -> tuple[Caution, ...]:
-    """A warning if ``other``, the value that holds if copies belong together, lies outside the interval."""
-    low, high = interval
-    if groups.copied is None or low <= other <= high:
-        return ()
-    text = (
-        f"{in_percent(groups.copied)} of the training rows have a copy. If rows were repeated or oversampled before "
-        f"the training, give groups='copies': {what} {found}. If equal rows are different cases (few distinct values, "
-        f"popular items), give groups='rows': {what} is {value}, which is assumed here"
-    )
-    return (Caution(CopiesWarning, text),)
+    return report._noting(*warnings_for(outputs, of_labels=report.goal.of_labels)).computed()

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Self
 
 from rfsize.certifying.certificate import Certificate
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import by_nature_advice, few_votes, too_many_without_votes
+from rfsize.counting.coverage import by_nature_advice, few_votes
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError, OpenSizeWarning, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
@@ -40,7 +40,7 @@ class SizedForest:
     groups: str
     _noted: tuple[Caution, ...]
     _answer: Answer
-    _outputs: Evidence | None
+    _outputs: TreeOutputs | None
     _answers: dict[MetricLike, Answer] = field(default_factory=dict)
     _fewest_alike: int = 0
     notes_on_rows: tuple[str, ...] = ()
@@ -312,15 +312,15 @@ class SizedForest:
         """Names of the other losses that the report lists: of labels, probabilities or scores, and of metrics."""
         return tuple(map(str, self._answers) if self._outputs is None else self._told(self._outputs))
 
-    def _told(self, outputs: Evidence) -> Iterator[str]:
-        for name in listed_beside(outputs.distinct):
+    def _told(self, outputs: TreeOutputs) -> Iterator[str]:
+        for name in listed_beside(distinct(outputs)):
             if not self.goal.answers(name):
                 with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
                     self._answer_to(name)
                     yield name
 
 
-def answer_of(goal: Goal, outputs: Evidence) -> Answer:
+def answer_of(goal: Goal, outputs: TreeOutputs) -> Answer:
     """The answer to a goal that has been checked.
 
     Raises
@@ -328,17 +328,17 @@ def answer_of(goal: Goal, outputs: Evidence) -> Answer:
     FewVotesError
         If rows of some kind have too few out-of-bag votes; other errors as by `Goal.answer`.
     """
-    distinct = outputs.distinct
-    return goal.answer(_by_votes(goal, distinct) if outputs.source == "oob" else distinct)
+    counted = distinct(outputs)
+    if outputs.source == "oob":
+        _check_votes(goal, counted)
+    return goal.answer(counted)
 
 
-def _by_votes(goal: Goal, outputs: Evidence) -> Evidence:
-    """Out-of-bag outputs, with strata if some kinds of rows have fewer votes than others."""
-    asked = outputs.by_votes()
+def _check_votes(goal: Goal, outputs: TreeOutputs) -> None:
+    """Raise `FewVotesError` if rows of some kind have too few out-of-bag votes."""
+    votes = coverage(outputs)
     # If rows of large groups have no votes, or no row has any, the report says so; no error is raised here.
-    if asked.is_uneven or not too_many_without_votes(asked.n_without, len(asked.asked)):
-        lack = asked.of_some_rows("how many trees are enough", fewest=goal.fewest_votes)
-        if lack is not None:
-            raise lack.error()
-    strata = asked.strata if len(outputs.classes) else None
-    return outputs if strata is None else replace(outputs, strata=strata)
+    if votes.is_uneven or not votes.lacks_votes:
+        problem = votes.problem_of_some("how many trees are enough", fewest=goal.fewest_votes)
+        if problem is not None:
+            raise problem.error()

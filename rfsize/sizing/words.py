@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import by_nature_advice
+from rfsize.counting.coverage import by_nature_advice
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.utils.words import how_many
 
 RARE = 0.05
@@ -65,7 +65,7 @@ def from_to(interval: tuple[int | float, int | float]) -> str:
     return f"{in_words(low)} to {in_words(high)}" if math.isfinite(high) else f"{in_words(low)} or more"
 
 
-def no_votes_advice(outputs: Evidence) -> str:
+def no_votes_advice(outputs: TreeOutputs) -> str:
     """What to do if no row has enough votes or scores, as the end of a sentence."""
     if outputs.n_trees < 2:
         return f": the forest has {how_many(outputs.n_trees, 'tree')}; train more"

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.counting.evidence import VOTINGS
-from rfsize.counting.training_data import TrainingData, checked_target
+from rfsize.counting.cross_validation import TrainingData, checked_target
+from rfsize.counting.outputs import VOTINGS
 from rfsize.models.framework import training_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.training_data import TrainingData
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.cross_validation import TrainingData
+from rfsize.counting.outputs import averages_of, coverage_of_averages
+from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.models.framework import read_forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +37,19 @@ class OutOfBagPredictions:
         """The out-of-bag predictions, or a text that says why there are none."""
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
-            adapter = read_forest(forest)
-            rows = ForestOnRows.of(adapter, data.X, data.target(forest), oob=True, **options)
-            outputs = replace(Evidence.of(rows, "all"), y=data.truth)
-            predictor, averages = outputs.asked_again.predictor, outputs.averages
+            task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
+            outputs = replace(outputs_of(task, "all"), y=data.truth)
         except (InbagError, NotAForestError) as refused:
             return str(refused)
-        asked, predicted = averages.is_asked, predictor.predictions(averages.mean)
-        lack = outputs.by_averages().of_some_rows("the out-of-bag score")
+        averages, predictor = averages_of(outputs), task.predictor
+        is_known, predicted = averages.is_asked, predictor.predictions(averages.mean)
+        problem = coverage_of_averages(outputs).problem_of_some("the out-of-bag score")
         score: float | str = math.nan
-        if lack is not None:
-            score = lack.message
-        elif asked.any() and len(data.classes):
-            score = float(np.mean(predictor.labels(predicted[asked]) == data.label[asked]))
-        elif np.count_nonzero(asked) > 1:
-            weight = None if data.weight is None else data.weight[asked]
-            score = float(r2_score(data.label[asked], predicted[asked, 0], sample_weight=weight))
-        return cls(np.where(asked[:, None], predicted, np.nan), score)
+        if problem is not None:
+            score = problem.message
+        elif is_known.any() and len(data.classes):
+            score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
+        elif np.count_nonzero(is_known) > 1:
+            weight = None if data.weight is None else data.weight[is_known]
+            score = float(r2_score(data.label[is_known], predicted[is_known, 0], sample_weight=weight))
+        return cls(np.where(is_known[:, None], predicted, np.nan), score)

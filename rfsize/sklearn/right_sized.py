@@ -15,10 +15,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize.counting.copies import resolved
-from rfsize.counting.cross_validation import held_out_folds, of_estimator
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.training_data import TrainingData, of_size, tree_counts
+from rfsize.counting.cross_validation import TrainingData, held_out_folds, of_size, outputs_of_estimator, tree_counts
+from rfsize.counting.duplicates import resolve_groups
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
@@ -55,7 +54,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     cv: Any
     threshold = 0.5
 
-    def _fit(self, data: TrainingData, goal: Goal) -> Evidence | None:
+    def _fit(self, data: TrainingData, goal: Goal) -> TreeOutputs | None:
         """Train the forest; return the held-out outputs if the forest was sized by cross-validation."""
         forest, report, held_out = self._grown(data, goal)
         if held_out is not None:  # otherwise the training has given these warnings
@@ -199,7 +198,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         routing.validate_metadata(method="fit", params=given)
         return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
 
-    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, Evidence | None]:
+    def _grown(self, data: TrainingData, goal: Goal) -> tuple[Any, Report, TreeOutputs | None]:
         """The forest, its report, and the held-out outputs if it was sized by cross-validation."""
         self.oob_refusal_ = None
         if self.cv is None:
@@ -207,23 +206,23 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             estimator, y = of_size(self.estimator, until.next_look), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
             try:
-                growth = Growth.of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
+                growth = Growth.outputs_of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
                 return *growth.to_size(until), None
             except (InbagError, FewVotesError) as refused:
                 self.oob_refusal_ = str(refused)
         outputs, report = self._cross_validated(data, goal)
         return data.fitted(of_size(self.estimator, report.n_kept)), report, outputs
 
-    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[Evidence, Report]:
+    def _cross_validated(self, data: TrainingData, goal: Goal) -> tuple[TreeOutputs, Report]:
         """The held-out outputs of the forests of all folds, trained with more and more trees until these are enough."""
-        groups = resolved(data.groups, data.X, len(data.label))
+        groups = resolve_groups(data.groups, data.X, len(data.label))
         cv = _FOLDS if self.cv is None else self.cv
         folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
         until = UntilEnough(self.min_trees, self.max_trees)
         report = None
         while report is None or not until.is_over:
             n_trees = until.next_look
-            outputs = of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
+            outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
             report = until.look(n_trees, partial(report_of, outputs, goal))
         return outputs, report

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.certifying.certificate import AVERAGES, Certificate, ClassOutcome
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.counting.evidence import VOTINGS
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError, RareClassWarning
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
@@ -240,7 +239,7 @@ class StopTable(Terms):
             refuse_unused(f"it decides labels, and metric={metric!r} does not. Leave it out", threshold=threshold)
         alpha, confidence = share("alpha", alpha), checked_confidence(confidence)
         trees = TreesOnRows.of(model, X, casts_votes=metric == "labels", threshold=threshold, missing=missing)
-        adapter = trees.adapter
+        adapter = trees.forest
         goes_by = (
             (adapter.voting_at(trees.rows.threshold) if voting == "auto" else voting) if metric == "labels" else "soft"
         )
@@ -296,7 +295,7 @@ class StopTable(Terms):
             )
         at = self.threshold if threshold is None else threshold
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
-        adapter = trees.adapter
+        adapter = trees.forest
         self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
         promise = Promise(self.alpha, checked_confidence(confidence), average, adapter.digest)
         of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)

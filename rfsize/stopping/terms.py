@@ -34,7 +34,7 @@ class Terms:
     @classmethod
     def of_forest(cls, trees: TreesOnRows, promise: Promise) -> Terms:
         """The terms of a table that is calibrated on rows of a forest."""
-        adapter = trees.adapter
+        adapter = trees.forest
         n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)
         at = trees.threshold if promise.metric == "labels" or promise.average == "macro" else None
         labels = labels_of(adapter.classes)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.copies import resolved
-from rfsize.counting.evidence import VOTINGS
+from rfsize.counting.count import Sums
+from rfsize.counting.coverage import Coverage
+from rfsize.counting.duplicates import resolve_groups
 from rfsize.counting.groups import Groups
-from rfsize.counting.representative import Kinds, RowsAsked
-from rfsize.counting.tallied import Tallied
+from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.training import Trainer
@@ -153,7 +153,7 @@ def select_bagging_fraction(
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
     grid, own = _with_own(_checked_grid(fractions), own if rule == "keep" else None)
 
-    belong = resolved(groups, X, len(trainer.label))
+    belong = resolve_groups(groups, X, len(trainer.label))
     seed = None if seed is None else whole("seed", seed, at_least=0)
     judge = judge_for(trainer, metric, voting)
     grid, left_out = _with_enough_votes(grid, trainer, belong, n_trees)
@@ -190,16 +190,12 @@ def _with_enough_votes(
     FewVotesError
         If there is no such fraction.
     """
-
-    def kinds() -> Kinds | None:
-        return Kinds.of_labels(trainer.label) if len(trainer.classes) else None
-
-    lacks = {}
+    lacks, label = {}, trainer.label if len(trainer.classes) else None
     for fraction in grid:
-        rows = RowsAsked(n_trees * _left_out(trainer, fraction, groups), n_trees, groups, find_kinds=kinds)
-        lack = rows.lack(f"how good the bagging fraction {fraction:g} is")
-        if lack is not None:
-            lacks[fraction] = lack
+        votes = Coverage(n_trees * _left_out(trainer, fraction, groups), n_trees, groups, y=label)
+        problem = votes.problem(f"how good the bagging fraction {fraction:g} is")
+        if problem is not None:
+            lacks[fraction] = problem
     if len(lacks) == len(grid):
         fewest = lacks[grid[0]]
         raise FewVotesError(f"{fewest.message}; or give smaller fractions", enough=fewest.enough)
@@ -209,7 +205,7 @@ def _with_enough_votes(
 class _Forest(NamedTuple):
     """The out-of-bag outputs of a forest, and the seconds that its training took."""
 
-    out_of_bag: Tallied
+    out_of_bag: Sums
     seconds: float
 
 
@@ -231,7 +227,7 @@ def _trained(
     return forests
 
 
-def _check_votes(out_of_bag: Tallied, n_trees: int, fraction: float, expected: float) -> None:
+def _check_votes(out_of_bag: Sums, n_trees: int, fraction: float, expected: float) -> None:
     found = float(out_of_bag.scores.asked.mean()) / n_trees
     if found < _FAIR_SHARE * expected:
         raise ValueError(
@@ -273,8 +269,7 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
-    from rfsize.counting.cross_validation import rows_in_memory
-    from rfsize.counting.training_data import of_size, tree_counts
+    from rfsize.counting.cross_validation import of_size, rows_in_memory, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
         raise ValueError(

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize.counting.count import Sums
 from rfsize.counting.groups import Groups
-from rfsize.counting.tallied import Tallied
 from rfsize.models.link import Link
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.utils.validation import whole
@@ -27,7 +27,7 @@ class TrainedBlock(NamedTuple):
     """A booster with the trees of a block, and their out-of-bag outputs."""
 
     booster: Any
-    out_of_bag: Tallied
+    out_of_bag: Sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Beginning:
     classes: NDArray[Any]
     label: NDArray[Any]
     weight: NDArray[np.float64] | None
-    out_of_bag: Tallied
+    out_of_bag: Sums
     link: Link
     threshold: float
     cut: float

@@ -8,11 +8,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.counting.copies import resolved
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
-from rfsize.counting.groups import Groups
-from rfsize.counting.training_rows import noting_training_rows
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.duplicates import resolve_groups, warning_of_copies
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.model import dependence_of, learning_rate_of
@@ -21,7 +20,7 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.metric import refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report, noting_copies, report_by, report_of
+from rfsize.sizing.report import Report, report_of
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.matrix import n_rows
@@ -169,8 +168,8 @@ def grow(
     is_as_trained = hasattr(params, "fit") or framework_of(X_val) is not None  # and so stores its missing value
     missing = None if is_as_trained else training_of(data).missing_in(data)
 
-    def on_validation(model: Any) -> ForestOnRows:
-        return ForestOnRows.of(read_forest(model, missing=missing), X_val, threshold=threshold)
+    def on_validation(model: Any) -> Task:
+        return Task.of(read_forest(model, missing=missing), X_val, threshold=threshold)
 
     return growth.to_size(until, on_validation, y_val)
 
@@ -187,8 +186,6 @@ class Growth:
     truth : tuple
         Labels or numbers of the training rows, with the class labels of the forest, and the weights of the rows or
         None.
-    report_by : callable
-        The report of a model of these trees, with other groups of the training rows.
     model : callable
         Turns the booster into a model of the caller's type.
     given : int
@@ -198,7 +195,6 @@ class Growth:
     goal: Goal
     forest: ForestInTraining
     truth: tuple[Any, Any]
-    report_by: Callable[[Groups, Any], Report]
     model: Callable[[Any], Any] = lambda booster: booster
     given: int = 0
 
@@ -218,13 +214,9 @@ class Growth:
             refuse_soft_labels(goal)
             label = None
         goal = goal.checked(len(trainer.classes), label, in_training=True)
-        of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolved(groups, X, len(trainer.label))}
+        of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolve_groups(groups, X, len(trainer.label))}
         forest = trainer.start(**of_rows) if init_model is None else trainer.resume(init_model, **of_rows)
-
-        def by(groups: Groups, model: Any) -> Report:
-            return report_by(groups, model, X, label, trainer.weight, goal=goal, threshold=threshold)
-
-        return cls(goal, forest, (label, trainer.weight), by, given=forest.n_trees)
+        return cls(goal, forest, (label, trainer.weight), given=forest.n_trees)
 
     @classmethod
     def of_estimator(
@@ -243,31 +235,27 @@ class Growth:
             goal = goal.checked(0, y)
         X = from_polars(X)
         try:
-            adapter, is_new = read_forest(estimator), False
+            fitted, is_new = read_forest(estimator), False
         except NotFittedError:
             training_of(estimator).check_estimator(estimator)
             weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-            adapter, is_new = read_forest(clone(estimator).fit(X, y, **weighted)), True
-        if adapter.wrapper is not None:
+            fitted, is_new = read_forest(clone(estimator).fit(X, y, **weighted)), True
+        if fitted.wrapper is not None:
             raise NotAForestError(
-                f"found a {adapter.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
+                f"found a {fitted.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
                 "max_trees, or give the forest that it has fitted, model.estimator_"
             )
-        goal = goal.checked(len(adapter.classes), y, in_training=True)
-        threshold, framework = adapter.checked_threshold(threshold), training_of(estimator)
-        X = adapter.check(X)
-        belong = resolved(groups, X, n_rows(X))
-        trainer = framework.trainer_of(adapter, X, y, sample_weight)
-        forest = trainer.resume(adapter.booster, threshold=threshold, groups=belong)
-        forest.classes = adapter.classes if len(adapter.classes) else None
-
-        def by(groups: Groups, model: Any) -> Report:
-            return report_by(groups, model, X, y, sample_weight, goal=goal, threshold=threshold)
-
-        return cls(goal, forest, (y, sample_weight), by, adapter.with_booster, 0 if is_new else adapter.n_trees)
+        goal = goal.checked(len(fitted.classes), y, in_training=True)
+        threshold, framework = fitted.checked_threshold(threshold), training_of(estimator)
+        X = fitted.check(X)
+        belong = resolve_groups(groups, X, n_rows(X))
+        trainer = framework.trainer_of(fitted, X, y, sample_weight)
+        forest = trainer.resume(fitted.booster, threshold=threshold, groups=belong)
+        forest.classes = fitted.classes if len(fitted.classes) else None
+        return cls(goal, forest, (y, sample_weight), fitted.with_booster, 0 if is_new else fitted.n_trees)
 
     def to_size(
-        self, until: UntilEnough, on_validation: Callable[[Any], ForestOnRows] | None = None, y_val: Any = None
+        self, until: UntilEnough, on_validation: Callable[[Any], Task] | None = None, y_val: Any = None
     ) -> tuple[Any, Report]:
         """Train until the forest is large enough; return the model, and the report that ended the training.
 
@@ -278,7 +266,7 @@ class Growth:
         def size() -> Report:
             if on_validation is None:
                 return out_of_bag_report(forest, goal, self.truth, until.max_trees)
-            return report_of(Evidence.of(on_validation(self._model())).with_truth(y_val), goal)
+            return report_of(outputs_of(on_validation(self._model())).with_truth(y_val), goal)
 
         report = None
         with progress_bar("growing", until.max_trees, "trees", initial=forest.n_trees) as bar:
@@ -289,14 +277,14 @@ class Growth:
                     bar.update(more)
                 report = until.look(forest.n_trees, size)
         if on_validation is None:
-            report = noting_copies(report, forest.groups, lambda groups: self.report_by(groups, self._model()))
+            report = report._noting(*warning_of_copies(forest.groups))
         else:
-            report = report._noting(*noting_training_rows(on_validation(self._model()), y_val))
+            report = report._noting(*warning_of_training_rows(on_validation(self._model()), y_val))
         give(report.warnings)
-        adapter = read_forest(forest.booster())
+        grown = read_forest(forest.booster())
         kept = max(report.n_kept, self.given)
         # These warnings were given before the training.
-        return self.model(adapter.first(kept)), report._noting(*dependence_of(adapter), *learning_rate_of(adapter))
+        return self.model(grown.first(kept)), report._noting(*dependence_of(grown), *learning_rate_of(grown))
 
     def _model(self) -> Any:
         """The trees so far, as a model of the caller's type."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import FEW_OUT_OF_BAG, FEWEST_VOTES, by_nature_advice, too_many_without_votes
+from rfsize.counting.collect import outputs_in_training
+from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
+from rfsize.counting.outputs import coverage, distinct
 from rfsize.exceptions import FewVotesError
 from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
@@ -27,11 +27,10 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     FewVotesError
         If there are too few votes, or ``max_trees`` trees would not give the training rows enough votes.
     """
-    outputs = Evidence.in_training(forest).with_truth(*truth)
-    once = forest.groups.once
-    asked = forest.out_of_bag.scores.asked if once is None else forest.out_of_bag.scores.asked[once]
-    _refuse_groups_that_are_always_seen(outputs.distinct, asked, max(max_trees, forest.n_trees))
-    share_of_votes = asked.mean() / forest.n_trees
+    outputs = outputs_in_training(forest).with_truth(*truth)
+    votes = coverage(distinct(outputs))
+    _refuse_groups_that_are_always_seen(votes, max(max_trees, forest.n_trees))
+    share_of_votes = votes.n_votes.mean() / forest.n_trees
     expected = share_of_votes * max(max_trees, forest.n_trees)
     # If only the trees so far are too few, the report says how many trees have enough votes.
     if share_of_votes < FEW_OUT_OF_BAG and expected < FEWEST_VOTES:
@@ -44,18 +43,18 @@ def out_of_bag_report(forest: ForestInTraining, goal: Goal, truth: Truth, max_tr
     return report_of(outputs, goal)
 
 
-def _refuse_groups_that_are_always_seen(outputs: Evidence, asked: NDArray[np.int32], max_trees: int) -> None:
+def _refuse_groups_that_are_always_seen(votes: Coverage, max_trees: int) -> None:
     """Raise `FewVotesError` if so many rows in large groups would get no votes that no T* can be estimated."""
-    sizes = outputs.groups.sizes
-    if sizes is None or not asked.any():
+    sizes = votes.groups.sizes
+    if sizes is None or not votes.n_votes.any():
         return
     smallest = sizes.min()
-    left_out = (asked[sizes == smallest].mean() / outputs.n_trees) ** (1.0 / smallest)
+    left_out = (votes.n_votes[sizes == smallest].mean() / votes.n_trees) ** (1.0 / smallest)
     without = float(np.sum((1.0 - left_out**sizes) ** max_trees))
     if too_many_without_votes(round(without), len(sizes)):
         raise FewVotesError(
             f"even {how_many(max_trees, 'tree')} would leave {in_percent(without / len(sizes))} of the rows without "
             f"out-of-bag votes, since they belong to groups of up to {sizes.max()} rows, of which every tree sees "
             "some: train with a smaller bagging fraction, or on each row once with weights for its copies, or give "
-            f"validation rows, which the forest is not trained on{by_nature_advice(outputs.groups.by)}"
+            f"validation rows, which the forest is not trained on{by_nature_advice(votes.groups.by)}"
         )

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
+from rfsize.counting.count import Sums
 from rfsize.counting.scores import Scores
-from rfsize.counting.tallied import Tallied
 from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
@@ -64,7 +64,7 @@ class Judge(ABC):
         self._trainer = trainer
         self._voting = voting
 
-    def compare(self, candidates: Sequence[Tallied]) -> Comparison:
+    def compare(self, candidates: Sequence[Sums]) -> Comparison:
         """Judge all candidates on the rows on which each of them has votes.
 
         Raises
@@ -81,15 +81,15 @@ class Judge(ABC):
 
     @abstractmethod
     def _standard_errors(
-        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+        self, candidates: Sequence[Sums], rows: NDArray[np.int64], best: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Standard errors over the choice of rows, for the values and for the differences from the best."""
 
     @abstractmethod
-    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _values(self, candidates: Sequence[Sums], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Error or score of each candidate on the given rows."""
 
-    def _behind_se(self, over_rows: NDArray[np.float64], best: int, candidates: Sequence[Tallied]) -> Any:
+    def _behind_se(self, over_rows: NDArray[np.float64], best: int, candidates: Sequence[Sums]) -> Any:
         """Standard errors of the differences from the best: those over rows, with the scatter over trees added.
 
         Other trees have another error on the same rows. The difference between the errors of the two halves of a forest
@@ -105,7 +105,7 @@ class Judge(ABC):
         over_trees = 2.0 * np.var(apart, ddof=1) / 4.0
         return np.where(np.arange(len(over_rows)) == best, 0.0, np.sqrt(over_rows**2 + over_trees))
 
-    def _common_rows(self, candidates: Sequence[Tallied]) -> NDArray[np.int64]:
+    def _common_rows(self, candidates: Sequence[Sums]) -> NDArray[np.int64]:
         rows = np.flatnonzero(np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates]))
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
@@ -118,16 +118,16 @@ class Judge(ABC):
     def _weight(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return None if self._trainer.weight is None else self._trainer.weight[rows]
 
-    def _predicted(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _predicted(self, candidate: Sums, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._trainer.link.predictions(candidate.scores.mean[rows], len(self._trainer.classes))
 
-    def _labels(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels(self, candidate: Sums, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class index of each row, by majority vote or averaged scores. A tie goes to the lowest index."""
         said = candidate.counts[rows] if self._voting == "hard" else self._predicted(candidate, rows)
         return said.argmax(axis=1)
 
 
-def _halves(candidate: Tallied) -> list[Tallied]:
+def _halves(candidate: Sums) -> list[Sums]:
     """The outputs of each half of the trees, on the rows whose outputs are kept by blocks of trees."""
     blocks = candidate.blocks
     assert blocks is not None
@@ -136,7 +136,7 @@ def _halves(candidate: Tallied) -> list[Tallied]:
         counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
         counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)
         whole.asked[blocks.rows], whole.mean[blocks.rows] = scores.asked, scores.mean
-        found.append(Tallied(counts, whole))
+        found.append(Sums(counts, whole))
     return found
 
 
@@ -157,19 +157,19 @@ class MeanLoss(Judge):
     name = "error"
 
     def _standard_errors(
-        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+        self, candidates: Sequence[Sums], rows: NDArray[np.int64], best: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         loss, weight = self._losses(candidates, rows), self._weight(rows)
         weight = np.ones(rows.size) if weight is None else weight
         return _standard_error(loss, weight), _standard_error(loss - loss[best], weight)
 
-    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _values(self, candidates: Sequence[Sums], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.average(self._losses(candidates, rows), axis=1, weights=self._weight(rows))
 
-    def _losses(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _losses(self, candidates: Sequence[Sums], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.stack([self._loss(candidate, rows) for candidate in candidates])
 
-    def _loss(self, candidate: Tallied, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _loss(self, candidate: Sums, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         label = self._trainer.label[rows]
         if len(self._trainer.classes):
             return (self._labels(candidate, rows) != label).astype(np.float64)
@@ -205,7 +205,7 @@ class Scorer(Judge):
         self._score(self._estimator(right, right.argmax(axis=1) if n_classes else right), rows, rows)
 
     def _standard_errors(
-        self, candidates: Sequence[Tallied], rows: NDArray[np.int64], best: int
+        self, candidates: Sequence[Sums], rows: NDArray[np.int64], best: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         estimators = [self._stored(candidate, rows) for candidate in candidates]
         drawn = np.array(
@@ -213,7 +213,7 @@ class Scorer(Judge):
         )
         return drawn.std(axis=0, ddof=1), (drawn[:, [best]] - drawn).std(axis=0, ddof=1)
 
-    def _values(self, candidates: Sequence[Tallied], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _values(self, candidates: Sequence[Sums], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         every = np.arange(rows.size)
         return np.array([self._score(self._stored(candidate, rows), rows, every) for candidate in candidates])
 
@@ -226,7 +226,7 @@ class Scorer(Judge):
         strata = [np.flatnonzero(label == one) for one in np.unique(label)]
         return [np.concatenate([generator.choice(s, s.size) for s in strata]) for _ in range(_REPLICATES)]
 
-    def _stored(self, candidate: Tallied, rows: NDArray[np.int64]) -> Any:
+    def _stored(self, candidate: Sums, rows: NDArray[np.int64]) -> Any:
         predicted = self._predicted(candidate, rows)
         if not len(self._trainer.classes):
             return self._estimator(predicted, predicted)

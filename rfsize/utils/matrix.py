@@ -65,9 +65,9 @@ def of_pieces(X: Any, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
     return (work(first, rows, *options) for first, rows in pieces(X))
 
 
-def blocks(rows: int, n_trees: int, *, what: str) -> Iterator[tuple[int, int]]:
+def blocks(rows: int, n_trees: int, *, what: str, most_rows: int | None = None) -> Iterator[tuple[int, int]]:
     """Ranges of rows, small enough to hold one number per row and tree, with a progress bar if it takes long."""
-    step = max(1, CELLS_PER_BLOCK // max(1, n_trees))
+    step = max(1, min(CELLS_PER_BLOCK // max(1, n_trees), rows if most_rows is None else most_rows))
     with rows_bar(what, rows) as bar:
         for start in range(0, rows, step):
             stop = min(rows, start + step)

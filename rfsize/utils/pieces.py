@@ -143,6 +143,20 @@ class PiecesElsewhere(Pieces):
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
         """The results of ``work(number of the first row, rows, *options)`` for each piece, in order."""
 
+    @abstractmethod
+    def each_of_its_own(
+        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    ) -> Iterator[Any]:
+        """The results of ``work(rows, sent, of_rows(numbers of the rows))`` for each piece, in order."""
+
+    @abstractmethod
+    def here(self, values: Any) -> Any:
+        """Labels or weights of the rows, brought to this process."""
+
+    @abstractmethod
+    def layout(self, machines: Any) -> Any:
+        """Which machine held which rows during training."""
+
 
 class OfSequences(Pieces):
     """The rows of LightGBM ``Sequence`` objects, one after another."""

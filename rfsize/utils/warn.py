@@ -24,11 +24,14 @@ class Caution:
     options : dict
         Arguments of the call that helps, if one call does: of `rfsize.size`, or of `rfsize.shrink` for its reports.
         Code is made from them and never from ``text``, which may hold names of strangers.
+    spares_labels : bool
+        Whether labels are as they would be without what the warning is about.
     """
 
     category: type[Warning]
     text: str
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    spares_labels: bool = False
 
     @classmethod
     def advising(cls, category: type[Warning], text: str, **options: Any) -> Caution:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from rfsize import theory
 from rfsize.certifying.certificate import AVERAGES, Certificate
-from rfsize.counting.evidence import VOTINGS, Evidence
-from rfsize.counting.representative import FEWEST_VOTES
+from rfsize.counting.coverage import FEWEST_VOTES
+from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Grid, Picture
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.utils.validation import choice, positive, refuse_unused, share
@@ -107,7 +107,7 @@ class Goal(ABC):
         """
 
     @classmethod
-    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
         """Names of the goals of this kind whose losses a report on another goal lists as well."""
         return ()
 
@@ -175,7 +175,7 @@ class Goal(ABC):
         return self
 
     @abstractmethod
-    def answer(self, outputs: Evidence) -> Answer:
+    def answer(self, outputs: TreeOutputs) -> Answer:
         """The answer to the goal, from the trees' outputs on distinct rows."""
 
 

@@ -20,8 +20,9 @@ from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.training_rows import trained_on
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
+from rfsize.counting.training_rows import training_rows_error
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError, NotCertifiedWarning, TrainingRowsWarning
 from rfsize.models.framework import read_forest
@@ -155,7 +156,7 @@ class CertifiedGoal(GoalOnRows):
             return {"metric": metric, "tolerance": tolerance, "target": "forest"}
         return {"metric": metric, "tolerance": _TOLERANCE, "target": "limit"}
 
-    def answer(self, outputs: Evidence) -> CertifiedAnswer:
+    def answer(self, outputs: TreeOutputs) -> CertifiedAnswer:
         """The sizes that the rows certify.
 
         Raises
@@ -164,8 +165,8 @@ class CertifiedGoal(GoalOnRows):
             If the rows are training rows or too few, or the outputs refer to no model.
         """
         trees = TreesOnRows(_rows_to_certify_on(outputs))
-        adapter, n_classes = trees.adapter, len(outputs.classes)
-        voting = outputs.voting(self.voting) if self.of_labels else "soft"
+        adapter, n_classes = trees.forest, len(outputs.classes)
+        voting = voting_of(outputs, self.voting) if self.of_labels else "soft"
         if voting == "soft":
             check_classes(n_classes, self.metric, self.average)
         promise = Promise(self.alpha, self.certainty, self.average, adapter.digest, self.metric, self.tolerance or 0.0)
@@ -176,22 +177,23 @@ class CertifiedGoal(GoalOnRows):
         harms = self._harms(outputs, first.fewest(promise), first.label_shares(classes)) if self.of_labels else []
         return CertifiedAnswer(self, promise, first, classes, self._limit(outputs, voting), obeyed, harms)
 
-    def _harms(self, outputs: Evidence, n_trees: int, shares: dict[Any, float]) -> list[Caution]:
+    def _harms(self, outputs: TreeOutputs, n_trees: int, shares: dict[Any, float]) -> list[Caution]:
         """What else the first ``n_trees`` trees lose against all trees, on the same rows."""
         if outputs.scores is None or not outputs.scores.are_finite() or n_trees >= outputs.n_trees:
             return []
-        means = outputs.predictor.predictions(outputs.scores.mean).mean(axis=0)
+        predictor, scores = predictor_of(outputs), outputs.scores
+        means = predictor.predictions(scores.mean).mean(axis=0)
         harms = unlabelled_classes(shares, means.tolist(), target="forest")
         first = None if outputs.y is None and min(shares.values()) >= RARE else _first_trees_on(outputs, n_trees)
         if first is None:
             return harms
         metrics = None
         if outputs.y is not None:
-            y, weight = (None if of is None else of[outputs.scored] for of in (outputs.y, outputs.sample_weight))
-            metrics = paired_metrics(outputs.predictor, len(outputs.scores), y, weight)
-        return [*harms, *harms_of_cut(outputs.predictor, first, outputs.scores.mean, shares, self.keeping, metrics)]
+            y, weight = (None if of is None else of[scores.number] for of in (outputs.y, outputs.sample_weight))
+            metrics = paired_metrics(predictor, len(scores), y, weight)
+        return [*harms, *harms_of_cut(predictor, first, scores.mean, shares, self.keeping, metrics)]
 
-    def _limit(self, outputs: Evidence, voting: str) -> Answer | None:
+    def _limit(self, outputs: TreeOutputs, voting: str) -> Answer | None:
         """The answer of the same rows for an unlimited forest; None if they do not tell."""
         goal: Goal = (
             LabelGoal(alpha=self.alpha, average=self.average, voting=voting)
@@ -206,14 +208,14 @@ class CertifiedGoal(GoalOnRows):
         return None if too_few or found.cannot_tell(outputs.n_trees) else found
 
 
-def _first_trees_on(outputs: Evidence, n_trees: int) -> Floats | None:
+def _first_trees_on(outputs: TreeOutputs, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
-    forest = outputs.asked_again
+    task = task_of(outputs)
     try:
-        small = read_forest(forest.adapter.first(n_trees))
+        small = read_forest(task.forest.first(n_trees))
     except NotAForestError:
         return None
-    scores = Evidence.of(replace(forest, adapter=small)).scores
+    scores = outputs_of(replace(task, forest=small)).scores
     return None if scores is None else scores.mean
 
 
@@ -223,17 +225,17 @@ def _taken(given: dict[str, Any]) -> dict[str, Any]:
     return {"method": given.pop("method", None)}
 
 
-def _rows_to_certify_on(outputs: Evidence) -> Any:
+def _rows_to_certify_on(outputs: TreeOutputs) -> Any:
     """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
     refuse_to_certify(outputs.source)
-    if any(one.category is TrainingRowsWarning for one in outputs.noted):
-        raise trained_on()
-    if outputs.forest is None:
+    if any(caution.category is TrainingRowsWarning for caution in outputs.warnings):
+        raise training_rows_error()
+    if outputs.task is None:
         raise ValueError(
             "target='forest' needs the model, and these outputs refer to no model (counted Votes, pickled or "
             "joined outputs): give the model, with all rows at once"
         )
-    return outputs.forest
+    return outputs.task
 
 
 def refuse_to_certify(source: str) -> None:

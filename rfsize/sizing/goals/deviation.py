@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import too_many_without_votes
+from rfsize.counting.coverage import too_many_without_votes
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.scores import Scores
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.estimation.intervals import TAIL, quantile_of
@@ -33,7 +33,7 @@ class DeviationGoal(GoalWithin):
     names = ("probabilities", "scores")
 
     @classmethod
-    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
         if outputs.scores is None or not outputs.scores.are_finite():
             return ()
         return ("probabilities",) if len(outputs.classes) else ("scores",)
@@ -59,7 +59,7 @@ class DeviationGoal(GoalWithin):
             )
         return self
 
-    def answer(self, outputs: Evidence) -> DeviationAnswer:
+    def answer(self, outputs: TreeOutputs) -> DeviationAnswer:
         """How far predictions move, estimated from the scatter of the trees' scores on each row.
 
         Raises
@@ -84,14 +84,14 @@ class DeviationGoal(GoalWithin):
         return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, lacks_votes)
 
 
-def scores_of(outputs: Evidence, metric: Any) -> tuple[Scores, Link]:
+def scores_of(outputs: TreeOutputs, metric: Any) -> tuple[Scores, Link]:
     """The trees' scores, and the link from mean scores to predictions; `NotAForestError` if there are no scores."""
-    if outputs.scores is None or outputs.link is None:
+    if outputs.scores is None or outputs.predictor is None:
         raise NotAForestError(
             f"metric={metric!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
             "model and its rows, or size the labels"
         )
-    return outputs.scores, outputs.link
+    return outputs.scores, outputs.predictor.link
 
 
 class DeviationAnswer(Answer):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs, predictor_of
 from rfsize.counting.scores import Scores
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
@@ -57,7 +57,6 @@ class ScoredRows:
     scores: Scores
     cut: float
     estimated_by: Callable[[Scores, float, TreeBlocks | None], Estimate]
-    number: Int64s
     blocks: TreeBlocks | None
 
     at_least = 2
@@ -73,7 +72,7 @@ class ScoredRows:
     def estimate(self, rows: NDArray[np.bool_] | slice) -> Estimate:
         blocks = self.blocks
         if blocks is not None:
-            blocks = blocks.where(np.isin(blocks.rows, self.number[rows]))
+            blocks = blocks.where(np.isin(blocks.rows, self.scores.number[rows]))
         return self.estimated_by(self.scores.take(rows), self.cut, blocks)
 
     def leaders(self) -> Int64s:
@@ -104,7 +103,7 @@ LabelRows = VotedRows | ScoredRows
 """Rows that a forest is sized by, with the trees' votes or scores."""
 
 
-def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
+def label_rows(outputs: TreeOutputs, voting: str, method: str) -> LabelRows:
     """The rows for a voting rule, with the method that estimates agreement from them.
 
     Raises
@@ -119,5 +118,5 @@ def label_rows(outputs: Evidence, voting: str, method: str) -> LabelRows:
             "voting='soft' averages the trees' scores, and counted Votes have none: give rfsize.size the model "
             "and its rows, or take voting='hard'"
         )
-    number = np.arange(outputs.n_rows)[outputs.scored]
-    return ScoredRows(outputs.scores, outputs.cut, soft.ESTIMATORS[method], number, outputs.blocks)
+    cut = predictor_of(outputs).raw_threshold
+    return ScoredRows(outputs.scores, cut, soft.ESTIMATORS[method], outputs.blocks)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import fewest_votes, too_many_without_votes
+from rfsize.counting.coverage import fewest_votes, too_many_without_votes
+from rfsize.counting.outputs import TreeOutputs, coverage, voting_of
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
@@ -28,7 +28,7 @@ from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError
 from rfsize.reporting.account import Grid, Picture
 from rfsize.reporting.words import most_changed
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
-from rfsize.sizing.goals.label_rows import LabelRows, label_rows
+from rfsize.sizing.goals.label_rows import LabelRows, ScoredRows, label_rows
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.words import RARE, VOTED, in_round_percent, no_votes_advice
 from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
@@ -79,7 +79,7 @@ class LabelGoal(GoalOnRows):
         return cls(**given)
 
     @classmethod
-    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
         return cls.names if len(outputs.classes) else ()
 
     @property
@@ -113,7 +113,7 @@ class LabelGoal(GoalOnRows):
             )
         return self
 
-    def answer(self, outputs: Evidence) -> LabelAnswer:
+    def answer(self, outputs: TreeOutputs) -> LabelAnswer:
         """The agreement of labels, from votes or averaged scores.
 
         Raises
@@ -125,17 +125,18 @@ class LabelGoal(GoalOnRows):
         """
         if not outputs.votes.asked.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(outputs))
-        voting = outputs.voting(self.voting)
+        voting = voting_of(outputs, self.voting)
         rows = label_rows(outputs, voting, self.method)
         if not (rows.asked >= rows.at_least).any():
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
-        sizes, blocks, strata = outputs.groups.sizes, outputs.blocks, outputs.strata
+        sizes, blocks = outputs.groups.sizes, outputs.blocks
+        strata = coverage(outputs).strata if outputs.source == "oob" else None
         if strata is None and sizes is not None:
             strata = of_group_sizes(sizes)
         if blocks is not None and strata is not None:
             blocks = replace(blocks, strata=strata[blocks.rows])
-        if strata is not None and voting == "soft":
-            strata = strata[outputs.scored]
+        if strata is not None and isinstance(rows, ScoredRows):
+            strata = strata[rows.scores.number]
         return LabelAnswer(replace(self, voting=voting), rows, strata, blocks, outputs)
 
 
@@ -159,7 +160,7 @@ class LabelAnswer(Answer):
     strata : ndarray of int64, shape (n_rows,), or None
         Strata of the rows, which the blocks know too; None if there are no strata.
     blocks : TreeBlocks or None
-    outputs : Evidence
+    outputs : TreeOutputs
         Where the names of the classes and the voting rule of the model's own ``predict`` come from.
     """
 
@@ -171,7 +172,7 @@ class LabelAnswer(Answer):
         rows: LabelRows,
         strata: Int64s | None,
         blocks: TreeBlocks | None,
-        outputs: Evidence,
+        outputs: TreeOutputs,
     ) -> None:
         self.goal, self._rows, self._strata, self._blocks, self._outputs = goal, rows, strata, blocks, outputs
         used = rows.asked[rows.asked >= rows.at_least]
@@ -179,7 +180,7 @@ class LabelAnswer(Answer):
         self.votes_per_row = float(used.mean())
         self.lacks_votes = strata is not None and too_many_without_votes(self.n_dropped, len(rows.asked))
         self.classes = outputs.classes.tolist()
-        self.predict_obeys = outputs.model_voting
+        self.predict_obeys = None if outputs.predictor is None else outputs.predictor.voting
         self.fewest_votes = fewest_votes(len(self.classes))
         self.n_trees = self.size_at(goal.alpha)
 
@@ -208,10 +209,10 @@ class LabelAnswer(Answer):
     @cached_property
     def _probabilities(self) -> list[float] | None:
         """Mean probability of each class over the rows; None if there are no scores."""
-        scores = self._outputs.scores
-        if scores is None or self._outputs.link is None or not scores.are_finite():
+        scores, predictor = self._outputs.scores, self._outputs.predictor
+        if scores is None or predictor is None or not scores.are_finite():
             return None
-        means = self._outputs.predictor.predictions(scores.mean[scores.asked > 0]).mean(axis=0)
+        means = predictor.predictions(scores.mean[scores.asked > 0]).mean(axis=0)
         return list(np.asarray(means).tolist())
 
     @property

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.representative import too_many_without_votes
+from rfsize.counting.coverage import too_many_without_votes
+from rfsize.counting.outputs import TreeOutputs, predictor_of
 from rfsize.estimation.intervals import COVERAGE, TAIL
 from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
@@ -64,7 +64,7 @@ class MetricGoal(GoalWithin):
         return super().named(metric, **given)
 
     @classmethod
-    def beside(cls, outputs: Evidence) -> tuple[str, ...]:
+    def beside(cls, outputs: TreeOutputs) -> tuple[str, ...]:
         """See `Goal.beside`; no metric if the truth or the trees' scores are not known.
 
         The Brier score replaces the log loss if the latter is clipped on some row.
@@ -74,7 +74,7 @@ class MetricGoal(GoalWithin):
         if not len(outputs.classes):
             return ("rmse",)
         judge, scores = judge_of("log_loss", outputs), outputs.blocks.scores
-        rows, predicted = outputs.blocks.rows, outputs.predictor.predictions(scores.mean)
+        rows, predicted = outputs.blocks.rows, predictor_of(outputs).predictions(scores.mean)
         clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
         of_probabilities = "brier" if clipped else "log_loss"
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
@@ -95,7 +95,7 @@ class MetricGoal(GoalWithin):
     def fewest_votes(self) -> int:
         return _FEWEST_VOTES
 
-    def answer(self, outputs: Evidence) -> MetricAnswer:
+    def answer(self, outputs: TreeOutputs) -> MetricAnswer:
         """The loss of the metric, estimated from smaller forests of the trees at hand.
 
         Raises
@@ -138,7 +138,7 @@ def refuse_soft_labels(goal: Goal) -> None:
         )
 
 
-def _few_rows(outputs: Evidence, rows: Int64s) -> int | None:
+def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
     """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
     if not len(outputs.classes):
         return None

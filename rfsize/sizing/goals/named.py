@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rfsize.counting.evidence import Evidence
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin
 from rfsize.sizing.goals.certified import CertifiedGoal
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
@@ -58,7 +58,7 @@ class UsualGoal(Goal):
             return DeviationGoal("scores", self.tolerance, confidence=self.confidence)
         return DeviationGoal("scores", tolerance_of_numbers(y), confidence=self.confidence)
 
-    def answer(self, outputs: Evidence) -> Answer:
+    def answer(self, outputs: TreeOutputs) -> Answer:
         return self.checked(len(outputs.classes), outputs.y).answer(outputs)
 
 
@@ -100,7 +100,7 @@ def any_goal(metric: MetricLike) -> Goal:
     return kind.named(metric, **({"tolerance": 1.0} if issubclass(kind, GoalWithin) else {}))
 
 
-def listed_beside(outputs: Evidence) -> tuple[str, ...]:
+def listed_beside(outputs: TreeOutputs) -> tuple[str, ...]:
     """Names of the goals whose losses a report lists in addition to its own."""
     return tuple(name for kind in GOALS for name in kind.beside(outputs))
 

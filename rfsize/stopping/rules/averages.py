@@ -61,7 +61,7 @@ class AverageStops(ScoreStops):
     def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
         """If there are many rows, learn on some how the lead that stops should fall, and certify on the others."""
         terms = Terms.of_forest(trees, promise)
-        every, plain = _learning_rows(trees), needed_leads(1.0, trees.adapter.n_trees)[1:]
+        every, plain = _learning_rows(trees), needed_leads(1.0, trees.forest.n_trees)[1:]
         shape = _learned_shape(trees, promise, every, plain) if every else plain
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
@@ -135,7 +135,7 @@ def _learning_rows(trees: TreesOnRows) -> int:
     n_rows = trees.rows.n_rows
     if n_rows < _ROWS_TO_LEARN:
         return 0
-    return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.adapter.n_trees // _LEADS_HELD))
+    return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.forest.n_trees // _LEADS_HELD))
 
 
 def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> list[tuple[Floats, NDArray[np.int32]]]:
@@ -168,7 +168,7 @@ def limits_tried(trees: TreesOnRows, shape: Floats) -> Floats:
 
     The factors depend only on the forest and the shape. If rows chose them, they would be no fixed sequence to test.
     """
-    forest = trees.adapter
+    forest = trees.forest
     assert forest.ensemble is not None
     raw, n_trees = forest.ensemble.tree_scores[forest.ensemble.nodes.left == -1], forest.n_trees
     width = float(max(raw.max(), trees.cut) - min(raw.min(), trees.cut)) or 1.0

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.tree_outputs import TreeOutputs
+from rfsize.counting.collect import outputs_of_votes
+from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.votes import Votes
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
@@ -61,7 +61,7 @@ class UrnStops(VoteStops):
         """Take the prior from one row in five, and certify on the other rows."""
         terms = Terms.of_forest(trees, promise)
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
-        prior = cls.prior_from(Votes(for_prior.counts(), trees.adapter.classes, terms.n_trees), terms.n_trees)
+        prior = cls.prior_from(Votes(for_prior.counts(), trees.forest.classes, terms.n_trees), terms.n_trees)
         nominal, stops, certificate = others.certified(replace(terms, prior=prior), promise)
         return replace(terms, prior=prior, nominal=nominal), stops, certificate
 
@@ -115,7 +115,7 @@ def terms_of_prior(n_trees: int, alpha: float, prior: Any, n_classes: int | None
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
     """The votes of a prior, after a check that they stand for the votes on new rows."""
-    evidence = Evidence.of_votes(prior) if isinstance(prior, Votes) else prior._evidence.distinct
+    evidence = outputs_of_votes(prior) if isinstance(prior, Votes) else prior._evidence.distinct
     lack = evidence.by_votes().of_some_rows("where voting may stop") if evidence.votes.is_out_of_bag else None
     if lack is not None:
         raise lack.error()
@@ -140,7 +140,7 @@ class VotesOnRows:
     @classmethod
     def of(cls, trees: TreesOnRows) -> VotesOnRows:
         """The votes of a forest. If there are very many rows, evenly spaced rows are taken."""
-        n_rows, n_trees, n_classes = trees.rows.n_rows, trees.adapter.n_trees, trees.adapter.classes.size
+        n_rows, n_trees, n_classes = trees.rows.n_rows, trees.forest.n_trees, trees.forest.classes.size
         every = 1 + n_rows * n_trees // _VOTES_HELD
         read = partial(_some_votes, every=every, dtype=np.min_scalar_type(n_classes - 1))
         votes = np.concatenate(trees.added_up("votes", read, list))

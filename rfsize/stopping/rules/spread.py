@@ -80,8 +80,8 @@ class SpreadStops(ScoreStops):
         The same rows must not do both: the rules to test must not depend on the rows that test them.
         """
         terms, metric, tolerance = Terms.of_forest(trees, promise), promise.metric, promise.tolerance
-        n_classes = trees.adapter.classes.size
-        link = trees.adapter.link if metric == "probabilities" or not n_classes else Link("identity")
+        n_classes = trees.forest.classes.size
+        link = trees.forest.link if metric == "probabilities" or not n_classes else Link("identity")
         cautious = cls(0.0, _pooled_spread(trees), _PRIOR_TREES, TREES_BETWEEN_LOOKS, link, metric, tolerance)
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
@@ -193,7 +193,7 @@ def _tallied_spread(
 def _pooled_spread(trees: TreesOnRows) -> Floats:
     """Standard deviation of the scores around the mean of their row, from one row in ten; shape (n_scores,)."""
     squares = np.concatenate(trees.added_up("scores", _squares, list))
-    return np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.adapter.n_trees - 1), 1))
+    return np.sqrt(squares.sum(axis=0) / max(len(squares) * (trees.forest.n_trees - 1), 1))
 
 
 def _squares(scores: NDArray[Any], place: Int64s) -> list[Floats]:

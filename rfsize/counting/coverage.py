@@ -16,26 +16,24 @@ their numbers of votes would be binomial: the index of dispersion Σ(nᵢ - n̄)
 With uneven bags, rfsize estimates in strata of rows with similar numbers of votes. Each stratum counts by its share of
 the rows, so that no kind of row is under-represented. Strata say nothing about rows without votes, and little about
 rows with few votes. If such rows are of one kind (one class, or one fifth of the numbers), the votes on the other rows
-are no guide to them, and rfsize raises an error.
+are no guide to them, and rfsize raises an error. Without ``y`` the kinds are not known, and a few rows with too few
+votes are enough.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from rfsize.counting.groups import ALONE, Groups
-from rfsize.counting.scores import Scores
-from rfsize.counting.votes import Votes
+from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import FewVotesError
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.typing import Bools, Int64s
 from rfsize.utils.words import how_many, in_percent
 
 FEWEST_VOTES = 10
@@ -65,6 +63,25 @@ FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
 _FIFTHS = "lowest", "second", "third", "fourth", "highest"
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Why out-of-bag votes do not answer a question, and what to do.
+
+    Attributes
+    ----------
+    message : str
+    enough : int or None
+        Number of trees that would answer it; None if this is not known, or more trees do not help.
+    """
+
+    message: str
+    enough: int | None = None
+
+    def error(self) -> FewVotesError:
+        """The error to raise."""
+        return FewVotesError(self.message, enough=self.enough)
+
+
 def too_many_without_votes(n_dropped: int, n_rows: int) -> bool:
     """Whether so many rows have no votes that an answer holds only for the other rows."""
     return n_dropped > max(_FEW_ROWS, _FEW_WITHOUT_VOTES * n_rows)
@@ -77,28 +94,6 @@ def by_nature_advice(groups: str) -> str:
     return "; or give groups='rows' if equal rows are different cases, so that fresh rows have copies too"
 
 
-@dataclass(frozen=True)
-class Lack:
-    """Why out-of-bag votes do not answer a question, and what to do.
-
-    Attributes
-    ----------
-    message : str
-    enough : int or None
-        Number of trees that would answer it; None if this is not known, or more trees do not help.
-    of_some_rows : bool
-        True if some kinds of rows lack votes, so that the others are no guide to them; False if all rows have too few.
-    """
-
-    message: str
-    enough: int | None
-    of_some_rows: bool = False
-
-    def error(self) -> FewVotesError:
-        """The error to raise."""
-        return FewVotesError(self.message, enough=self.enough)
-
-
 def fewest_votes(n_classes: int) -> int:
     """Votes per row needed to estimate how many trees keep the labels, by the number of classes.
 
@@ -109,8 +104,10 @@ def fewest_votes(n_classes: int) -> int:
     return math.ceil(FEWEST_VOTES * math.log2(max(n_classes, 2)))
 
 
-def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES) -> Lack:
-    """The lack if too few trees were asked about each row to tell ``what``."""
+def few_votes(
+    votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES
+) -> Problem:
+    """The problem if too few trees vote on each row to tell ``what``."""
     enough = _trees_for(fewest, votes_per_row, n_trees)
     advice = "" if enough is None else f": train at least {how_many(enough, 'tree')}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
@@ -120,7 +117,7 @@ def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True
         )
     elif oob:
         advice += ", or give validation rows"
-    return Lack(
+    return Problem(
         f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}; it takes at "
         f"least {fewest}{advice}",
         enough,
@@ -128,90 +125,52 @@ def few_votes(votes_per_row: float, n_trees: int, what: str, *, oob: bool = True
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
-    """The kind of each row: its class, or the fifth of the numbers that it is in.
+class Coverage:
+    """How many trees vote on each row, and what is known about the rows.
 
     Attributes
     ----------
-    of_row : ndarray of int64, shape (n_rows,)
-        Index into the names; -1 if the kind is not known.
-    names : tuple of str
-        Such as "of class 1"; messages write them after "rows".
-    """
-
-    of_row: Int64s
-    names: tuple[str, ...]
-
-    @classmethod
-    def of_labels(cls, label: ArrayLike) -> Kinds:
-        """Kinds by true class."""
-        return cls.named("of class", label)
-
-    @classmethod
-    def of_votes(cls, votes: Votes) -> Kinds:
-        """Kinds by the class that the forest predicts, for rows with votes."""
-        found = cls.named("that the forest gives class", votes.winner())
-        return replace(found, of_row=np.where(votes.asked > 0, found.of_row, -1))
-
-    @classmethod
-    def named(cls, what: str, label: ArrayLike) -> Kinds:
-        """One kind for each distinct label, with ``what`` before the label as its name."""
-        names, place = np.unique(np.asarray(label), return_inverse=True)
-        return cls(place.astype(np.int64), tuple(f"{what} {name}" for name in names.tolist()))
-
-    @classmethod
-    def of_numbers(cls, number: Floats, what: str = "y") -> Kinds:
-        """Kinds by fifth of the numbers."""
-        place = np.searchsorted(np.quantile(number, [0.2, 0.4, 0.6, 0.8]), number, side="right")
-        return cls(place, tuple(f"in the {which} fifth of {what}" for which in _FIFTHS))
-
-    @classmethod
-    def of_scores(cls, scores: Scores) -> Kinds:
-        """Kinds by fifth of the forest's predictions, for rows that have one."""
-        found = cls.of_numbers(scores.mean[:, 0], "the predictions")
-        return replace(found, of_row=np.where(scores.asked > 0, found.of_row, -1))
-
-
-@dataclass(frozen=True, eq=False)
-class RowsAsked:
-    """How many trees were asked about each row, and what is known about the rows.
-
-    Attributes
-    ----------
-    asked : ndarray of number, shape (n_rows,)
-        Number of trees asked about each row.
+    n_votes : ndarray of number, shape (n_rows,)
+        Number of trees that vote on each row.
     n_trees : int
         Number of trees in the forest.
     groups : Groups
         Rows that belong together: the same trees vote on all rows of a group.
     oob : bool
         Whether only those trees vote on a row that were not trained on it.
-    find_kinds : callable
-        Returns the kinds of the rows, or None if they are unknown; it may have to ask all trees.
+    y : ndarray, shape (n_rows,), or None
+        Labels or numbers of the rows, by which their kinds are named.
+    of_classes : bool
+        Whether ``y`` holds labels.
     """
 
-    asked: NDArray[Any]
+    n_votes: NDArray[Any]
     n_trees: int
-    groups: Groups = ALONE
+    groups: Groups = NO_GROUPS
     oob: bool = True
-    find_kinds: Callable[[], Kinds | None] = lambda: None
+    y: NDArray[Any] | None = None
+    of_classes: bool = True
 
     @property
     def n_without(self) -> int:
-        """Number of rows that no tree was asked about."""
-        return int(np.count_nonzero(self.asked == 0))
+        """Number of rows that no tree votes on."""
+        return int(np.count_nonzero(self.n_votes == 0))
+
+    @property
+    def lacks_votes(self) -> bool:
+        """Whether so many rows have no votes that an answer holds only for the other rows."""
+        return too_many_without_votes(self.n_without, len(self.n_votes))
 
     @cached_property
     def is_uneven(self) -> bool:
         """Whether the numbers of votes differ by more than chance among rows of groups of the same size."""
-        own = self._first_of_units
-        if np.count_nonzero(own) < _ROWS_THAT_TELL:
+        first = self.groups.first_of_each(len(self.n_votes))
+        if np.count_nonzero(first) < _ROWS_THAT_TELL:
             return False
-        asked, sizes = self.asked[own], np.ones(len(self.asked)) if self.groups.sizes is None else self.groups.sizes
-        sizes = sizes[own]
+        sizes = np.ones(len(self.n_votes)) if self.groups.sizes is None else self.groups.sizes
         squares, freedom = 0.0, 0
         for size in np.unique(sizes):
-            votes = np.sort(asked[sizes == size])[_FEW_ROWS:].astype(np.float64)
+            votes = np.sort(self.n_votes[first & (sizes == size)])[_FEW_ROWS:].astype(np.float64)
             left_out = float(votes.mean()) / self.n_trees if votes.size else 0.0
             if 0.0 < left_out < 1.0:
                 variance = self.n_trees * left_out * (1.0 - left_out)
@@ -227,80 +186,95 @@ class RowsAsked:
         """
         if not self.is_uneven:
             return None
-        return np.where(self.asked > 0, 1 + np.floor(np.log2(np.maximum(self.asked, 1))), 0).astype(np.int64)
+        return np.where(self.n_votes > 0, 1 + np.floor(np.log2(np.maximum(self.n_votes, 1))), 0).astype(np.int64)
 
-    def lack(self, what: str, *, of_these_trees: bool = False) -> Lack | None:
+    def problem(self, what: str, *, of_these_trees: bool = False) -> Problem | None:
         """Why these votes do not tell ``what`` about fresh rows; None if they do.
 
         ``of_these_trees`` says that the question is about this forest, not about more trees. Then rows on which nearly
         all trees vote are like fresh ones.
         """
-        asked = self.asked[self.asked > 0]
-        if not asked.size:
-            return Lack("every tree saw every row, so no row is out of bag: train more trees", None)
-        mean = float(asked.mean())
+        n_votes = self.n_votes[self.n_votes > 0]
+        if not n_votes.size:
+            return Problem("every tree saw every row, so no row is out of bag: train more trees")
+        mean = float(n_votes.mean())
         if mean >= FEWEST_VOTES or (of_these_trees and mean >= _NEARLY_ALL * self.n_trees):
-            return self.of_some_rows(what)
+            return self.problem_of_some(what)
         return self._poor_kind(what, FEWEST_VOTES) or few_votes(mean, self.n_trees, what, oob=self.oob)
 
     def check(self, what: str, *, of_these_trees: bool = False) -> None:
-        """Raise `FewVotesError` if these votes do not tell ``what`` about fresh rows; arguments as in `lack`."""
-        lack = self.lack(what, of_these_trees=of_these_trees)
-        if lack is not None:
-            raise lack.error()
+        """Raise `FewVotesError` if these votes do not tell ``what`` about fresh rows; arguments as in `problem`."""
+        problem = self.problem(what, of_these_trees=of_these_trees)
+        if problem is not None:
+            raise problem.error()
 
-    def of_some_rows(self, what: str, *, fewest: int = FEWEST_VOTES) -> Lack | None:
-        """The lack if one kind of rows has too few votes to tell ``what`` while the others have enough; else None."""
-        poor = self._poor_kind(what, fewest)
-        return self._too_many_without(what) if poor is None and not self._are_alike else poor
+    def problem_of_some(self, what: str, *, fewest: int = FEWEST_VOTES) -> Problem | None:
+        """The problem if some rows have too few votes to tell ``what`` while the others have enough; else None."""
+        if self._are_alike:
+            return None
+        if self.lacks_votes:
+            return self._poor_kind(what, fewest) or Problem(
+                f"{how_many(self.n_without, 'row')} ({in_percent(self.n_without / len(self.n_votes))}) have no "
+                f"out-of-bag votes, and not by chance: {self._cause}. So the votes on the others cannot tell {what}. "
+                f"{self._advice(None)}"
+            )
+        return self._poor_kind(what, fewest) if self.y is not None else self._poor_rows(what, fewest)
 
     @property
     def _are_alike(self) -> bool:
         """Whether only chance decides how many votes a row has."""
         return self.groups.sizes is None and not self.is_uneven
 
-    def _poor_kind(self, what: str, fewest: int) -> Lack | None:
-        if self._are_alike or self.asked.min() >= fewest or self.kinds is None:
+    def _poor_rows(self, what: str, fewest: int) -> Problem | None:
+        """The problem if uneven bags leave some rows of unknown kind with too few votes."""
+        n_poor = int(np.count_nonzero(self.n_votes < fewest))
+        if not self.is_uneven or not too_many_without_votes(n_poor, len(self.n_votes)):
             return None
-        kinds = self.kinds
-        poor = [place for place in range(len(kinds.names)) if self._is_poor(kinds.of_row == place, fewest)]
+        return Problem(
+            f"{how_many(n_poor, 'row')} have fewer than {fewest} out-of-bag votes, and not by chance: {self._cause}. "
+            f"If they are of one kind, the others cannot tell {what}: give y, which shows their kinds. {self._advice()}"
+        )
+
+    def _poor_kind(self, what: str, fewest: int) -> Problem | None:
+        """The problem if rows of one kind have too few votes, and fewer than the others."""
+        if self._are_alike or self.n_votes.min() >= fewest or self.y is None:
+            return None
+        names, kind = self._kinds
+        poor = [place for place in range(len(names)) if self._is_poor(kind == place, fewest)]
         if not poor:
             return None
-        place = min(poor, key=lambda one: float(self.asked[kinds.of_row == one].mean()))
-        name, own, others = kinds.names[place], self.asked[kinds.of_row == place], self.asked[kinds.of_row != place]
+        place = min(poor, key=lambda place: float(self.n_votes[kind == place].mean()))
+        own, others = self.n_votes[kind == place], self.n_votes[kind != place]
         mean, without = float(own.mean()), float(np.mean(own == 0))
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
         none = f", and {in_percent(without)} of them have none" if without > _WITHOUT else ""
-        return Lack(
-            f"the {how_many(len(own), 'row')} {name} have {mean:.1f} out-of-bag votes on average{none}, and the "
-            f"others {others.mean():.1f}: {self._cause}. So these votes cannot tell {what}, which depends on such "
-            f"rows too; it takes {fewest} votes on rows of each kind. {self._advice(enough)}",
+        return Problem(
+            f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average{none}, and "
+            f"the others {others.mean():.1f}: {self._cause}. So these votes cannot tell {what}, which takes {fewest} "
+            f"votes on rows of each kind. {self._advice(enough)}",
             enough,
-            of_some_rows=True,
         )
 
-    def _is_poor(self, of_kind: NDArray[np.bool_], fewest: int) -> bool:
-        """Whether the rows of a kind have too few votes, and fewer than the others."""
-        asked = self.asked[of_kind]
-        if len(asked) <= _FEW_ROWS or len(asked) == len(self.asked):
-            return False
-        without = np.count_nonzero(asked == 0)
-        if asked.mean() >= fewest and without <= max(_FEW_ROWS, _WITHOUT * len(asked)):
-            return False
-        own = self._first_of_units
-        return _fewer(self.asked[of_kind & own], self.asked[~of_kind & own])
+    @property
+    def _kinds(self) -> tuple[list[str], Int64s]:
+        """Names of the kinds of rows, as messages write them after "rows", and the kind of each row."""
+        y = np.asarray(self.y)
+        if self.of_classes:
+            names, kind = np.unique(y, return_inverse=True)
+            return [f"of class {name}" for name in names.tolist()], kind
+        y = y.astype(np.float64)
+        kind = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y, side="right")
+        return [f"in the {fifth} fifth of y" for fifth in _FIFTHS], kind
 
-    def _too_many_without(self, what: str) -> Lack | None:
-        without = self.n_without
-        known = self.kinds is not None and bool((self.kinds.of_row[self.asked == 0] >= 0).all())
-        if not too_many_without_votes(without, len(self.asked)) and (known or without <= _FEW_ROWS):
-            return None
-        return Lack(
-            f"{how_many(without, 'row')} ({in_percent(without / len(self.asked))}) have no out-of-bag votes, and "
-            f"not by chance: {self._cause}. So the votes on the others cannot tell {what}. {self._advice(None)}",
-            None,
-            of_some_rows=True,
-        )
+    def _is_poor(self, of_kind: Bools, fewest: int) -> bool:
+        n_votes = self.n_votes[of_kind]
+        if len(n_votes) <= _FEW_ROWS or len(n_votes) == len(self.n_votes):
+            return False
+        without = np.count_nonzero(n_votes == 0)
+        if n_votes.mean() >= fewest and without <= max(_FEW_ROWS, _WITHOUT * len(n_votes)):
+            return False
+        first = self.groups.first_of_each(len(self.n_votes))  # the same trees vote on all rows of a group
+        return _are_fewer(self.n_votes[of_kind & first], self.n_votes[~of_kind & first])
 
     @property
     def _cause(self) -> str:
@@ -311,7 +285,7 @@ class RowsAsked:
             )
         return "they belong to large groups, of which every tree saw some row"
 
-    def _advice(self, enough: int | None) -> str:
+    def _advice(self, enough: int | None = None) -> str:
         ways = ["with smaller bags (max_samples, bagging_fraction)"]
         if self.is_uneven:
             ways = ["with class_weight='balanced_subsample', which draws bags evenly", *ways]
@@ -319,28 +293,13 @@ class RowsAsked:
             ways = [f"at least {how_many(enough, 'tree')}", *ways]
         return f"Train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.groups.by)}"
 
-    @cached_property
-    def kinds(self) -> Kinds | None:
-        """Kinds of the rows; None if they are unknown."""
-        return self.find_kinds()
 
-    @cached_property
-    def _first_of_units(self) -> NDArray[np.bool_]:
-        """Mask of one row per group, since the same trees vote on all rows of a group."""
-        found = np.ones(len(self.asked), dtype=np.bool_)
-        units = self.groups.units
-        if units is not None:
-            found[:] = False
-            found[np.unique(units, return_index=True)[1]] = True
-        return found
-
-
-def _fewer(some: NDArray[Any], others: NDArray[Any]) -> bool:
-    """Whether ``some`` rows have fewer votes than ``others``, beyond chance (Welch's test)."""
-    if min(len(some), len(others)) <= _FEW_ROWS:
+def _are_fewer(n_votes: NDArray[Any], others: NDArray[Any]) -> bool:
+    """Whether rows have fewer votes than the others, beyond chance (Welch's test)."""
+    if min(len(n_votes), len(others)) <= _FEW_ROWS:
         return False
-    error = math.sqrt(some.var() / len(some) + others.var() / len(others))
-    return bool(some.mean() - others.mean() < -_FEWER * error)
+    error = math.sqrt(n_votes.var() / len(n_votes) + others.var() / len(others))
+    return bool(n_votes.mean() - others.mean() < -_FEWER * error)
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:

@@ -1,0 +1,141 @@
+"""Where outputs come from: a finished forest, a forest in training, counted votes, or the folds of a cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.count import Keeps, count
+from rfsize.counting.duplicates import warning_of_copies
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.outputs import TreeOutputs, with_warnings
+from rfsize.counting.scores import Scores
+from rfsize.counting.task import Task, brought_here
+from rfsize.counting.training_rows import warning_of_training_rows
+from rfsize.counting.votes import Votes
+from rfsize.models.link import Predictor
+from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.training import ForestInTraining
+from rfsize.utils.typing import Int64s
+from rfsize.utils.validation import class_indices
+
+
+def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
+    """The outputs of a finished forest, with warnings about its training and about copies of rows.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be proven.
+    """
+    forest, threshold, sums = task.forest, task.threshold, count(task, keeps)
+    classes, spares_labels = forest.classes, not learning_rate_of(forest, labels_at=threshold)
+    learning_rate = (replace(caution, spares_labels=spares_labels) for caution in learning_rate_of(forest))
+    return TreeOutputs(
+        task.n_rows,
+        forest.n_trees,
+        Votes(sums.counts, classes, forest.n_trees, threshold=threshold) if len(classes) else None,
+        sums.scores,
+        sums.blocks,
+        sums.averages,
+        predictor=task.predictor,
+        source=task.source,
+        groups=task.groups,
+        warnings=(*dependence_of(forest), *learning_rate, *warning_of_copies(task.groups)),
+        task=task,
+    )
+
+
+def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, keeps: Keeps = "outputs") -> TreeOutputs:
+    """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
+    y, sample_weight = brought_here(task.X, y), brought_here(task.X, sample_weight)
+    of_rows = warning_of_training_rows(task, y, sample_weight)
+    outputs = outputs_of(task, keeps)
+    if y is None and task.bags is not None:
+        sample_weight = None  # given only for the proof of the bags
+    return with_warnings(outputs.with_truth(y, sample_weight), *of_rows)
+
+
+def outputs_of_votes(votes: Votes) -> TreeOutputs:
+    """Votes that were counted elsewhere; ``ValueError`` if they do not tell the number of trees."""
+    votes.check_trees()
+    return TreeOutputs(len(votes), votes.n_trees, votes, source="oob" if votes.is_out_of_bag else "rows given")
+
+
+def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
+    """The outputs of a forest that is still growing; ``InbagError`` if no training row can be out of bag."""
+    forest.check_bags()
+    sums, n_trees, threshold = forest.out_of_bag, forest.n_trees, forest.threshold
+    votes = Votes(sums.counts, forest.classes, n_trees, threshold=threshold) if sums.counts.shape[1] else None
+    return TreeOutputs(
+        len(sums.counts),
+        n_trees,
+        votes,
+        sums.scores,
+        sums.blocks,
+        predictor=Predictor(np.zeros(0) if votes is None else votes.classes, forest.link, threshold, forest.voting),
+        source="oob",
+        groups=forest.groups,
+    )
+
+
+def outputs_of_folds(
+    parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int, groups: Groups = NO_GROUPS
+) -> TreeOutputs:
+    """Join the folds of a cross-validation: each row has the outputs of the forest that was trained without it.
+
+    Parameters
+    ----------
+    parts : sequence of tuple
+        For each fold the numbers of its held-out rows, and the outputs of its forest on them.
+    classes : ndarray, shape (n_classes,)
+        All classes, also those that some forests do not know; empty for regression.
+    n_rows : int
+        Number of all rows; rows that no fold holds out have no votes.
+    groups : Groups, optional
+        Rows that belong together.
+
+    Returns
+    -------
+    TreeOutputs
+        Scores and blocks of trees come only from forests that know all classes.
+    """
+    of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
+    knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
+    first = (knowing_all or parts)[0][1]
+    predictor = None if first.predictor is None else replace(first.predictor, classes=classes)
+    outputs = TreeOutputs(
+        n_rows,
+        first.n_trees,
+        _votes_of_folds(parts, classes, n_rows) if len(classes) else None,
+        predictor=predictor,
+        source="cross-validation",
+        groups=groups,
+        warnings=(*of_folds, *warning_of_copies(groups)),
+    )
+    of_forests = [fold.scores for _, fold in knowing_all if fold.scores is not None]
+    if not of_forests:
+        return outputs
+    order = np.concatenate([rows for rows, _ in knowing_all])
+    number = np.concatenate([rows[fold.number] for (rows, _), fold in zip(knowing_all, of_forests, strict=True)])
+    blocks = TreeBlocks.of_forests(
+        [fold.blocks for _, fold in knowing_all if fold.blocks is not None], [len(rows) for rows, _ in knowing_all]
+    )
+    # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
+    scored = np.delete(np.arange(n_rows), np.setdiff1d(order, number))
+    scores = Scores.stacked(of_forests).placed(np.searchsorted(scored, number), len(scored))
+    scores = replace(scores, rows=None if len(scored) == n_rows else scored)
+    return replace(outputs, scores=scores, blocks=replace(blocks, rows=order[blocks.rows]))
+
+
+def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:
+    counts = np.zeros((n_rows, len(classes)), dtype=np.int32)
+    for rows, fold in parts:
+        counts[rows[:, None], class_indices(classes, fold.classes, len(fold.classes))] = fold.votes.counts
+    first = parts[0][1]
+    return Votes(counts, classes, first.n_trees, threshold=first.votes.threshold)
