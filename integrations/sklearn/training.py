@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import BaseEnsemble
 
-from rfsize.counting.groups import ALONE, Groups
-from rfsize.counting.leaves import asked_about
-from rfsize.counting.tallied import Tallied
-from rfsize.counting.tally import out_of_bag
+from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.leaves import leaf_lookup
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
 from rfsize.integrations.sklearn.model import (
@@ -113,7 +112,12 @@ class SklearnTrainer(Trainer):
             )
 
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = ALONE
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
     ) -> SklearnInTraining:
         """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
         model = clone(self.forest.booster)
@@ -127,7 +131,7 @@ class SklearnTrainer(Trainer):
             return super().left_out(fraction)
         return float(np.exp(-ratio_with_replacement(fraction)))
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = ALONE) -> SklearnInTraining:
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> SklearnInTraining:
         """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
         copied = part_of(self.forest.booster, np.arange(self.forest.n_trees))
         # Further fits must not draw from the caller's own generator.
@@ -164,7 +168,7 @@ class SklearnInTraining(ForestInTraining):
         self.n_trees, self.link = n_trees, forest.link
         self.threshold, self.groups = threshold, groups
         self.voting, self.cut = forest.voting_at(threshold), forest.raw_threshold(threshold)
-        self.out_of_bag = Tallied.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
+        self.out_of_bag = Sums.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
         self._read = type(forest)
         if n_trees:
             self._count(np.arange(n_trees))
@@ -196,7 +200,7 @@ class SklearnInTraining(ForestInTraining):
         newest = self._read(part_of(self._model, members))
         if newest.why_no_bags is None:
             bags = newest.bags(Layout.alone(n_rows(X)), None, sample_weight, None, None)
-            outputs = out_of_bag(newest, bags, asked_about(newest, X), self.threshold, self.groups)
+            outputs = out_of_bag(newest, bags, leaf_lookup(newest, X), self.threshold, self.groups)
             self.out_of_bag = self.out_of_bag.plus(outputs)
 
     def check_bags(self) -> None:
