@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import subprocess
 from functools import cache
 
 import numpy as np
@@ -157,6 +159,17 @@ def test_compiled_probabilities(classifier):
     bit = 2.3e-16 if isinstance(classifier, AdaBoostClassifier) else 0.0  # which divides where others multiply
     for part in (rows, rows[:3]):
         np.testing.assert_allclose(compiled.predict_proba(part), classifier.predict_proba(part), 0.0, bit)
+
+
+def test_labels_in_c(classifier, tmp_path):
+    rows, source, library = adversarial(classifier), tmp_path / "boosted.c", tmp_path / "boosted.so"
+    compiled = rfsize.compile(classifier)
+    compiled.to_c(source)
+    subprocess.run(["cc", "-O1", "-std=c99", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"], check=True)
+    predict = ctypes.CDLL(str(library)).forest_predict_label
+    predict.argtypes = [ctypes.POINTER(ctypes.c_double)]
+    labels = [predict((ctypes.c_double * 6)(*row)) for row in coded(classifier, rows)]
+    np.testing.assert_array_equal(compiled.classes[labels], classifier.predict(rows))
 
 
 def test_integers_are_not_rounded(boosted):
