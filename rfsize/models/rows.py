@@ -225,11 +225,11 @@ def _reads_itself(columns: Columns | None) -> bool:
     return columns is not None and columns.conventions is None
 
 
-def _chunk(X: Any, columns: Columns | None, start: int) -> tuple[Chunk, list[str] | None]:
+def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = None) -> tuple[Chunk, list[str] | None]:
     """Rows in plain form as a chunk, and the names of their columns."""
     frame = _frame_of(X)
     names = None if frame is None else [str(name) for name in frame.columns]
-    places = None if columns is None else places_of(names, _width(X), columns)
+    places = None if columns is None else places_of(names, _width(X), columns, told=told)
     if frame is None or (columns is not None and columns.conventions is None):
         return _plain_chunk(X, frame, places, columns, start), names
     if places is not None:
@@ -452,20 +452,21 @@ class Stream:
 
     def opened(self, X: Any, columns: Columns | None) -> Rows:
         """The rows, with the columns of training; ``X`` is the source."""
+        told: set[str] = set()  # columns that a warning has named
         if columns is not None:
             if self.lacking and columns.names is None:
                 raise ValueError(
                     f"only some files of X have the columns {sorted(self.lacking)}, and the model does not know the "
                     "names of its features: give all files the columns of training, in their order"
                 )
-            places = places_of(self.names, self.n_features, columns, self.lacking)
+            places = places_of(self.names, self.n_features, columns, self.lacking, told)
         wanted = None if columns is None or places is None or self.names is None else [self.names[p] for p in places]
 
         def chunks() -> Iterator[Chunk]:
             start = 0
             for number, table in enumerate(self.tables(wanted)):
                 try:
-                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start)
+                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
                 except ValueError as error:
                     raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
                 start += chunk.n_rows

@@ -158,7 +158,7 @@ def test_copies_are_found_in_any_form(kind: str, tmp_path: Path) -> None:
     trained.fit(rows, np.tile(TWO[: N_ROWS // 2], 2))
     expected = rfsize.tree_outputs(trained, rows, oob=True, groups="copies").votes
     assert expected != rfsize.tree_outputs(trained, rows, oob=True, groups="rows").votes
-    for form in ("sparse rows", "sparse columns", "big-endian", "objects", "batches", "Sequence", "DataIter"):
+    for form in ("sparse rows", "sparse columns", "big-endian", "objects", "gave", "Sequence", "DataIter"):
         found = rfsize.tree_outputs(trained, ARRAYS[form](rows, tmp_path), oob=True, groups="copies").votes
         assert found == expected
     for form in ("pandas", "Arrow", "Polars", "Parquet folder", "DataIter of frames"):
@@ -172,7 +172,7 @@ CATEGORIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "more columns": lambda table: table[list("fdeba")],
     "Polars": lambda table: polars.from_pandas(table),
     "Polars of other order": lambda table: polars.from_pandas(table).cast({"b": polars.Enum(list("srqp"))}),
-    "batches": split,
+    "gave": split,
 }
 
 
@@ -286,5 +286,5 @@ def test_a_source_must_give_the_same_rows_at_each_pass() -> None:
             super().reset()
             self.batches = split(X)[: 4 - self.n_begun]
 
-    with pytest.raises(ValueError, match="batches"):
+    with pytest.raises(ValueError, match="gave"):
         rfsize.tree_outputs(model("lightgbm").model, Forgetful([]), oob=True)
