@@ -118,7 +118,7 @@ class BoosterInTraining:
         if validation is not None:
             names = list(booster.name_valid_sets)
             if validation not in names:
-                raise ValueError(f"validation must be one of {names}, found '{validation}': name one of valid_names")
+                raise ValueError(f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out")
             dataset = booster.valid_sets[names.index(validation)]
             return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
         dataset = booster.train_set
