@@ -116,7 +116,7 @@ class BoosterInTraining:
         if validation is not None:
             names = list(booster.name_valid_sets)
             if validation not in names:
-                raise ValueError(f"validation must be one of {names}, found '{validation}': name one of valid_names")
+                raise ValueError(f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out")
             dataset = booster.valid_sets[names.index(validation)]
             return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
         dataset = booster.train_set
@@ -353,11 +353,13 @@ class PredictedVotes(VotesInTraining):
             return
         text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
         leaves, forest = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.training.forest
-        hidden, is_single = self._inbag(tree, leaves), np.array([value.size == 1 for value, _ in leaves])
-        if forest.link.kind == "softmax" and is_single.any() and not is_single.all():
-            return  # scores are known up to a constant only, and LightGBM leaves trees without splits out of it
+        hidden = self._inbag(tree, leaves)
+        # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
+        is_missing = [n_before > 0 and value.size == 1 for value, _ in leaves]
+        if forest.link.kind == "softmax" and any(is_missing) and not all(is_missing):
+            return  # the other scores are known only up to a constant
         score, noise = tree_scores(forest.link, tree, before, after)
-        for output in np.flatnonzero(is_single):  # the predictions of the finished forest have them
+        for output in np.flatnonzero(is_missing):
             score[output], noise[output] = leaves[output][0][0], 0.0
         if len(forest.classes):
             is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
@@ -492,4 +494,4 @@ def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
         np.copyto(score, highest, where=is_tied)
     else:
         np.copyto(score, threshold, where=is_tied[0] & is_tied[1])
-    return (highest - second <= 2.0 * noise) & (noise > 0.0)
+    return (highest > second) & (highest - second <= 2.0 * noise)
