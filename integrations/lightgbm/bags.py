@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import re
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -13,21 +16,164 @@ import numpy as np
 
 from rfsize import _core
 from rfsize.exceptions import InbagError
-from rfsize.integrations.lightgbm.model_text import ForestText
 from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.models.leaves import Leaves
-from rfsize.models.model import dependence
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.warn import Caution
+
+_BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
+_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
 
 # Parameters of the feature sampling, and their names in LightGBM's scikit-learn estimators.
-_WRAPPERS_NAME = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
+_FEATURE_FRACTIONS = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
 
 _RNG_BLOCK = 1024  # rows that share one generator
 _RNG_MULTIPLIER, _RNG_INCREMENT = 214013, 2531011
 _RNG_LEVELS = 32768  # number of distinct draws
 
 _MOST_FULL = -40.0  # logarithm of the chance that a bag holds all rows, below which no bag does
+
+# LightGBM keeps the parameter lines of a loaded model, and ignores lines without a value. So the name of such a line
+# holds the seeds and the numbers of trees of a merged forest: "rfsize_bags 3x100 77x50".
+BAGS_NOTE = "rfsize_bags"
+_BLOCK = re.compile(r" (-?[0-9]{1,10})x([0-9]{1,9})\b")
+
+
+def bags_note(blocks: list[tuple[int, int]]) -> str:
+    """The note on the blocks in the text of a merged forest."""
+    return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
+
+
+def bagging(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that decide the bags, under the user's names."""
+    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
+
+
+def exact_value(rounded: float, params: dict[str, Any], *names: str) -> float:
+    """A number that a model text rounds to six digits, as ``params`` have it under one of the names, if they do."""
+    given = (float(params[name]) for name in names if params.get(name) is not None)
+    return next((value for value in given if math.isclose(value, rounded, rel_tol=1e-5)), rounded)
+
+
+def with_exact_fractions(parameters: dict[str, str], params: dict[str, Any]) -> dict[str, str]:
+    """The parameters of a model text, with the bagging fractions to the precision of ``params``."""
+    exact = {}
+    for name in parameters.keys() & set(_BAGGING_FRACTIONS):
+        names = (
+            name.replace("bagging_fraction", alias) for alias in ("bagging_fraction", "bagging", "sub_row", "subsample")
+        )
+        exact[name] = repr(exact_value(float(parameters[name]), params, *names))
+    return parameters | exact
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a model says of how LightGBM drew the rows and features of its trees.
+
+    Attributes
+    ----------
+    parameters : dict from str to str
+        Parameters of the training, as the model text has them.
+    objective : str
+        Name of the objective.
+    n_features : int
+        Number of features that are not constant.
+    trees_per_iteration : int
+    bag_sizes : ndarray of float64, shape (n_trees,)
+        Number of rows in the bag of each iteration; 0 where its first tree has one leaf, which stores none.
+    """
+
+    parameters: dict[str, str]
+    objective: str
+    n_features: int
+    trees_per_iteration: int
+    bag_sizes: Floats
+
+    def number(self, name: str) -> float:
+        """A numeric parameter; `InbagError` if the model does not say it."""
+        try:
+            return float(self.parameters[name])
+        except (KeyError, ValueError):
+            raise InbagError(
+                f"the model text does not say {name}, so the bags cannot be rebuilt: take {FRESH_ROWS}"
+            ) from None
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the rows of each of two classes had a fraction of their own."""
+        if not self.objective.startswith("binary"):
+            return False
+        return min(float(self.parameters.get(name, 1)) for name in _BAGGING_FRACTIONS[1:]) < 1.0
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Bagging seed and number of trees of each forest that was merged into this one; truncation keeps the first.
+
+        Raises
+        ------
+        InbagError
+            If the model does not say them, or its note of them is damaged.
+        """
+        notes = [name for name in self.parameters if name.startswith(BAGS_NOTE)]
+        n_trees = len(self.bag_sizes)
+        if not notes:
+            return [(int(self.number("bagging_seed")), n_trees)]
+        blocks = [(int(seed), int(trees)) for seed, trees in _BLOCK.findall(notes[0])]
+        is_intact = notes == [bags_note(blocks)] and len(dict(blocks)) == len(blocks)
+        if not is_intact or sum(trees for _, trees in blocks) < n_trees:
+            raise InbagError(
+                f"the model's note of how its bags were drawn is damaged, '{notes[0][:80]}' for {n_trees} trees: take "
+                f"{FRESH_ROWS}"
+            )
+        ends = itertools.accumulate(trees for _, trees in blocks)
+        kept = [(seed, min(trees, n_trees - end + trees)) for (seed, trees), end in zip(blocks, ends, strict=True)]
+        return [(seed, trees) for seed, trees in kept if trees > 0]
+
+
+def is_bagged(parameters: dict[str, str]) -> bool:
+    """Whether trees were trained on parts of the rows, by the parameters that a model text has."""
+    fractions = (float(parameters.get(name, 1)) for name in _BAGGING_FRACTIONS)
+    return int(float(parameters.get("bagging_freq", 0))) > 0 and min(fractions) < 1.0
+
+
+def shared_bags(sampling: Sampling) -> str | None:
+    """Why trees share bags; None if they do not."""
+    every = int(float(sampling.parameters.get("bagging_freq", 1)))
+    if every <= 1 or not is_bagged(sampling.parameters):
+        return None
+    return (
+        f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
+        "may be too small: train with bagging_freq=1"
+    )
+
+
+def seed_dependence(sampling: Sampling) -> str | None:
+    """Why forests of other seeds predict differently, whatever their size; None if they do not.
+
+    LightGBM has a congruential generator modulo 2³². If it samples k of n features with k > n / log2(k), it uses the
+    high bits, which are good. For a smaller k it uses the low bits: the lowest bit alternates 0, 1, 0, 1, … and the
+    next has a period of 4. If all trees of one iteration together draw an even number of times, the same tree of every
+    iteration begins with the same lowest bit. Throughout the forest it meets some features, and some pairs of features,
+    more often than others. The seed decides which ones, so two forests of thousands of trees predict differently.
+    """
+    n = sampling.n_features
+    for name, of_estimators in _FEATURE_FRACTIONS.items():
+        fraction = float(sampling.parameters.get(name, 1.0))
+        if fraction >= 1.0 or n == 0:
+            continue
+        drawn = max(int(n * fraction + 0.5), 1)
+        if _uses_low_bits(drawn, n) and drawn * sampling.trees_per_iteration % 2 == 0:
+            enough = next(k for k in range(drawn, n + 1) if not _uses_low_bits(k, n))
+            return (
+                f"LightGBM draws {drawn} of {n} features by a generator that repeats itself, so forests of other seeds "
+                f"may differ on more rows than alpha allows, whatever their size: train with {name} ({of_estimators}) "
+                f"of at least {math.ceil(100.0 * enough / n) / 100.0:g}, where LightGBM draws in another way"
+            )
+        n = drawn  # nodes sample among the features of their tree
+    return None
+
+
+def _uses_low_bits(k: int, n: int) -> bool:
+    return k < n and (k == 1 or k <= n / np.log2(k))
 
 
 @cache
@@ -42,86 +188,51 @@ def _jump(steps: int) -> tuple[np.uint32, np.uint32]:
     return np.uint32(multiplier % 2**32), np.uint32(increment % 2**32)
 
 
-def shared_bags(forest: ForestText) -> str | None:
-    """Why trees share bags; None if they do not."""
-    every = int(float(forest.parameters.get("bagging_freq", 1)))
-    fractions = (float(forest.parameters.get(f"{kind}bagging_fraction", 1)) for kind in ("", "pos_", "neg_"))
-    if every <= 1 or min(fractions) >= 1.0:
-        return None
-    return (
-        f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
-        "may be too small; train with bagging_freq=1"
-    )
-
-
-def seed_dependence(forest: ForestText) -> str | None:
-    """Why forests of other seeds predict differently, whatever their size; None if they do not.
-
-    LightGBM has a congruential generator modulo 2³². If it samples k of n features with k > n / log2(k), it uses the
-    high bits, which are good. For a smaller k it uses the low bits: the lowest bit alternates 0, 1, 0, 1, … and the
-    next has a period of 4. If all trees of one iteration together draw an even number of times, the same tree of every
-    iteration begins with the same lowest bit. Throughout the forest it meets some features, and some pairs of features,
-    more often than others. The seed decides which ones, so two forests of thousands of trees predict differently.
-    """
-    n = sum(kind != "none" for kind in forest.header.get("feature_infos", "").split(" "))
-    for name in _WRAPPERS_NAME:
-        fraction = float(forest.parameters.get(name, 1.0))
-        if fraction >= 1.0 or n == 0:
-            continue
-        drawn = max(int(n * fraction + 0.5), 1)
-        if _uses_low_bits(drawn, n) and drawn * forest.n_outputs % 2 == 0:
-            enough = next(k for k in range(drawn, n + 1) if not _uses_low_bits(k, n))
-            return (
-                f"LightGBM draws {drawn} of {n} features by a generator that repeats itself, so its seed decides which "
-                "features the trees use. A forest of another seed may differ on more rows than alpha allows, whatever "
-                f"its size: train with {name} ({_WRAPPERS_NAME[name]}) of at least "
-                f"{math.ceil(100.0 * enough / n) / 100.0:g}, where LightGBM draws in another way"
-            )
-        n = drawn  # nodes sample among the features of their tree
-    return None
-
-
-def _uses_low_bits(k: int, n: int) -> bool:
-    return k < n and (k == 1 or k <= n / np.log2(k))
-
-
-def cautions(forest: ForestText) -> tuple[Caution, ...]:
-    """Warnings about trees that are not independent draws."""
-    return dependence(shared_bags(forest), seed_dependence(forest))
-
-
 class LightGbmBags(LaidOutBags):
     """Bags drawn by LightGBM's bagging strategy.
 
     Each block of 1024 rows has its own linear congruential generator with the seed ``bagging_seed`` + block. Each
     new bag draws once for every row in order. A row is in the bag if its draw is below the bagging fraction (with
     balanced bagging, the fraction of its class). Each forest in a merged forest has its own seed.
+
+    Parameters
+    ----------
+    sampling : Sampling
+    layout : Layout
+        Where the training rows lay.
+    levels : int or ndarray of int64, shape (n_rows,)
+        Number of the 32,768 draws that put a row in the bag.
     """
 
-    def __init__(self, forest: ForestText, layout: Layout, levels: Int64s | int) -> None:
+    advice = (
+        "Give exactly the training rows, all of them, in the order of training, and y if the bagging is balanced. If "
+        "several workers trained the forest, say which rows each of them had: rfsize.dask.rows(X, layout=...). Bags "
+        "drawn on a GPU, or with parameters that were changed during training, cannot be rebuilt."
+    )
+
+    def __init__(self, sampling: Sampling, layout: Layout, levels: Int64s | int) -> None:
         self.layout = layout
-        self.trees_per_bag = int(forest.number("bagging_freq"))
+        self.trees_per_bag = int(sampling.number("bagging_freq"))
         self.levels = np.broadcast_to(levels, layout.n_rows)
-        self.blocks = forest.blocks()
-        self.n_members = sum(trees for _, trees in self.blocks)
-        self.first_member = 0
+        self.blocks = sampling.blocks
+        self.n_trees = len(sampling.bag_sizes)
+        self.first_tree = 0
         self.is_full = self._full_bags()
 
     def select(self, start: int, stop: int) -> LightGbmBags:
-        """The bags of members ``start`` to ``stop`` of a forest in training, which may not have them yet."""
+        """The bags of trees ``start`` to ``stop`` of a forest in training, which may not have them yet."""
         bags = copy.copy(self)
-        (seed, _), bags.n_members = self.blocks[0], stop
-        bags.blocks = [(seed, stop)]
+        bags.blocks, bags.n_trees = [(self.blocks[0][0], stop)], stop
         bags.is_full = bags._full_bags()[:, start:]
-        bags.first_member, bags.n_members = start, stop - start
+        bags.first_tree, bags.n_trees = start, stop - start
         return bags
 
     def _full_bags(self) -> Bools:
-        """Trees after the first bag in their block that holds all rows of a machine; shape (n_machines, n_members).
+        """Trees after the first bag in their block that holds all rows of a machine; shape (n_machines, n_trees).
 
         From there on LightGBM draws no more bags on that machine, and always uses all its rows.
         """
-        full = np.zeros((len(self.layout.sizes), self.n_members), dtype=np.bool_)
+        full = np.zeros((len(self.layout.sizes), self.n_trees), dtype=np.bool_)
         machine_of_row = self.layout.machine_of_row
         chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300))
         for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= _MOST_FULL):
@@ -143,7 +254,7 @@ class LightGbmBags(LaidOutBags):
 
     def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
-        inbag = draws.of_trees(range(self.first_member, self.first_member + self.n_members))
+        inbag = draws.of_trees(range(self.first_tree, self.first_tree + self.n_trees))
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
@@ -151,21 +262,17 @@ class LightGbmBags(LaidOutBags):
     def row_mass(self, start: int, stop: int) -> Floats:
         return np.ones((stop - start, 1, 1))
 
-    def contradicted(self, leaves: Leaves, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt != leaves.mass)
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.asarray(rebuilt != trees.cover)
 
-    @property
-    def advice(self) -> str:
-        return (
-            "Give exactly the training rows, all of them, in the order of training, and y if the bagging is "
-            "balanced. If several workers trained the forest, say which rows each of them had: "
-            "rfsize.dask.rows(X, layout=...). Bags drawn on a GPU, or with parameters that were "
-            "changed during training, cannot be rebuilt."
-        )
+    def have_sizes(self, sizes: dict[int, float]) -> bool:
+        """Whether the bags of some trees have the sizes that the model stores."""
+        draws = Draws(self, 0, self.n_rows)
+        return all(draws.drawn(tree).sum() == size for tree, size in sizes.items() if not self.is_full[:, tree].any())
 
 
 class Draws:
-    """The draws for some of the rows, for any tree.
+    """The draws for rows ``start`` to ``stop``, for any tree.
 
     While a forest is in training, its last block can be drawn beyond its trees.
     """
@@ -197,55 +304,66 @@ class Draws:
         return self.of_trees(range(tree, tree + 1))[:, 0]
 
     def of_trees(self, trees: range) -> Bools:
-        """Masks of the rows drawn for some trees, shape (n_rows, n_trees)."""
+        """Masks of the rows drawn for ``trees``, shape (n_rows, n_trees)."""
         inbag = np.empty((len(self._levels), len(trees)), dtype=np.bool_)
         for first, start, stop in self._forests:
-            some = range(max(trees.start, start), min(trees.stop, stop))
-            for rows, rows_of_block in self._parts if some else ():
-                jumps = [_jump((tree - start) // self._trees_per_bag * rows_of_block) for tree in some]
+            drawn = range(max(trees.start, start), min(trees.stop, stop))
+            for rows, rows_of_block in self._parts if drawn else ():
+                jumps = [_jump((tree - start) // self._trees_per_bag * rows_of_block) for tree in drawn]
                 multiplier, increment = np.array(jumps, dtype=np.uint32).T.copy()
-                place = rows.start, some.start - trees.start
+                place = rows.start, drawn.start - trees.start
                 _core.draw_lightgbm(first[rows], multiplier, increment, self._levels[rows], inbag, *place)
         return inbag
 
 
-def rebuilt_bags(forest: ForestText, layout: Layout, positive: Bools | None) -> LightGbmBags:
-    """The bags of a forest, after a check of their sizes."""
-    refuse_other_samplers(forest.parameters, n_machines=len(layout.sizes))
-    n_rows = layout.n_rows
-    _refuse_no_bagging(forest)
-    candidates = _candidate_levels(forest, positive)
+def rebuilt_bags(sampling: Sampling, layout: Layout, positive: Bools | None) -> LightGbmBags:
+    """The bags of a forest, after a check of their sizes.
+
+    Parameters
+    ----------
+    sampling : Sampling
+    layout : Layout
+        Where the training rows lay.
+    positive : ndarray of bool, shape (n_rows,), or None
+        Training rows of the positive class, for balanced bagging; None if not known.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be rebuilt, do not have the stored sizes, or hold all rows.
+    """
+    refuse_other_samplers(sampling.parameters, n_machines=len(layout.sizes))
+    _refuse_no_bagging(sampling)
     # Trees of one leaf store no bag size. A single candidate is checked on three bags, so that wrong rows are refused
     # before any tree is walked. Several candidates differ by single rows, so all bags must decide among them.
-    sizes = _stored_sizes(forest)
+    candidates, sizes, n_rows = list(_candidate_levels(sampling, positive)), _stored_sizes(sampling), layout.n_rows
     if sizes and min(sizes.values()) == n_rows:
-        raise InbagError(f"every bag holds all {n_rows} rows, so no row is out of bag; take {FRESH_ROWS}")
+        raise InbagError(f"every bag holds all {n_rows} rows, so no row is out of bag: take {FRESH_ROWS}")
     checked = dict(list(sizes.items())[: 3 if len(candidates) == 1 else None])
     for levels in candidates:
-        bags = LightGbmBags(forest, layout, levels)
-        if _have_sizes(bags, checked):
+        bags = LightGbmBags(sampling, layout, levels)
+        if bags.have_sizes(checked):
             return bags
     raise InbagError(
         f"X has {n_rows} rows, and the bags rebuilt for them do not have the sizes that LightGBM stored (the first "
-        f"holds {next(iter(checked.values())):.0f} rows). {bags.advice} Otherwise take {FRESH_ROWS}"
+        f"holds {next(iter(checked.values())):.0f} rows). {LightGbmBags.advice} Otherwise take {FRESH_ROWS}"
     )
 
 
-def leading_bags(forest: ForestText, n_rows: int) -> LightGbmBags | None:
+def leading_bags(sampling: Sampling, n_rows: int) -> LightGbmBags | None:
     """The bags of the first training rows, up to ``n_rows``, if these can be drawn without all rows; None if not.
 
     A bag draws once for each row of a block of 1024, so that only the last block depends on the number of training
     rows. The sizes of the bags tell this number; where it is large, whole blocks are enough.
     """
-    try:
-        refuse_other_samplers(forest.parameters)
-        _refuse_no_bagging(forest)
-        level = _levels(forest, "bagging_fraction")[0]
-    except InbagError:
+    sizes = _stored_sizes(sampling)
+    if sampling.is_balanced or not sizes:
         return None
-    sizes = _stored_sizes(forest)
-    balanced = min(float(forest.parameters.get(f"{kind}_bagging_fraction", 1.0)) for kind in ("pos", "neg")) < 1.0
-    if balanced or not sizes:
+    try:
+        refuse_other_samplers(sampling.parameters)
+        _refuse_no_bagging(sampling)
+        level = next(_levels(sampling, "bagging_fraction"))
+    except InbagError:
         return None
     fraction, largest = level / _RNG_LEVELS, int(max(sizes.values()))
     if largest > 4 * _RNG_BLOCK:
@@ -253,28 +371,19 @@ def leading_bags(forest: ForestText, n_rows: int) -> LightGbmBags | None:
         if largest * math.log(fraction) > _MOST_FULL:
             return None
         nothing = np.zeros(1, dtype=np.int64)
-        return LightGbmBags(forest, Layout(np.array([n_whole]), nothing, nothing, np.array([2 * largest])), level)
+        return LightGbmBags(sampling, Layout(np.array([n_whole]), nothing, nothing, np.array([2 * largest])), level)
     likely = float(np.mean(list(sizes.values()))) / fraction
     off = 6.0 * math.sqrt(likely * (1.0 - fraction) / (fraction * len(sizes))) + 1.0
-    for n_trained in sorted(
-        range(max(largest, int(likely - off)), int(likely + off) + 1), key=lambda n: abs(n - likely)
-    ):
-        bags = LightGbmBags(forest, Layout.alone(n_trained), level)
-        if _have_sizes(bags, sizes):
-            return bags
-    return None
+    lengths = range(max(largest, int(likely - off)), int(likely + off) + 1)
+    candidates = (
+        LightGbmBags(sampling, Layout.alone(n), level) for n in sorted(lengths, key=lambda n: abs(n - likely))
+    )
+    return next((bags for bags in candidates if bags.have_sizes(sizes)), None)
 
 
-def _stored_sizes(forest: ForestText) -> dict[int, float]:
-    """The number of rows in the bag of each member, as far as it is stored: trees of one leaf store none."""
-    counts = enumerate(forest.leaf_count[:: forest.n_outputs])
-    return {tree: float(count.sum()) for tree, count in counts if count.size > 1}
-
-
-def _have_sizes(bags: LightGbmBags, sizes: dict[int, float]) -> bool:
-    """Whether the bags of some members have the stored sizes."""
-    draws = Draws(bags, 0, bags.n_rows)
-    return all(draws.drawn(tree).sum() == size for tree, size in sizes.items() if not bags.is_full[:, tree].any())
+def _stored_sizes(sampling: Sampling) -> dict[int, float]:
+    """The stored number of rows in the bag of each tree."""
+    return {tree: size for tree, size in enumerate(sampling.bag_sizes.tolist()) if size}
 
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
@@ -285,12 +394,7 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
     }
     for name, (expected, what) in other.items():
         if parameters.get(name, expected) != expected:
-            raise InbagError(f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt; take {FRESH_ROWS}")
-    _refuse_other_machines(parameters, n_machines)
-
-
-def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
-    """Raise `InbagError` if the layout of the rows names another number of machines than trained the forest."""
+            raise InbagError(f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt: take {FRESH_ROWS}")
     learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
     if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
         return
@@ -300,42 +404,38 @@ def _refuse_other_machines(parameters: dict[str, str], n_machines: int) -> None:
             "give the training rows in their order"
         )
     raise InbagError(
-        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with "
-        f"bags of its own rows, and X is laid out for {n_machines}: name the partitions of each machine, "
-        f"rfsize.dask.rows(X, layout=...); or take {FRESH_ROWS}"
+        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with bags "
+        f"of its own rows: name the rows of each, rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
     )
 
 
-def _refuse_no_bagging(forest: ForestText) -> None:
-    fractions = [forest.number(f"{kind}bagging_fraction") for kind in ("", "pos_", "neg_")]
-    if forest.number("bagging_freq") < 1 or min(fractions) >= 1.0:
+def _refuse_no_bagging(sampling: Sampling) -> None:
+    if sampling.number("bagging_freq") < 1 or min(map(sampling.number, _BAGGING_FRACTIONS)) >= 1.0:
         raise InbagError(
-            "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag; "
+            "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag: "
             f"train with bagging_fraction=0.632 and bagging_freq=1, or take {FRESH_ROWS}"
         )
 
 
-def _candidate_levels(forest: ForestText, positive: Bools | None) -> list[Any]:
+def _candidate_levels(sampling: Sampling, positive: Bools | None) -> Iterator[Any]:
     """Candidates for the draw below which a row is in the bag; several if the model text is too coarse."""
-    balanced = min(forest.number("pos_bagging_fraction"), forest.number("neg_bagging_fraction")) < 1.0
-    if not balanced or not forest.header["objective"].startswith("binary"):
-        return _levels(forest, "bagging_fraction")
-    if positive is None:
+    if sampling.is_balanced and positive is None:
         raise InbagError(
             "the bagging was balanced (pos_/neg_bagging_fraction), so the bags depend on the labels: give y"
         )
-    if not positive.any():
-        return _levels(forest, "bagging_fraction")
-    pairs = itertools.product(_levels(forest, "pos_bagging_fraction"), _levels(forest, "neg_bagging_fraction"))
-    return [np.where(positive, of_positive, of_negative) for of_positive, of_negative in pairs]
+    if positive is None or not (sampling.is_balanced and positive.any()):
+        yield from _levels(sampling, "bagging_fraction")
+        return
+    for levels in itertools.product(*(_levels(sampling, name) for name in _BAGGING_FRACTIONS[1:])):
+        yield np.where(positive, *levels)
 
 
-def _levels(forest: ForestText, name: str) -> list[int]:
+def _levels(sampling: Sampling, name: str) -> Iterator[int]:
     """The possible numbers of draws below a bagging fraction, which the model text rounds to six digits."""
-    fraction = forest.number(name)
+    fraction = sampling.number(name)
     exact = math.ceil(fraction * _RNG_LEVELS)
-    if len(forest.parameters[name].replace(".", "").lstrip("0")) != 6:
-        return [exact]
-    rounding = 0.5 * 10.0 ** (math.floor(math.log10(fraction)) - 5)
-    low, high = (math.ceil(bound * _RNG_LEVELS) for bound in (fraction - rounding, fraction + rounding))
-    return [exact, *(level for level in range(low, high + 1) if level != exact)]
+    yield exact
+    if len(sampling.parameters[name].replace(".", "").lstrip("0")) == 6:
+        rounding = 0.5 * 10.0 ** (math.floor(math.log10(fraction)) - 5)
+        low, high = (math.ceil(bound * _RNG_LEVELS) for bound in (fraction - rounding, fraction + rounding))
+        yield from (level for level in range(low, high + 1) if level != exact)

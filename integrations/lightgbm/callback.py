@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NoReturn
 
 import lightgbm as lgb
@@ -15,9 +14,9 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.copies import resolved
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.groups import ALONE, Groups
+from rfsize.counting.collect import outputs_of_folds
+from rfsize.counting.duplicates import resolve_groups, warning_of_copies
+from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -26,18 +25,20 @@ from rfsize.exceptions import (
     RfsizeError,
     TrainingRowsWarning,
 )
-from rfsize.integrations.lightgbm.bags import cautions
-from rfsize.integrations.lightgbm.forest import LightGbmForest
-from rfsize.integrations.lightgbm.model_text import are_soft
-from rfsize.integrations.lightgbm.training_rows import Training, rows_of
-from rfsize.integrations.lightgbm.training_votes import TrainingVoteReader
-from rfsize.integrations.lightgbm.walked_votes import WalkedVotes
+from rfsize.integrations.lightgbm.training_votes import (
+    BoosterInTraining,
+    PredictedVotes,
+    VotesInTraining,
+    WalkedVotes,
+    rows_of,
+)
+from rfsize.models.model import dependence_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal, refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
-from rfsize.sizing.report import Report, noting_copies, report_by, report_of
+from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sentences import headline
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import refuse_unused, share, whole
@@ -187,7 +188,6 @@ class SizeCallback:
             raise ValueError(
                 f"data must be the training rows as an array, sparse matrix or DataFrame, found a {type(data).__name__}"
             )
-        self.data, self.validation, self.groups = data, validation, groups
         if validation is not None:
             refuse_unused(
                 f"it is about training rows, and with validation={validation!r} all trees vote on other rows. Leave "
@@ -195,6 +195,7 @@ class SizeCallback:
                 data=data,
                 groups=groups,
             )
+        self.data, self.validation, self.groups = data, validation, groups
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
         self._report: Report | None = None
@@ -210,7 +211,7 @@ class SizeCallback:
     def before_training(self, model: Any) -> NoReturn:
         """XGBoost calls this; raises ``ValueError``, because the callback reads LightGBM's trees only."""
         raise ValueError(
-            "SizeCallback stops the training of LightGBM, and XGBoost trains a forest in one round. Call booster, "
+            "SizeCallback stops the training of LightGBM, and XGBoost trains a forest in one round: call booster, "
             "report = rfsize.grow(params, dtrain), with the same parameters and DMatrix"
         )
 
@@ -218,16 +219,16 @@ class SizeCallback:
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None before the first votes."""
         forests = self._forests
-        if forests is None or not forests.can_tell or (self._report and self._report.available == forests.trees):
+        if forests is None or not forests.can_tell or (self._report and self._report.available == forests.n_trees):
             return self._report
         try:
-            self._report = forests.report(self.goal)
+            self._report = forests.report()
         except ValueError:  # too few votes, for example; training warns of it at its end
             return self._report
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
-        # The readers hold a booster in training, which cannot be pickled.
+        # The forests hold a booster in training, which cannot be pickled.
         return {**self.__dict__, "_report": self.report_, "_forests": None}
 
     def __call__(self, env: CallbackEnv) -> None:
@@ -237,21 +238,24 @@ class SizeCallback:
             self._until = UntilEnough(self.min_trees, env.end_iteration)
             self._report = self._error = self.seconds_to_go_ = None
             self._began = time.perf_counter()
-            self._forests = _ForestsInTraining(env, self.goal, self.threshold, self.data, self.validation, self.groups)
-        report = None
-        if self._forests is not None:
+            self._forests = _ForestsInTraining(env, self)
+        forests, report = self._forests, None
+        if forests is not None:
             try:
-                report = self._look(self._forests, env)
+                report = self._look(forests, env)
             except Exception as error:  # no error of an estimate may end a training: the model would be lost
                 self._put_off(error, trees)
-        if self._forests is not None and report is not None:
-            dependence = self._forests.dependence  # these warnings were given at the first tree
-            self._forests, self._report = None, report._noting(*dependence)
+        if forests is not None and report is not None:
+            # The warnings about dependent trees were given at the first tree.
+            self._forests, self._report = None, report._noting(*forests.dependence)
             give(report.warnings, through="lightgbm")
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
         elif trees == env.end_iteration and self._error is not None:
-            warn(_could_not_tell(trees, self._error), NotConvergedWarning, through="lightgbm")
+            error = self._error
+            what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            text = f"SizeCallback could not tell how many of the {how_many(trees, 'tree')} are enough. {what}"
+            warn(text, NotConvergedWarning, through="lightgbm")
 
     def _look(self, forests: _ForestsInTraining, env: CallbackEnv) -> Report | None:
         """Read the newest tree; the final report if training ends with it, and None if it goes on."""
@@ -260,8 +264,7 @@ class SizeCallback:
         logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
         if trees < until.next_look and not logs:
             return None
-        forests.prove_newest()
-        report = until.look(trees, lambda: forests.report(self.goal))
+        report = until.look(trees, forests.report)
         self._error = None
         if report is None:
             return None
@@ -272,7 +275,7 @@ class SizeCallback:
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
             print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
-        return forests.noting_rows(report, self.goal) if until.is_over else None
+        return report._noting(*forests.warnings_about_rows()) if until.is_over else None
 
     def _put_off(self, error: Exception, trees: int) -> None:
         """Look again later, or no more if bags are wrong or rfsize has a fault. The last error is told at the end."""
@@ -290,140 +293,108 @@ class SizeCallback:
 
 
 class _ForestsInTraining:
-    """Reads the votes of the forest in training, or of each forest of a cross-validation."""
+    """The forest in training, or the forests of a cross-validation, and the votes of their trees."""
 
-    def __init__(
-        self,
-        env: CallbackEnv,
-        goal: Goal,
-        threshold: float,
-        data: Any,
-        validation: str | None,
-        groups: ArrayLike | str | None,
-    ) -> None:
+    def __init__(self, env: CallbackEnv, callback: SizeCallback) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError(
-                "SizeCallback must see a forest from its first tree; it cannot continue an init_model"
+                "SizeCallback must see a forest from its first tree: leave init_model out, or call rfsize.grow(params, "
+                "data, init_model=model)"
             )
+        boosters, validation, data = [env.model], callback.validation, callback.data
         self._source = "oob" if validation is None else f"validation set '{validation}'"
-        self._rows: Any = None
-        boosters: list[Any] = [env.model]
         if isinstance(env.model, lgb.CVBooster):
-            boosters, validation = env.model.boosters, validation or "valid"
-            self._source = "cross-validation"
-        if groups is not None and validation is not None:
+            boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
+        if callback.groups is not None and validation is not None:
             raise ValueError(
                 "in lgb.cv the folds say which rows belong together, and groups are for out-of-bag votes: leave out "
                 "groups, and give folds=GroupKFold().split(X, y, groups) to lgb.cv"
             )
-        options: dict[str, Any] = {"validation": validation, "threshold": threshold, "groups": ALONE}
+        self.groups: Groups = NO_GROUPS
         if validation is None:
             dataset = boosters[0].train_set
-            self._rows = rows_of(dataset) if data is None else data
-            options["groups"] = resolved(groups, self._rows, dataset.num_data())
-        self.groups: Groups = options["groups"]
-        trainings = [Training.of(booster, env.params, **options) for booster in boosters]
-        truth = [labels for training in trainings if (labels := training.truth) is not None]
-        self._truth = truth if len(truth) == len(trainings) else None
-        if any(are_soft(trainings[0].forest, labels) for labels in truth):
+            rows = rows_of(dataset) if data is None else data
+            self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
+        how: dict[str, Any] = {"validation": validation, "threshold": callback.threshold, "groups": self.groups}
+        self._trainings = [BoosterInTraining.of(booster, env.params, **how) for booster in boosters]
+        first, goal, truth = self._trainings[0].forest, callback.goal, [of.truth for of in self._trainings]
+        if any(first.text.are_soft(labels) for labels in truth if labels is not None):
             refuse_soft_labels(goal)
-            self._truth = None
-        self._checked(goal, trainings[0].forest.n_classes)
+            truth = [None]
+        self._truth = None if any(labels is None for labels in truth) else truth
+        self._goal = goal.checked(len(first.classes), self._truth and np.concatenate(truth), in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        how: dict[str, Any] = {"share": 1.0 / len(trainings), "every_tree": isinstance(goal, MetricGoal)}
-        self._readers = [_reader(training, data, **how) for training in trainings]
+        how = {"share": 1.0 / len(boosters), "every_tree": isinstance(goal, MetricGoal)}
+        self._votes = [_votes_in(training, data, **how) for training in self._trainings]
         if isinstance(goal, MetricGoal):
             self._refuse_what_does_not_fit(goal.metric)
-        self.dependence = cautions(trainings[0].forest)
+        self.dependence = dependence_of(first)
         give(self.dependence, through="lightgbm")
 
     @property
-    def trees(self) -> int:
+    def n_trees(self) -> int:
         """Number of trees of each forest."""
-        return self._readers[0].trees
+        return self._votes[0].n_trees
 
     @property
     def can_tell(self) -> bool:
         """Whether an estimate is possible: some row has at least two scores."""
-        return any(reader.can_tell for reader in self._readers)
+        return any(votes.can_tell for votes in self._votes)
 
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
-        for reader in self._readers if env.iteration > env.begin_iteration else ():
-            reader.training.check_bagging(env.params)
-            reader.read()
+        for votes in self._votes if env.iteration > env.begin_iteration else ():
+            votes.training.check_bagging(env.params)
+            votes.read()
 
-    def prove_newest(self) -> None:
-        """Prove the bag of the tree read last."""
-        for reader in self._readers:
-            reader.prove_newest()
-
-    def report(self, goal: Goal) -> Report:
+    def report(self) -> Report:
         """The estimate from all trees read so far."""
-        self._refuse_hidden_votes(goal)
-        parts = [reader.outputs(self._source) for reader in self._readers]
+        self._refuse_hidden_votes(self._goal)
+        parts = [votes.outputs(self._source) for votes in self._votes]
         outputs = parts[0]
         if len(parts) > 1:  # the rows of the folds lie one after another
             ends = np.cumsum([len(part) for part in parts])
             rows = [np.arange(end - len(part), end) for end, part in zip(ends, parts, strict=True)]
-            outputs = Evidence.of_folds(list(zip(rows, parts, strict=True)), outputs.classes, int(ends[-1]))
+            outputs = outputs_of_folds(list(zip(rows, parts, strict=True)), outputs.classes, int(ends[-1]))
         if self._truth is not None:
-            outputs = outputs.with_truth(*self._truth_read)
-        report = report_of(outputs, self._checked(goal, len(outputs.classes)))
-        return replace(report, notes_on_rows=tuple(self._notes()))
+            outputs = outputs.with_truth(*self._labels([votes.rows for votes in self._votes]))
+        return replace(report_of(outputs, self._goal), notes_on_rows=tuple(self._notes()))
 
-    def noting_rows(self, report: Report, goal: Goal) -> Report:
-        """The report, with warnings if copies of rows decide it, or if the validation rows are the training rows."""
-        if any(reader.training.reads_training_rows for reader in self._readers):
-            text = (
-                f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give "
-                "no validation, or a validation set of other rows"
-            )
-            report = report._noting(Caution(TrainingRowsWarning, text))
+    def warnings_about_rows(self) -> tuple[Caution, ...]:
+        """Warnings if there are copies of rows, or if the validation rows are the training rows."""
+        if not any(training.reads_training_rows for training in self._trainings):
+            return warning_of_copies(self.groups)
+        text = (
+            f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give no "
+            "validation, or a validation set of other rows"
+        )
+        return (Caution(TrainingRowsWarning, text), *warning_of_copies(self.groups))
 
-        def size_by(groups: Groups) -> Report:
-            training = self._readers[0].training
-            dataset, text = training.dataset, training.booster.model_to_string()
-            forest = LightGbmForest(lgb.Booster(model_str=text), casts_votes=False)
-            truth = None if self._truth is None else self._truth[0]
-            rows = self._rows, truth, dataset.get_weight()
-            return report_by(groups, forest, *rows, goal=goal, threshold=training.threshold)
-
-        return noting_copies(report, self.groups, size_by)
-
-    def _labels(self, rows: list[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Labels and weights of some rows of each Dataset."""
+    def _labels(self, rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Labels and weights of these rows of each Dataset."""
         assert self._truth is not None
-        weights = [reader.training.dataset.get_weight() for reader in self._readers]
-        labels = np.concatenate([of[some] for of, some in zip(self._truth, rows, strict=True)])
-        if any(weight is None for weight in weights):
-            return labels, None
-        return labels, np.concatenate([np.asarray(of)[some] for of, some in zip(weights, rows, strict=True)])
-
-    @cached_property
-    def _truth_read(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Labels and weights of the rows that are read."""
-        return self._labels([reader.rows for reader in self._readers])
+        weights = [training.dataset.get_weight() for training in self._trainings]
+        labels, *weight = (
+            np.concatenate([np.asarray(of)[of_rows] for of, of_rows in zip(values, rows, strict=True)])
+            for values in (self._truth, weights)
+            if not any(of is None for of in values)
+        )
+        return labels, weight[0] if weight else None
 
     def _refuse_what_does_not_fit(self, metric: MetricLike) -> None:
         """Raise ``ValueError`` if a metric does not fit the forest and all its rows."""
         if self._truth is None:
             raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
-        labels, weights = self._labels([slice(None)] * len(self._readers))
-        predictor = self._readers[0].outputs(self._source).predictor
+        labels, weights = self._labels([slice(None)] * len(self._votes))
+        predictor = self._votes[0].outputs(self._source).predictor
         check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
-
-    def _checked(self, goal: Goal, n_classes: int) -> Goal:
-        """The goal for this forest; raises an error if the forest cannot reach it."""
-        truth = None if self._truth is None else np.concatenate(self._truth)
-        return goal.checked(n_classes, truth, in_training=True)
 
     def _refuse_hidden_votes(self, goal: Goal) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""
         if not isinstance(goal, LabelGoal) or goal.voting != "hard":
             return
-        n_votes = sum(reader.n_votes for reader in self._readers)
-        hidden = sum(reader.n_unsure for reader in self._readers) / max(n_votes, 1)
+        n_votes = sum(votes.n_votes for votes in self._votes)
+        hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)
         if hidden > _FEW_UNSURE * goal.level:
             raise FewVotesError(
                 f"LightGBM's rounded predictions hide {in_percent(hidden)} of the votes of single trees, which "
@@ -433,9 +404,8 @@ class _ForestsInTraining:
 
     def _notes(self) -> Iterator[str]:
         """What was not read, or not exactly."""
-        n_read, n_rows, n_bounded = (
-            sum(getattr(reader, name) for reader in self._readers) for name in ("n_read", "n_rows", "n_bounded")
-        )
+        n_read, n_bounded = (sum(getattr(votes, name) for votes in self._votes) for name in ("n_read", "n_bounded"))
+        n_rows = sum(training.n_rows for training in self._trainings)
         if n_read < n_rows:
             yield f"{n_read:,} of the {n_rows:,} rows were read, drawn at random"
         if n_bounded:
@@ -446,8 +416,8 @@ class _ForestsInTraining:
             )
 
 
-def _reader(training: Training, data: Any, *, share: float, every_tree: bool) -> TrainingVoteReader | WalkedVotes:
-    """Walks down the trees where the rows are at hand; if not, reads the votes from LightGBM's predictions."""
+def _votes_in(training: BoosterInTraining, data: Any, *, share: float, every_tree: bool) -> VotesInTraining:
+    """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
     if data is not None:
         return WalkedVotes.of_data(training, data)
     kept = rows_of(training.dataset)
@@ -458,13 +428,7 @@ def _reader(training: Training, data: Any, *, share: float, every_tree: bool) ->
             raise
         except ValueError:  # rows of a kind, or under names, that rfsize does not take
             pass
-    return TrainingVoteReader(training, share=share, every_tree=every_tree)
-
-
-def _could_not_tell(trees: int, error: Exception) -> str:
-    """The warning at the end of a training whose forest could not be sized."""
-    what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    return f"SizeCallback could not tell how many of the {how_many(trees, 'tree')} are enough. {what}"
+    return PredictedVotes(training, share=share, every_tree=every_tree)
 
 
 def _duration(seconds: float) -> str:

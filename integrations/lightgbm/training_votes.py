@@ -1,33 +1,39 @@
-"""Reads the votes and scores of each tree from the training predictions of a booster, without its rows."""
+"""Votes and scores of the trees of a LightGBM booster in training, as they are trained.
+
+`WalkedVotes` sends the rows down the new trees. Where LightGBM has binned the rows and dropped them, `PredictedVotes`
+reads what each tree scores from the change of LightGBM's predictions: the score of tree t is the change of t · (mean
+score of t trees). The leaf of that value gives the score without rounding, unless a probability has rounded to 1.
+"""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import replace
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.special import expit
 
-from rfsize.counting.blocks import TreeBlocks, rows_in_blocks
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.scores import Scores
+from rfsize.counting.count import Sums, count, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
-from rfsize.integrations.lightgbm.bags import Draws
-from rfsize.integrations.lightgbm.leaf_matching import LeafValues, bag_fits, find_up_to_constant
-from rfsize.integrations.lightgbm.model_text import ForestText
-from rfsize.integrations.lightgbm.score_noise import (
-    LightGbmLink,
-    Newest,
-    first_of_tied,
-    is_certain,
-    newest_scores,
-    tied,
-)
-from rfsize.integrations.lightgbm.training_rows import OTHER_ROWS, Training
+from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, bagging, rebuilt_bags
+from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
+from rfsize.models.bags import Bags, Layout
+from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.link import Link, Predictor
 from rfsize.utils.typing import Bools, Floats, Int64s
+
+OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
+"""What to do if bags cannot be rebuilt, for messages."""
 
 # The most rows to read of many, and the most cells of (rows × pairs of classes).
 _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
@@ -37,285 +43,480 @@ _MOST_ROWS, _MOST_CELLS = 20_000, 1 << 22
 # predictions before and after it.
 _FEW_ROWS, _FIRST_TREES, _READ_AT_ONCE, _RUN = 10_000, 104, 8, 32
 
-# Bags are proven for the first trees, then for one tree in this many, and for the newest before each estimate.
-_TREES_PROVEN_FIRST, _PROVEN_EVERY = 3, 128
+# The mean scores, times the slope, that a prediction can hold. A probability near 1 is known to 1e-16, so from log-odds
+# of 36 on it rounds to 1, and before that a single tree among a thousand is no longer seen. Small probabilities are
+# known to full precision down to the smallest double.
+_LARGEST, _LARGEST_LOG_ODDS = 690.0, 30.0
 
-_SAME_SCORE = 1e-10  # scores of two classes that are closer are ties
+_EPSILON = float(np.finfo(float).eps)
+_CELLS_AT_ONCE = 1 << 20  # scores to keep before they are added up
 
 
-class TrainingVoteReader:
-    """Reads votes and scores from the predictions of a booster in training, tree by tree.
+def new_trees(booster: lgb.Booster, start: int, stop: int) -> LightGbmForest:
+    """Trees ``start`` to ``stop`` of a booster in training."""
+    text = booster.model_to_string(start_iteration=start, num_iteration=stop - start)
+    return forest_of(lgb.Booster(model_str=text))
 
-    The score of a tree is the change of t · (mean score of t trees). LightGBM hands out probabilities, so a mean beyond
-    the `LightGbmLink.bounds` is lost in rounding. Such a row is settled: its mean counts as the bound.
 
-    Parameters
-    ----------
-    training : Training
-    share : float, optional
-        Read a share of at most 20,000 rows, drawn at random. All rows by default.
-    every_tree : bool
-        Whether to read every tree, even of many rows.
+@dataclass(frozen=True, eq=False)
+class BoosterInTraining:
+    """A booster that has just got its first tree, and the rows on which its trees vote.
 
     Attributes
     ----------
-    trees : int
-        Number of trees trained.
-    rows : slice or ndarray of int64
-        The rows that are read.
-    counts : ndarray of int32, shape (n_classes, n_rows)
-        Votes for each class; shape (0, n_rows) for a regression.
-    asked : ndarray of int32, shape (n_rows,)
-        Number of trees read on each row.
-    scores : Scores
-    bounded : ndarray of bool, shape (n_rows,)
-        Rows on which the score of some tree was bounded.
-    n_unsure : int
-        Number of votes that rounding hides, and that may be for another class.
-    proven : int
-        Number of trees whose bags were proven.
+    booster : lightgbm.Booster
+    params : dict
+        Parameters of the training.
+    forest : LightGbmForest
+        Its first tree.
+    dataset : lightgbm.Dataset
+        The rows.
+    validation : str or None
+        Name of the validation set that ``dataset`` is; None for the training rows, on which only trees vote that did
+        not see them.
+    bags : LightGbmBags or None
+        Bags of the training rows; None for a validation set.
+    threshold : float
+        Probability above which a tree votes for class 1; two classes only.
+    groups : Groups
+        Training rows that belong together.
     """
 
-    def __init__(self, training: Training, *, share: float | None = None, every_tree: bool = True) -> None:
-        self.training, forest = training, training.forest
-        self.link = LightGbmLink.of(forest, training.params)
-        self._draws = None if training.bags is None else Draws(training.bags, 0, training.n_rows)
-        self._cut = float(logit(training.threshold))
-        self.trees = self.proven = self.n_unsure = 0
-        n_outputs, n_classes = forest.n_outputs, forest.n_classes
-        self.rows = slice(None) if share is None else _drawn(training.n_rows, share, n_outputs)
-        self._every_tree = every_tree or training.n_rows <= _FEW_ROWS
-        n_rows = training.n_rows if isinstance(self.rows, slice) else len(self.rows)
-        self.counts = np.zeros((n_classes, n_rows), dtype=np.int32)
-        self.asked = np.zeros(n_rows, dtype=np.int32)
-        self.bounded = np.zeros(n_rows, dtype=np.bool_)
-        self.scores = Scores.nothing(n_rows, n_outputs)
-        self._in_blocks = rows_in_blocks(n_rows, n_classes, n_outputs)
-        self._blocks = TreeBlocks.nothing(np.arange(n_rows)[self._in_blocks], n_classes, n_outputs)
-        self._undealt: list[tuple[NDArray[Any], ...]] = []
-        # Number of trees at the last look at the predictions, these on all rows, and the mean scores of the rows read.
-        self._last: tuple[int, Floats | None, Floats] = (0, None, np.zeros((n_outputs, n_rows)))
-        self._unproven: tuple[int, Floats | None, Floats, Bools] | None = None
-        self._full_bag = False
-        self._text: tuple[int, ForestText] = (0, forest)
-        self.read()
+    booster: lgb.Booster
+    params: dict[str, Any]
+    forest: LightGbmForest
+    dataset: lgb.Dataset
+    validation: str | None
+    bags: LightGbmBags | None
+    threshold: float
+    groups: Groups
 
+    @classmethod
+    def of(
+        cls,
+        booster: lgb.Booster,
+        params: dict[str, Any],
+        *,
+        validation: str | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
+    ) -> BoosterInTraining:
+        """Check a booster that has its first tree.
+
+        Raises
+        ------
+        NotAForestError
+            If it is not a random forest.
+        InbagError
+            If the bags of the training rows cannot be rebuilt.
+        ValueError
+            If several machines train it, or the validation set is unknown, or the threshold does not fit.
+        """
+        forest = forest_of(booster, num_iteration=1)
+        machines = forest.text.parameters.get("num_machines", "1")
+        if machines != "1":
+            # The error keeps the booster alive, and later trainings in this process would wait for its network.
+            booster.free_network()
+            raise ValueError(
+                f"{machines} machines train this forest together, and SizeCallback would stop one of them and leave "
+                "the others waiting for it: leave the callback out and take rfsize.dask.grow, or rfsize.size afterwards"
+            )
+        threshold = forest.checked_threshold(threshold)
+        if validation is not None:
+            names = list(booster.name_valid_sets)
+            if validation not in names:
+                raise ValueError(
+                    f"validation names '{validation}', but the training has {names or 'none'}: give a name from "
+                    "valid_names, or leave validation out to judge by the out-of-bag rows"
+                )
+            dataset = booster.valid_sets[names.index(validation)]
+            return cls(booster, dict(params), forest, dataset, validation, None, threshold, NO_GROUPS)
+        dataset = booster.train_set
+        bags = rebuilt_bags(forest.sampling, Layout.alone(dataset.num_data()), np.asarray(dataset.get_label()) > 0)
+        return cls(booster, dict(params), forest, dataset, None, bags, threshold, groups)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.dataset.num_data())
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """The labels of the rows, as `ModelText.truth` reads them; None if the Dataset has none."""
+        label = self.dataset.get_label()
+        return None if label is None else self.forest.text.truth(np.asarray(label))
+
+    @property
+    def reads_training_rows(self) -> bool:
+        """Whether the validation set holds the training rows: the same number of rows with the same predictions."""
+        if self.validation is None or self.n_rows != self.booster.train_set.num_data():
+            return False
+        return np.allclose(self.predictions(), replace(self, validation=None).predictions(), rtol=1e-9, atol=1e-12)
+
+    def predictions(self) -> Floats:
+        """What all trees so far predict on the rows, shape (n_outputs, n_rows); a copy."""
+        taken: list[Floats] = []
+
+        def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(np.atleast_2d(predicted.T).copy())
+            return "rfsize", 0.0, True
+
+        # These public functions evaluate the metrics of the training too.
+        if self.validation is None:
+            self.booster.eval_train(take)
+        else:
+            self.booster.eval(self.dataset, self.validation, take)
+        return taken[0]
+
+    def check_bagging(self, params: dict[str, Any]) -> None:
+        """Raise `InbagError` if the bagging was changed during the training."""
+        before, now = bagging(self.params), bagging(params)
+        if self.bags is not None and before != now:
+            raise InbagError(
+                f"the bagging was changed during training, from {before} to {now}, and such bags cannot be rebuilt: "
+                f"leave it as it is, or {OTHER_ROWS}"
+            )
+
+
+def rows_of(dataset: lgb.Dataset) -> Any:
+    """The rows of a Dataset; None if it never had them, or dropped them when it was binned."""
+    rows = dataset.data
+    if rows is None:
+        try:
+            rows = dataset.get_data()
+        except Exception:  # LightGBM raises this for a subset that is not binned yet
+            return None
+    if isinstance(rows, (str, Path)):  # a file that only LightGBM can read
+        return None
+    return rows
+
+
+class VotesInTraining(ABC):
+    """Votes and scores of the trees of a booster in training.
+
+    Attributes
+    ----------
+    training : BoosterInTraining
+    n_trees : int
+        Number of trees trained.
+    rows : slice or ndarray of int64
+        The rows that are counted.
+    n_read : int
+        Their number.
+    n_unsure, n_bounded : int
+        Number of votes that rounding may turn to another class, and of rows on which a bound stands for a score.
+    is_proven : bool
+        Whether the bag of some tree was proven. Trees of one leaf prove nothing.
+    """
+
+    rows: slice | Int64s = slice(None)
+    n_unsure = n_bounded = 0
+    is_proven = False
+
+    def __init__(self, training: BoosterInTraining, n_read: int) -> None:
+        self.training, self.n_trees, self.n_read = training, 0, n_read
+        forest = training.forest
+        self._sums = Sums.nothing(n_read, len(forest.classes), forest.n_scores)
+
+    @abstractmethod
     def read(self) -> None:
-        """Add the votes and scores of the newest tree, if it is one of the trees to read.
+        """Note that one more tree was trained; `InbagError` if its bag is wrong and is proven at once."""
+
+    @abstractmethod
+    def sums(self) -> Sums:
+        """Votes and scores of all trees so far.
 
         Raises
         ------
         InbagError
-            If its bag is wrong, and it is one of the trees whose bags are proven.
+            If a bag is wrong.
         """
-        tree = self.trees
-        self.trees += 1
-        if not (self._is_read(tree) or self._is_read(tree + 1)):
-            return
-        predicted = self.training.predictions()
-        mean = self.link.score(predicted[:, self.rows])
-        (trees_before, predicted_before, before), self._last = self._last, (tree + 1, predicted, mean)
-        if not self._is_read(tree) or trees_before != tree:
-            return
-        newest = self._newest(tree, before, mean)
-        vote, certain = self._votes(newest)
-        may_count = newest.known
-        if self._draws is not None:
-            inbag = self._draws.drawn(tree)
-            # After a bag with all rows, LightGBM draws no other bag.
-            self._full_bag = self._full_bag or bool(inbag.all())
-            inbag |= self._full_bag
-            may_count = may_count & ~self.training.groups.spread(inbag)[self.rows]
-            self._unproven = tree, predicted_before, predicted, inbag
-            if self.proven < _TREES_PROVEN_FIRST or tree % _PROVEN_EVERY == 0:
-                self.prove_newest()
-        self.bounded |= newest.bounded & may_count
-        self.n_unsure += int(np.count_nonzero(may_count & ~certain))
-        self._add(newest, vote, may_count)
-
-    def _is_read(self, tree: int) -> bool:
-        return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
-
-    @property
-    def blocks(self) -> TreeBlocks:
-        """The outputs of blocks of trees on some of the rows. Further trees change them."""
-        self._deal()
-        counts, scores = self.counts[:, self._blocks.rows].T, self.scores.take(self._in_blocks)
-        return replace(self._blocks, counts=counts, scores=scores)
-
-    def outputs(self, source: str) -> Evidence:
-        """A copy of everything read so far."""
-        threshold = self.training.threshold
-        votes = Votes(self.counts.T, n_trees=self.trees, threshold=threshold) if len(self.counts) else None
-        outputs = Evidence(
-            len(self.asked),
-            self.trees,
-            votes,
-            self.scores,
-            self.blocks,
-            link=self.link,
-            cut=self._cut / self.link.slope,
-            voting="soft",
-            source=source,
-            groups=self.training.groups.take(self.rows),
-        )
-        return deepcopy(outputs)
-
-    @property
-    def can_tell(self) -> bool:
-        """Whether some row has the scores of two trees."""
-        return bool((self.scores.asked > 1).any())
 
     @property
     def n_votes(self) -> int:
         """Number of votes counted."""
-        return int(self.asked.sum())
+        return int(self.sums().counts.sum())
 
     @property
-    def n_read(self) -> int:
-        """Number of rows that are read."""
-        return len(self.asked)
+    def can_tell(self) -> bool:
+        """Whether some row has the scores of two trees."""
+        return self.n_trees > 1 and bool((self.sums().scores.asked > 1).any())
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the Dataset."""
-        return self.training.n_rows
+    def outputs(self, source: str) -> TreeOutputs:
+        """Votes and scores of all trees, with where they come from."""
+        training, sums = self.training, self.sums()
+        forest, threshold = training.forest, training.threshold
+        votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
+        return TreeOutputs(
+            self.n_read,
+            self.n_trees,
+            votes,
+            sums.scores,
+            sums.blocks,
+            predictor=Predictor(forest.classes, forest.link, threshold, forest.voting),
+            source=source,
+            groups=training.groups.take(self.rows),
+        )
+
+
+class WalkedVotes(VotesInTraining):
+    """Votes and scores of the rows that are sent down the new trees, exactly as `rfsize.size` counts them.
+
+    The trees are counted in blocks: all trees since the last count. The bag of every tree is proven.
+
+    Parameters
+    ----------
+    training : BoosterInTraining
+    X
+        The rows of ``training.dataset``.
+    number : ndarray of int64, optional
+        Which rows of ``X`` these are; all by default.
+
+    Raises
+    ------
+    InbagError
+        If the rows are not the training rows, in their order.
+    ValueError
+        If they do not fit the forest.
+    """
+
+    def __init__(self, training: BoosterInTraining, X: Any, *, number: Int64s | None = None) -> None:
+        super().__init__(training, training.n_rows)
+        rows = training.forest.open(X)
+        self._X, self._n_counted = rows if number is None else rows.pick(number), 0
+        self.read()
+        self.sums()
+
+    @classmethod
+    def of_data(cls, training: BoosterInTraining, data: Any) -> WalkedVotes:
+        """Votes on the rows that a user gave, which are those of the training, or of ``lgb.cv``.
+
+        Raises
+        ------
+        InbagError
+            If they are not the rows of the training, in its order.
+        ValueError
+            If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
+        """
+        dataset, number = training.dataset, None
+        if training.validation is not None:
+            dataset, held_out = dataset.reference, dataset.used_indices
+            if dataset is None or held_out is None:
+                raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
+            number = np.asarray(held_out)
+        n_rows, n_given = dataset.num_data(), data.shape[0]
+        if n_given != n_rows:
+            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {n_given:,} rows")
+        votes = cls(training, data, number=number)
+        scores = votes.sums().scores
+        rows = slice(None) if scores.rows is None else scores.rows
+        predicted = training.forest.link.predicted(scores.mean)
+        if number is not None and not np.allclose(predicted, training.predictions().T[rows], rtol=1e-4):
+            raise ValueError("data are not the rows that lgb.cv trains on, in their order: LightGBM predicts otherwise")
+        return votes
+
+    def read(self) -> None:
+        self.n_trees += 1
+
+    def sums(self) -> Sums:
+        training, start = self.training, self._n_counted
+        # A finished training may have dropped the trees beyond the best iteration.
+        stop = min(self.n_trees, training.booster.current_iteration())
+        if stop > start:
+            forest, bags = new_trees(training.booster, start, stop), None
+            if training.bags is not None:
+                bags = training.bags.select(start, stop)
+                bags.need_proof = bool(forest.ensemble.has_cover.any())
+                self.is_proven |= bags.need_proof
+            try:
+                more = count(Task(forest, self._X, bags, training.threshold, training.groups))
+            except InbagError as error:
+                raise InbagError(
+                    f"the leaves of trees {start} to {stop - 1} do not hold as many rows as LightGBM counted (other "
+                    "rows or another order; bags drawn on a GPU; changed parameters): give the training rows in their "
+                    f"order as data, or {OTHER_ROWS}"
+                ) from error
+            self._sums, self._n_counted = self._sums.plus(more), stop
+        return self._sums
+
+
+class PredictedVotes(VotesInTraining):
+    """Votes and scores from the predictions of a booster in training.
+
+    A mean score beyond what a prediction can hold is lost in rounding. Such a row is settled: its mean counts as the
+    bound. Bags must hold as many rows as LightGBM counted in each tree that is read.
+
+    Parameters
+    ----------
+    training : BoosterInTraining
+    share : float, optional
+        Read a share of at most 20,000 rows, drawn at random. All rows by default.
+    every_tree : bool
+        Whether to read every tree, even of many rows.
+    """
+
+    def __init__(self, training: BoosterInTraining, *, share: float | None = None, every_tree: bool = True) -> None:
+        n_rows, n_outputs = training.n_rows, training.forest.n_scores
+        most = n_rows
+        if share is not None:
+            most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
+        super().__init__(training, min(n_rows, most))
+        if n_rows > most:
+            self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
+        self._every_tree = every_tree or n_rows <= _FEW_ROWS
+        self._draws = None if training.bags is None else Draws(training.bags, 0, n_rows)
+        self._is_full, self._is_bounded = False, np.zeros(self.n_read, dtype=np.bool_)
+        self._last = 0, np.zeros((n_outputs, self.n_read))  # number of trees, and their predictions
+        self._pending: list[tuple[Floats, Bools]] = []
+        self.read()
+
+    def read(self) -> None:
+        tree, self.n_trees = self.n_trees, self.n_trees + 1
+        if not (self._is_read(tree) or self._is_read(tree + 1)):
+            return
+        (n_before, before), after = self._last, self.training.predictions()[:, self.rows]
+        self._last = tree + 1, after
+        if not self._is_read(tree) or n_before != tree:
+            return
+        text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
+        leaves, forest = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.training.forest
+        hidden, is_single = self._inbag(tree, leaves), np.array([value.size == 1 for value, _ in leaves])
+        if forest.link.kind == "softmax" and is_single.any() and not is_single.all():
+            return  # scores are known up to a constant only, and LightGBM leaves trees without splits out of it
+        score, noise = tree_scores(forest.link, tree, before, after)
+        for output in np.flatnonzero(is_single):  # the predictions of the finished forest have them
+            score[output], noise[output] = leaves[output][0][0], 0.0
+        if len(forest.classes):
+            is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
+            self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
+        self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
+        self._pending.append((score, hidden))
+        if len(self._pending) * score.size >= _CELLS_AT_ONCE:
+            self.sums()
+
+    def _is_read(self, tree: int) -> bool:
+        return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
+
+    def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]]) -> Bools:
+        """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others in its leaves."""
+        inbag = np.zeros(self.training.n_rows, dtype=np.bool_)
+        if self._draws is not None:
+            inbag = self._draws.drawn(tree)
+            self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
+            inbag |= self._is_full
+            sizes = {count.sum() for value, count in leaves if value.size > 1}
+            if sizes - {np.count_nonzero(inbag)}:
+                raise InbagError(
+                    f"tree {tree} was not trained on as many rows as its bag holds, so no out-of-bag vote can be trusted "
+                    f"(bags drawn on a GPU, or parameters changed during training): {OTHER_ROWS}"
+                )
+            self.is_proven |= bool(sizes)
+        return self.training.groups.spread(inbag)[self.rows]
 
     @property
     def n_bounded(self) -> int:
-        """Number of rows on which the score of some tree was bounded."""
-        return int(np.count_nonzero(self.bounded))
+        return int(np.count_nonzero(self._is_bounded))
 
-    def _newest(self, tree: int, before: Floats, mean: Floats) -> Newest:
-        """Scores of the newest tree, from the change of the mean."""
-        newest = newest_scores(self.link, tree, before, mean)
-        # In a softmax, an unchanged score still appears changed, because the other classes' scores change.
-        if tree > 0 and (self.link.kind == "softmax" or any(map(np.array_equal, before, mean))):
-            self._put_lone_leaves(newest)
-        return newest
-
-    def _put_lone_leaves(self, newest: Newest) -> None:
-        """Put in the scores of trees without splits.
-
-        Such a tree (except the first) does not change LightGBM's training predictions, but it changes those of the
-        finished forest.
-        """
-        values = self._text_of(newest.tree).leaf_value
-        lone = np.array([value.size == 1 for value in values])
-        if not lone.any():
-            return
-        own = self.link.slope * np.array([[value[0]] for value in values])
-        if self.link.kind != "softmax":
-            newest.score[lone] = own[lone]
-            if newest.noise is not None:
-                newest.noise[lone] = 0.0
-        elif lone.all():
-            newest.score, newest.noise = np.broadcast_to(own, newest.score.shape).copy(), None
-            newest.exact = True
-        else:
-            # The scores of the other trees lack a constant, which only their leaves show.
-            exact = self._exact(newest, np.flatnonzero(~lone))
-            newest.score[~lone] = exact
-            newest.score[lone] = own[lone]
-            newest.known &= np.isfinite(exact).all(axis=0)
-
-    def _exact(self, newest: Newest, trees: NDArray[np.intp]) -> Floats:
-        """Scores of some trees of a softmax, from the model text; NaN if they cannot be determined."""
-        score, leaves = newest.score[trees], self._leaves(newest.tree, trees, newest.tie)
-        exact = np.full(score.shape, np.nan)
-        if len(leaves) > 1:
-            row, place = find_up_to_constant(score, leaves)
-            sure = np.bincount(row, minlength=score.shape[1])[row] == 1
-            for of_tree, at, into in zip(leaves, place, exact, strict=True):
-                into[row[sure]] = of_tree.value[at[sure]]
-        return exact
-
-    def _leaves(self, tree: int, trees: NDArray[np.intp], tolerance: float) -> list[LeafValues]:
-        text, slope = self._text_of(tree), self.link.slope
-        return [LeafValues.of(slope * text.leaf_value[one], text.leaf_count[one], tolerance) for one in trees]
-
-    def _text_of(self, tree: int) -> ForestText:
-        if self._text[0] != tree:
-            text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
-            self._text = tree, ForestText.read(text, casts_votes=False)
-        return self._text[1]
-
-    def _votes(self, newest: Newest) -> tuple[NDArray[np.int16], Bools]:
-        """The class that the newest tree votes for on each row, and whether that is certain."""
-        score, noise = newest.score, newest.noise
-        vote, certain = np.zeros(score.shape[1], dtype=np.int16), newest.known
-        if len(self.counts) == 2 and len(score) == 1:
-            distance = score[0] - self._cut
-            vote = (distance > newest.tie).astype(np.int16)
-            if noise is not None:
-                certain = certain & ((noise[0] <= newest.tie) | (np.abs(distance) > noise[0]))
-        elif len(self.counts):
-            tie = 0.0 if newest.exact else max(newest.tie, _SAME_SCORE)
-            vote = first_of_tied(score, tie)
-            if not newest.exact:
-                certain = certain & ~tied(score, tie)
-            if noise is not None:
-                certain = certain & is_certain(score, noise, vote)
-        return vote, certain
-
-    def _add(self, newest: Newest, vote: NDArray[np.int16], may_count: Bools) -> None:
-        """Add the votes and scores of the rows that may count."""
-        for index, count in enumerate(self.counts):
-            count += may_count & (vote == index)
-        self.asked += may_count
-        score = newest.score.T / self.link.slope
-        self.scores.add(score, may_count)
-        some, rows = self._in_blocks, self._blocks.rows
-        self._undealt.append((vote[rows], may_count[rows], score[some], may_count[some]))
-        if len(self._undealt) == _READ_AT_ONCE:
-            self._deal()
-
-    def _deal(self) -> None:
-        """Add the last trees to the blocks."""
-        if self._undealt:
-            self._blocks.add(*map(np.stack, zip(*self._undealt, strict=True)))
-            self._undealt.clear()
-
-    def prove_newest(self) -> None:
-        """Prove the bag of the last tree: in each leaf, its rows must be as many as LightGBM counted.
-
-        The leaf of a row is found by its value. Rows with a lost score may be in any leaf.
-        """
-        if self._unproven is None:
-            return
-        (tree, predicted_before, predicted, inbag), self._unproven = self._unproven, None
-        mean = self.link.score(predicted)
-        before = np.zeros_like(mean) if predicted_before is None else self.link.score(predicted_before)
-        newest = self._newest(tree, before, mean)
-        splits = np.flatnonzero([value.size > 1 for value in self._text_of(tree).leaf_value])
-        up_to_constant = self.link.kind == "softmax"
-        together = [splits] if up_to_constant else [np.array([one]) for one in splits]
-        together = [trees for trees in together if len(trees) > up_to_constant]
-        for trees in together:
-            if not self._bag_fits(newest, trees, inbag):
-                raise InbagError(
-                    f"the in-bag rows of tree {tree} do not match the leaf counts that LightGBM stored, so no "
-                    "out-of-bag vote can be trusted (bags drawn on a GPU, or parameters changed during training): "
-                    f"{OTHER_ROWS}"
-                )
-        self.proven += bool(together)
-
-    def _bag_fits(self, newest: Newest, trees: NDArray[np.intp], inbag: Bools) -> bool:
-        tolerance = newest.tie
-        if self.link.kind == "logistic":
-            value = self.link.slope * self._text_of(newest.tree).leaf_value[trees[0]]
-            tolerance = 1e-7 * (1.0 + np.abs(value).max())
-        seen = inbag & newest.known
-        if newest.noise is not None:
-            seen &= (newest.noise[trees] <= tolerance).all(axis=0)
-        lost = int(np.count_nonzero(inbag)) - int(np.count_nonzero(seen))
-        leaves = self._leaves(newest.tree, trees, tolerance)
-        return bag_fits(newest.score[np.ix_(trees, np.flatnonzero(seen))], leaves, lost)
+    def sums(self) -> Sums:
+        if self._pending:
+            scores, hidden = map(np.stack, zip(*self._pending, strict=True))
+            self._pending.clear()
+            forest, leaves = _a_leaf_for_each_row(self.training.forest, scores)
+            bags, threshold = _Hidden(hidden.T[:, :, None]), self.training.threshold
+            more = out_of_bag(forest, bags, lambda start, stop, _: leaves.take(slice(start, stop)), threshold)
+            self._sums = self._sums.plus(more)
+        return self._sums
 
 
-def _drawn(n_rows: int, share: float, n_outputs: int) -> slice | Int64s:
-    """Numbers of the rows to read."""
-    most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
-    if n_rows <= most:
-        return slice(None)
-    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
+class _Hidden(Bags):
+    """Rows that trees saw; their bags are proven elsewhere."""
+
+    need_proof, advice = False, ""
+
+    def __init__(self, hidden: Bools) -> None:
+        self.hidden, self.n_rows = hidden, len(hidden)
+
+    def take(self, start: int, stop: int) -> Bools:
+        return self.hidden[start:stop]
+
+    def row_mass(self, start: int, stop: int) -> Floats:
+        return np.ones((stop - start, 1, 1))
+
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
+        return np.zeros(len(rebuilt), dtype=np.bool_)
+
+
+def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightGbmForest, LeafIds]:
+    """A forest of trees with these scores, shape (n_trees, n_outputs, n_rows), and the leaves of the rows.
+
+    Counting reads nothing of the nodes but their number, that they are leaves, and their values.
+    """
+    of_rows, (n_trees, n_outputs, n_rows) = copy.copy(forest), scores.shape
+    n_nodes, left = np.full(n_trees * n_outputs, n_rows), np.full(scores.size, -1)
+    nodes = replace(forest.ensemble.nodes, n_nodes=n_nodes, left=left, value=scores.reshape(-1, 1))
+    of_rows.ensemble = replace(forest.ensemble, nodes=nodes, cover=np.zeros(scores.size))
+    leaf = np.arange(scores.size).reshape(scores.shape).transpose(2, 0, 1)
+    return of_rows, LeafIds(np.ascontiguousarray(leaf), of_rows.ensemble.tree_scores)
+
+
+def tree_scores(link: Link, n_before: int, before: Floats, after: Floats) -> tuple[Floats, Floats]:
+    """What the trees of one iteration score on rows, from the predictions before and after it.
+
+    A probability p is known to about one unit in the last place, and its log-odds to this unit over 1 − p. The noise is
+    both, multiplied by the number of trees.
+
+    Parameters
+    ----------
+    link : Link
+        The link of the forest, with its exact slope.
+    n_before : int
+        Number of iterations before.
+    before, after : ndarray of float64, shape (n_outputs, n_rows)
+        Predictions.
+
+    Returns
+    -------
+    score, noise : ndarray of float64, shape (n_outputs, n_rows)
+        Scores, in a softmax up to a constant for each row, and bounds on their error. The error is infinite where the
+        mean score before or after is beyond what a prediction can hold.
+    """
+    is_logistic = link.kind in ("logistic", "one-vs-all")
+    mean, earlier = _mean_scores(after, link), _mean_scores(before, link) if n_before else np.zeros(after.shape)
+    unit, highest, lowest = _EPSILON * (n_before + 1), np.maximum(mean, earlier), np.minimum(mean, earlier)
+    noise = np.full(mean.shape, 64.0 * unit * max(1.0, highest.max(), -lowest.min()))
+    if is_logistic:
+        noise += 8.0 * unit / expit(-highest)
+    if link.kind not in ("identity", "square"):
+        noise[(lowest <= -_LARGEST) | (highest >= (_LARGEST_LOG_ODDS if is_logistic else _LARGEST))] = np.inf
+    return ((n_before + 1) * mean - n_before * earlier) / link.slope, noise / link.slope
+
+
+def _mean_scores(predicted: Floats, link: Link) -> Floats:
+    """Mean scores times the slope, from predictions, within the bounds; for a softmax up to a constant for each row."""
+    if link.kind in ("identity", "square"):
+        return predicted if link.kind == "identity" else np.sign(predicted) * np.sqrt(np.abs(predicted))
+    with np.errstate(divide="ignore", over="ignore"):
+        if link.kind in ("logistic", "one-vs-all"):
+            return np.clip(np.log(predicted / (1.0 - predicted)), -_LARGEST, _LARGEST_LOG_ODDS)
+        return np.clip(np.log(np.expm1(predicted) if link.kind == "softplus" else predicted), -_LARGEST, _LARGEST)
+
+
+def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
+    """Give votes that rounding leaves open to the lowest class, by changing scores; return which votes are unsure.
+
+    Parameters
+    ----------
+    score, noise : ndarray of float64, shape (n_scores, n_rows)
+        As `tree_scores` returns them.
+    threshold : float
+        Score above which a tree votes for class 1, if one score decides between two classes.
+    """
+    rivals = score if len(score) > 1 else np.stack([np.full(score.shape[1], threshold), score[0]])
+    second, highest = np.partition(rivals, -2, axis=0)[-2:]
+    tie, noise = noise.min(), noise.max(axis=0)
+    is_tied = rivals >= highest - tie
+    if len(score) > 1:
+        np.copyto(score, highest, where=is_tied)
+    else:
+        np.copyto(score, threshold, where=is_tied[0] & is_tied[1])
+    return highest - second <= 2.0 * noise

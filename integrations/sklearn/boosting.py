@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import numpy as np
@@ -29,11 +28,11 @@ from rfsize.integrations.sklearn.model import (
     leaves_of_members,
     names_of,
     part_of,
-    without_unknown_names,
-    without_unneeded_names,
+    unnamed,
 )
 from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
 from rfsize.models.model import Model
+from rfsize.models.rows import Rows
 from rfsize.utils.typing import Floats, Int64s
 
 GRADIENT = (GradientBoostingClassifier, GradientBoostingRegressor)
@@ -73,7 +72,7 @@ def read_boosted(model: Any) -> Model:
 def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
     return (
-        f"each tree of a {type(model).__name__} corrects those before it, so the trees are not independent draws and "
+        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws and "
         "there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
     )
 
@@ -88,9 +87,6 @@ class AdaBoost(Model):
     def __init__(self, model: Any, ensemble: TreeEnsemble) -> None:
         self.booster, self.ensemble, self.is_pruned = model, ensemble, hasattr(model, PRUNED)
         self.why_no_forest = why_no_forest(model)
-
-    def check(self, X: Any) -> Any:
-        return without_unknown_names(super().check(X), self.feature_names)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         return leaves_of_members(self.booster, X)[:, :, None] + self.ensemble.tree_start
@@ -114,7 +110,7 @@ class GradientBoosting(AdaBoost):
     """A GradientBoostingClassifier or GradientBoostingRegressor."""
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X), dtype=np.int64)
+        leaf = np.asarray(unnamed(self.booster).apply(X), dtype=np.int64)
         return leaf.reshape(-1, *self.ensemble.tree_start.shape) + self.ensemble.tree_start
 
     def part(self, trees: Int64s) -> Any:
@@ -130,15 +126,13 @@ class GradientBoosting(AdaBoost):
 class HistGradientBoosting(AdaBoost):
     """A HistGradientBoostingClassifier or HistGradientBoostingRegressor."""
 
-    def check(self, X: Any) -> Any:
+    def open(self, X: Any) -> Rows:
         if issparse(X):
             raise ValueError(f"X is sparse, which {type(self.booster).__name__} does not take: give X.toarray()")
-        return super().check(X)
+        return super().open(X)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X (does not have valid|has) feature names")
-            rows = self.booster._preprocess_X(X, reset=False)
+        rows = X[:, _own_order(self.booster)]
         leaf = [[_leaves_of(predictor, rows) for predictor in iteration] for iteration in self.booster._predictors]
         return np.moveaxis(np.array(leaf, dtype=np.int64), 2, 0) + self.ensemble.tree_start
 
@@ -228,14 +222,13 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
     nodes = np.concatenate([predictor.nodes for predictor in predictors])
     is_leaf, goes_left = nodes["is_leaf"] == 1, nodes["missing_go_to_left"] == 1
     is_category = (nodes["is_categorical"] == 1) & ~is_leaf
-    coded = np.flatnonzero(model._preprocessor is not None and model.is_categorical_)
+    coded = _coded_columns(model)
     kind = np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
     table = TreeNodes(
         n_nodes=np.array([len(predictor.nodes) for predictor in predictors]),
         left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
         right=np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
-        # The model itself has the categorical columns first.
-        feature=np.append(coded, np.delete(np.arange(model.n_features_in_), coded))[nodes["feature_idx"]],
+        feature=_own_order(model)[nodes["feature_idx"]],
         threshold=nodes["num_threshold"].astype(np.float64),
         missing=np.where(is_category, Missing.CATEGORY, kind).astype(np.uint8),
         missing_goes_left=goes_left[is_category],
@@ -255,6 +248,17 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
     )
     cover, columns = nodes["count"].astype(np.float64), (int(model.n_features_in_), names_of(model))
     return TreeEnsemble(table, len(model._predictors[0]), classes_of(model), *columns, conventions, cover)
+
+
+def _coded_columns(model: Any) -> Int64s:
+    """The categorical columns, whose values the model replaces by codes."""
+    return np.flatnonzero(model._preprocessor is not None and model.is_categorical_)
+
+
+def _own_order(model: Any) -> Int64s:
+    """The columns in the model's own order: categorical ones come first."""
+    coded = _coded_columns(model)
+    return np.append(coded, np.delete(np.arange(model.n_features_in_), coded))
 
 
 def _categories_of(model: Any) -> tuple[tuple[Any, ...], ...]:

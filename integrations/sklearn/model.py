@@ -32,7 +32,6 @@ from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.utils.rows import frame_of
 from rfsize.utils.tags import allows_nan
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
@@ -140,14 +139,11 @@ class SklearnForest(Forest):
         value = np.concatenate([_class_shares(estimator, n_classes) for estimator in model.estimators_])
         return ensemble_of(model, model.estimators_, value, replace(conventions, refuses_missing=refuses_missing))
 
-    def check(self, X: Any) -> Any:
-        return without_unknown_names(super().check(X), self.feature_names)
-
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):
             leaf = leaves_of_members(self.booster, X)
         else:
-            leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X))
+            leaf = np.asarray(unnamed(self.booster).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
 
     def first(self, n_trees: int) -> Any:
@@ -222,7 +218,7 @@ class SklearnBagging(SklearnForest):
     @property
     def columns(self) -> Columns:
         # The members may read anything.
-        return Columns(self.feature_names, self.n_features, None, numbers_only=False)
+        return Columns(self.feature_names, self.n_features, None)
 
     def voting_at(self, threshold: float) -> str:
         return self.voting if threshold == 0.5 else "soft"
@@ -235,7 +231,7 @@ class SklearnBagging(SklearnForest):
         return Model.select(self, trees, leaf_values)
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
-        X = as_array(X)
+        X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
         wanted = np.ones((X.shape[0], self.n_trees), dtype=np.bool_) if inbag is None else ~inbag[:, :, 0]
         by_member = Parallel(n_jobs=self.booster.n_jobs)(
             delayed(_member_scores)(member, _some_columns(X[rows], columns), len(self.classes))
@@ -321,7 +317,6 @@ def classes_of(model: Any) -> NDArray[Any]:
 
 def leaves_of_members(model: Any, X: Any) -> Int64s:
     """The leaf that each row reaches in each member of an ensemble, by the member, shape (n_rows, n_members)."""
-    X = as_array(X)
     leaves = Parallel(n_jobs=getattr(model, "n_jobs", None), prefer="threads")(
         delayed(member.apply)(_some_columns(X, columns))
         for member, columns in zip(model.estimators_, used_columns(model), strict=True)
@@ -370,25 +365,11 @@ def used_columns(model: Any) -> list[Any]:
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
 
 
-def without_unknown_names(X: Any, names: list[str] | None) -> Any:
-    """Checked rows, without names if the model has none: scikit-learn would warn about them."""
-    if hasattr(X, "column_names"):  # not every version of scikit-learn reads the names of an Arrow table
-        X = frame_of(X)
-    return as_array(X) if hasattr(X, "iloc") and names is None else X
-
-
-def without_unneeded_names(model: Any, X: Any) -> Any:
-    """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
-    if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
-        return model
-    unnamed = copy.copy(model)
-    del unnamed.feature_names_in_
-    return unnamed
-
-
-def as_array(X: Any) -> Any:
-    """Rows in the form that the members of a bagging ensemble read."""
-    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+def unnamed(model: Any) -> Any:
+    """The model without names of columns, which batches of rows do not have: scikit-learn would warn."""
+    model = copy.copy(model)
+    vars(model).pop("feature_names_in_", None)
+    return model
 
 
 def _some_columns(X: Any, columns: Any) -> Any:

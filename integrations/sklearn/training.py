@@ -28,9 +28,9 @@ from rfsize.integrations.sklearn.model import (
     why_unread,
 )
 from rfsize.models.bags import Layout
+from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import sample_weights, training_labels
 
@@ -102,7 +102,7 @@ class SklearnTrainer(Trainer):
         self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         seed = forest.booster.random_state
         self.seed = int(seed) if isinstance(seed, Integral) else 0
-        self.label = training_labels(forest.classes, y, n_rows(X))
+        self.label = training_labels(forest.classes, y, n_rows_of(X))
         self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
         missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
         if missing.size:
@@ -199,8 +199,8 @@ class SklearnInTraining(ForestInTraining):
         X, _, sample_weight = self._rows
         newest = self._read(part_of(self._model, members))
         if newest.why_no_bags is None:
-            bags = newest.bags(Layout.alone(n_rows(X)), None, sample_weight, None, None)
-            outputs = out_of_bag(newest, bags, leaf_lookup(newest, X), self.threshold, self.groups)
+            bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
+            outputs = out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
             self.out_of_bag = self.out_of_bag.plus(outputs)
 
     def check_bags(self) -> None:

@@ -22,14 +22,12 @@ from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
-from rfsize.utils.matrix import n_rows
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 # What is added up: votes; what sizes need; or all that `rfsize.tree_outputs` keeps.
 Keeps = Literal["votes", "outputs", "all"]
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +86,7 @@ def count(task: Task, keeps: Keeps = "outputs") -> Sums:
         If the bags cannot be proven.
     """
     what = "votes" if keeps == "votes" else "votes and scores"
-    if isinstance(task.X, PiecesElsewhere):
+    if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, keeps, what)
     return _added_up(task.walk, Kept(range(task.n_rows), task.n_rows, keeps), task.threshold, what)
 
@@ -159,8 +157,9 @@ class Part(NamedTuple):
 
 def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
-    X, bags = forest.check(X), part.bags
-    rows = Pass(forest, n_rows(X), leaf_lookup(forest, X, part.kept.n_rows), bags, part.group_inbag)
+    opened, bags = forest.open(X), part.bags
+    lookup = leaf_lookup(forest, opened, part.kept.n_rows)
+    rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
     check = None if bags is None else BagCheck(forest, bags)
     sums = _added_up(rows, part.kept, part.threshold, "votes and scores", check)
     return sums, None if check is None else check.rebuilt
@@ -170,7 +169,7 @@ def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
     check = None if task.bags is None else BagCheck(task.forest, task.bags)
     part_of, parts = partial(_part, task, keeps, GroupInbag.of(task.bags, task.groups)), []
-    for sums, rebuilt in task.X.each_of_its_own(count_part, task.forest, part_of, what=what):
+    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what=what):
         parts.append(sums)
         if check is not None:
             check.include(rebuilt)

@@ -162,7 +162,6 @@ class TreeOutputs:
         weight = None if sample_weight is None else sample_weights(sample_weight, self.n_rows)
         return replace(self, y=one_per_row(y, self.n_rows), sample_weight=weight)
 
-
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
 
@@ -198,7 +197,6 @@ class TreeOutputs:
         """
         self.votes  # noqa: B018 - regression has none, and says so
         return tree_votes(task_of(self))
-
 
     def predict(self, fill: Any = None) -> NDArray[Any]:
         """Predict as the model's own ``predict`` does, with the trees that may vote on each row.

@@ -19,7 +19,7 @@ from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.scores import Scores
 from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.models.link import Link
-from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.progress import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile

@@ -34,7 +34,7 @@ class Missing(IntEnum):
 class TreeNodes:
     """All nodes of all trees, tree after tree; each tree begins with its root.
 
-    Children are numbered within their tree. Trees are ordered by iteration and, within an iteration, by class.
+    Children are numbered within their tree. Trees are ordered by iteration, then by parallel tree, then by class.
 
     Attributes
     ----------
@@ -140,6 +140,8 @@ class Conventions:
         Features that the categories belong to; None if only the order of the columns is known.
     coded_features : tuple of int
         Further features that were categorical at training; their categories are known by their codes only.
+    unreadable : str or None
+        Why rfsize cannot read rows as the framework does, and what to do; such trees are not compiled.
     """
 
     framework: str
@@ -163,6 +165,7 @@ class Conventions:
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
     coded_features: tuple[int, ...] = ()
+    unreadable: str | None = None
 
     @property
     def categorical(self) -> Categorical:
@@ -197,6 +200,9 @@ class TreeEnsemble:
     cover : ndarray of float64, shape (n_nodes,)
         Number, or summed hessian, of the training rows that reached each leaf, as the model stores it; 0 if it does
         not store it.
+    parallel_trees : int
+        Number of trees, or of sets of ``trees_per_iteration`` trees, that one iteration adds. More than one only in
+        models that XGBoost boosted with ``num_parallel_tree``, where an iteration is a round.
     """
 
     nodes: TreeNodes
@@ -206,11 +212,12 @@ class TreeEnsemble:
     feature_names: list[str] | None
     conventions: Conventions
     cover: Floats
+    parallel_trees: int = 1
 
     @property
     def n_trees(self) -> int:
         """Number of iterations."""
-        return self.nodes.n_nodes.size // self.trees_per_iteration
+        return self.nodes.n_nodes.size // (self.trees_per_iteration * self.parallel_trees)
 
     @property
     def n_scores(self) -> int:
@@ -225,28 +232,22 @@ class TreeEnsemble:
     @property
     def columns(self) -> Columns:
         """The columns of training."""
-        conventions = self.conventions
-        return Columns(
-            self.feature_names,
-            self.n_features,
-            conventions.categorical,
-            spaces_become_underscores=conventions.spaces_become_underscores,
-        )
+        return Columns(self.feature_names, self.n_features, self.conventions)
 
     @cached_property
     def tree_start(self) -> Int64s:
-        """Root of each tree, shape (n_trees, trees_per_iteration)."""
+        """Root of each tree, shape (n_trees, parallel_trees * trees_per_iteration)."""
         start = np.cumsum(self.nodes.n_nodes) - self.nodes.n_nodes
-        return start.reshape(-1, self.trees_per_iteration)
+        return start.reshape(self.n_trees, -1)
 
     @property
     def tree_of_node(self) -> Int64s:
-        """Number of each node's tree, counted iteration by iteration, shape (n_nodes,)."""
+        """Number of each node's tree, in the order of `nodes`, shape (n_nodes,)."""
         return np.repeat(np.arange(self.nodes.n_nodes.size), self.nodes.n_nodes)
 
     @property
     def output_of_node(self) -> Int64s:
-        """Place of each node's tree within its iteration, shape (n_nodes,)."""
+        """The score that each node's tree adds to, 0 if trees add to all scores, shape (n_nodes,)."""
         return self.tree_of_node % self.trees_per_iteration
 
     @cached_property
@@ -261,7 +262,7 @@ class TreeEnsemble:
         Where two classes have two scores, as in scikit-learn's trees, it is that of class 1.
         """
         value, conventions = self.nodes.value, self.conventions
-        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees / conventions.divisor)
+        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees * self._trees_that_add)
         if conventions.base:
             base = np.array(conventions.base, dtype=value.dtype)
             of_sum = of_sum + (base if value.shape[1] > 1 else base[self.output_of_node][:, None])
@@ -297,13 +298,18 @@ class TreeEnsemble:
         values = self.leaf_values(scores, n_trees)
         if self.conventions.averages:
             return values
-        return self._tree_base + values * values.dtype.type(n_trees / self.conventions.divisor)
+        return self._tree_base + values * values.dtype.type(n_trees * self._trees_that_add)
 
     def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
         conventions = self.conventions
-        values = scores if conventions.averages else (scores - self._tree_base) / (n_trees / conventions.divisor)
+        values = scores if conventions.averages else (scores - self._tree_base) / (n_trees * self._trees_that_add)
         return values.astype(self.nodes.value.dtype)
+
+    @property
+    def _trees_that_add(self) -> float:
+        """Trees of an iteration that add to the same score, by the divisor of the sum."""
+        return self.parallel_trees / self.conventions.divisor
 
     @property
     def _tree_base(self) -> NDArray[np.floating[Any]]:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from rfsize.counting.task import Task
 from rfsize.models.model import Forest
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows
 from rfsize.utils.typing import Floats, Int64s
 
 # Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
@@ -43,7 +43,7 @@ class LeavesOfRows:
     @classmethod
     def of(cls, task: Task) -> LeavesOfRows:
         """Find the leaves of all rows, or of a random part if there are too many rows to keep."""
-        if isinstance(task.X, PiecesElsewhere):
+        if isinstance(task.X, DistributedRows):
             raise ValueError(
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
             )

@@ -25,7 +25,7 @@ from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.sizing.metrics import Metric, value_or_nan
-from rfsize.utils.matrix import CELLS_PER_BLOCK
+from rfsize.utils.progress import CELLS_PER_BLOCK
 from rfsize.utils.typing import Floats, Int64s
 
 Predicted = Callable[[Floats], Floats]

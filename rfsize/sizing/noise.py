@@ -11,7 +11,7 @@ from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError, UndefinedMetricError
 from rfsize.sizing.metrics import Metric, OfRows, value_or_nan
-from rfsize.utils.matrix import blocks
+from rfsize.utils.progress import blocks
 from rfsize.utils.typing import Floats, Int64s
 
 # A sample without a rare class may have no value, and is drawn again, up to this many times as often as needed.

@@ -170,8 +170,10 @@ class PackedForest:
         Raises
         ------
         NotAForestError
-            If the trees are damaged or too large for a node.
+            If the trees are damaged or too large for a node, or rfsize cannot read rows as the framework does.
         """
+        if ensemble.conventions.unreadable is not None:
+            raise NotAForestError(ensemble.conventions.unreadable)
         nodes = ensemble.nodes
         tested = nodes.feature[nodes.left != -1]
         if tested.size and not 0 <= tested.min() <= tested.max() < ensemble.n_features:

@@ -136,7 +136,7 @@ def test_leaves_and_raw_scores_to_the_last_bit(boosted):
     model, rows = read_model(boosted), adversarial(boosted)
     trees = model.ensemble
     leaves = np.array([reference.walk(trees, row) for row in coded(boosted, rows)])
-    np.testing.assert_array_equal(model.apply(rows).reshape(N_ROWS, -1), leaves)
+    np.testing.assert_array_equal(model.apply(model.open(rows).whole().read(0, N_ROWS)).reshape(N_ROWS, -1), leaves)
     raw = np.array([reference.raw_score(trees, reached) for reached in leaves]) / trees.conventions.divisor
     if trees.nodes.value.shape[1] == 2:  # AdaBoost takes the difference of the scores of two classes
         raw = raw[:, 1:] - raw[:, :1]

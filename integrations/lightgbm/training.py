@@ -1,0 +1,440 @@
+"""Trains LightGBM forests tree by tree on one binned `lightgbm.Dataset`, continues them, and merges them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.leaves import leaf_lookup
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.lightgbm.bags import BAGS_NOTE, bags_note, refuse_other_samplers
+from rfsize.integrations.lightgbm.model import (
+    TREE_COUNT_NAMES,
+    ModelText,
+    booster_of,
+    forest_of,
+    loaded,
+    trees_of,
+    with_trees,
+)
+from rfsize.integrations.lightgbm.training_votes import (
+    BoosterInTraining,
+    PredictedVotes,
+    VotesInTraining,
+    WalkedVotes,
+    rows_of,
+)
+from rfsize.models.bags import Layout
+from rfsize.models.model import Forest, dependence_of
+from rfsize.models.rows import n_rows_of
+from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
+from rfsize.utils.validation import share, training_labels, whole
+from rfsize.utils.warn import give
+from rfsize.utils.words import how_many
+
+try:
+    from lightgbm.basic import _ConfigAliases
+except ImportError:  # LightGBM has no public name for them; models are read without
+    _ConfigAliases = None
+
+# Parameters that may differ between forests that are merged.
+SEEDS = (
+    *("seed", "bagging_seed", "feature_fraction_seed", "extra_seed"),
+    *("data_random_seed", "drop_seed", "objective_seed"),
+)
+_DRAWING_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed")
+
+# Parameters that a trainer sets itself, or does not use.
+_IGNORED = ("num_iterations", "early_stopping_round", "metric", "is_provide_training_metric", "input_model")
+
+# Parameters of files, machines and predictions, and not of trees or training.
+_NOT_OF_TRAINING = (
+    *("config", "task", "data", "valid", "output_model", "saved_feature_importance_type", "snapshot_freq"),
+    *("save_binary", "header", "label_column", "weight_column", "group_column", "ignore_column", "two_round"),
+    *("categorical_feature", "forcedbins_filename", "precise_float_parser", "parser_config_file"),
+    *("refit_decay_rate", "start_iteration_predict", "num_iteration_predict", "predict_raw_score"),
+    *("predict_leaf_index", "predict_contrib", "predict_disable_shape_check", "pred_early_stop", "metric_freq"),
+    *("pred_early_stop_freq", "pred_early_stop_margin", "output_result", "convert_model_language", "convert_model"),
+    *("eval_at", "multi_error_top_k", "auc_mu_weights", "first_metric_only", "early_stopping_min_delta"),
+    *("local_listen_port", "time_out", "machine_list_filename", "machines"),
+)
+# Parameters in which forests with the same kind of trees may differ.
+_NOT_OF_TREES = (*_NOT_OF_TRAINING, "num_threads", "force_col_wise", "force_row_wise", "verbosity")
+
+# What forests that are merged have in common.
+_SAME_IN_HEADER = (
+    *("objective", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
+    *("feature_names", "feature_infos", "monotone_constraints"),
+)
+
+_FEW_UNSURE = 0.01  # share of the votes that may go to another class, because LightGBM's predictions are rounded
+_BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
+_ESTIMATORS_FRACTIONS = ("bagging_fraction", "bagging", "sub_row", "subsample")
+
+
+def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The parameters without the named ones, under any of their names."""
+    dropped = _aliases().get(*names)
+    return {name: value for name, value in params.items() if name not in dropped}
+
+
+def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
+    """The value of a parameter under any of its names, chosen as LightGBM does."""
+    names = [name, *_aliases().get_sorted(name)]
+    return next((params[alias] for alias in names if params.get(alias) is not None), default)
+
+
+def _aliases() -> Any:
+    if _ConfigAliases is None:
+        raise ValueError(
+            f"rfsize does not know the other names of the parameters of LightGBM {lgb.__version__}: install "
+            "LightGBM 4.3 to 4.7"
+        )
+    return _ConfigAliases
+
+
+class LightGbmTraining(Training):
+    """How LightGBM trains forests."""
+
+    def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
+        return LightGbmTrainer(params, data)
+
+    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> LightGbmTrainer:
+        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
+        trainer = LightGbmTrainer(self.params_of(forest.booster), data)
+        trainer.classes = forest.classes
+        return trainer
+
+    def params_of(self, model: Any) -> dict[str, Any]:
+        booster = booster_of(model)
+        # LightGBM 4.3 does not read the parameters when it loads a model from a string.
+        stored = ModelText.read(booster.model_to_string()).parameters
+        params = booster.params or {name: value for name, value in stored.items() if value}
+        if not params:
+            raise ValueError(
+                "the LightGBM model does not say how it was trained (its text has no parameters): give the params"
+            )
+        return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)
+
+    def accepts(self, params: dict[str, Any]) -> bool:
+        return not params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
+
+    def rows_of(self, data: Any) -> Any:
+        return rows_of(data) if isinstance(data, lgb.Dataset) else None
+
+    def tree_count_names(self, estimator: Any) -> set[str]:
+        return TREE_COUNT_NAMES
+
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        return estimator.set_params(**dict.fromkeys(_fractions(estimator), fraction))
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        return next((float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0), None)
+
+    def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+        # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.
+        one_sum = {"deterministic": True, "force_col_wise": True}
+        return without(params, *one_sum, "force_row_wise") | one_sum, lgb.Dataset(X, y, weight=weight)
+
+    def merged(self, boosters: Sequence[Any]) -> Any:
+        return merged(boosters)
+
+
+def _fractions(estimator: Any) -> dict[str, Any]:
+    """The parameters of an estimator that name its bagging fraction."""
+    given = estimator.get_params()
+    return {name: given[name] for name in _ESTIMATORS_FRACTIONS if name in given}
+
+
+class LightGbmTrainer(Trainer):
+    """Trains LightGBM forests on one Dataset, which is binned once.
+
+    Parameters
+    ----------
+    params : dict
+        As for ``lightgbm.train``, under any of their names, with ``boosting="rf"``. The number of trees, early
+        stopping and metrics are ignored.
+    dtrain : lightgbm.Dataset
+        Training data. If it is not yet constructed, it is constructed with the parameters, as in ``lightgbm.train``.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees.
+    InbagError
+        If the bags could not be rebuilt (GOSS, ``bagging_by_query``, several machines).
+    ValueError
+        If labels are missing or do not fit the objective.
+
+    Warns
+    -----
+    SharedBagsWarning
+        If ``bagging_freq`` > 1.
+    SeedDependenceWarning
+        If, because of how LightGBM samples features, forests of other seeds predict differently.
+    """
+
+    framework = "LightGBM"
+
+    def __init__(self, params: dict[str, Any], dtrain: lgb.Dataset) -> None:
+        params = without(copy.deepcopy(params), *_IGNORED)
+        _refuse_what_cannot_be_trained(params, dtrain)
+        self._params = {**without(params, "bagging_freq"), "bagging_freq": value_of(params, "bagging_freq", 1)}
+        self.fraction = float(value_of(params, "bagging_fraction", 1.0))
+        self.seed = int(value_of(params, "seed", 0))
+        self.dtrain, given = dtrain, rows_of(dtrain)
+        # One tree bins the data, and shows how LightGBM reads the parameters.
+        label = dtrain.label
+        self._forest = forest_of(lgb.train(self._with_bags(0.5 if self.fraction >= 1.0 else None, None), dtrain, 1))
+        self.rows = rows_of(dtrain) if given is None else given
+        self.label = self._labels(label)
+        weight = dtrain.get_weight()
+        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+        self.link, self.classes, self.n_scores = self._forest.link, self._forest.classes, self._forest.n_scores
+        refuse_other_samplers(self._forest.sampling.parameters)
+        give(dependence_of(self._forest))
+
+    def _labels(self, given: Any) -> NDArray[Any]:
+        """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
+        if given is not None and np.isnan(np.asarray(given, dtype=np.float64)).any():
+            raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
+        label, text = np.asarray(self.dtrain.get_label(), dtype=np.float64), self._forest.text
+        if given is None and not label.any():
+            # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
+            raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        label = text.truth(label)
+        self.has_soft_labels = text.are_soft(label)
+        return label if self.has_soft_labels else trained_on(label, text.n_classes)
+
+    def start(
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
+    ) -> LightGbmInTraining:
+        """A forest without trees, with another bagging fraction or seed if given.
+
+        With ``seed=None`` it is the forest that ``lightgbm.train`` would train. Another seed changes the bags and the
+        draws of features and thresholds, whatever seeds the parameters name for them.
+
+        Raises
+        ------
+        InbagError
+            If every bag would hold all rows.
+        ValueError
+            If ``fraction`` is not between 0 and 1, or the parameters name separate fractions for the two classes.
+        """
+        if fraction is None:
+            self._refuse_full_bags()
+        if fraction is not None and self._is_balanced():
+            raise ValueError(
+                "the parameters name pos_/neg_bagging_fraction, and then bagging_fraction has no effect: leave "
+                "one or the other out"
+            )
+        params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
+        return LightGbmInTraining(self, params, threshold, groups)
+
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        return self._with_bags(fraction, None)
+
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
+        if number == 0:
+            return self.start(threshold=threshold, groups=groups)
+        used = [seed for seed, _ in self._forest.sampling.blocks]
+        for _ in range(number):
+            params = self._drawing_otherwise(used)
+            used.append(params["bagging_seed"])
+        return LightGbmInTraining(self, params, threshold, groups)
+
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
+        """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
+
+        The bags of these trees are proven, and their votes counted, on the raw rows.
+
+        Raises
+        ------
+        NotAForestError
+            If the model is not a forest, or was trained with other parameters or data.
+        InbagError
+            If the bags of its trees cannot be rebuilt and proven on the training data.
+        ValueError
+            If the Dataset no longer has its raw rows, or the classes are not 0 to K − 1.
+        """
+        self._refuse_full_bags()
+        forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
+        check_alike(forest.text, self._forest.text)
+        if self.rows is None:
+            raise ValueError(
+                "adding trees takes the raw training rows, and the Dataset does not hold them: give a new "
+                "lightgbm.Dataset of the rows, or one made with free_raw_data=False"
+            )
+        rows = forest.open(self.rows)
+        bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
+        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), threshold, groups)
+        params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
+        return LightGbmInTraining(self, params, threshold, groups, forest.booster, sums)
+
+    def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
+        """Parameters with new seeds, which depend on the trainer's seed and on the number of seeds used before.
+
+        ``used`` holds each ``bagging_seed`` used before; the new one is none of them.
+        """
+        draws = np.random.default_rng([abs(self.seed), len(used)])
+        unused = (seeds for seeds in iter(lambda: draws.integers(2**31, size=3).tolist(), None) if seeds[0] not in used)
+        params = without(self._with_bags(None, None), *_DRAWING_SEEDS)
+        return params | dict(zip(_DRAWING_SEEDS, next(unused), strict=True))
+
+    def _refuse_full_bags(self) -> None:
+        if self.fraction >= 1.0 and not self._is_balanced():
+            raise InbagError(
+                "the parameters name no bagging_fraction below 1, so every tree would be trained on all rows, and "
+                "no row would be out of bag: give bagging_fraction, such as 0.632"
+            )
+
+    def _is_balanced(self) -> bool:
+        return any(float(value_of(self._params, name, 1.0)) < 1.0 for name in _BALANCED)
+
+    def _with_bags(self, fraction: float | None, seed: int | None) -> dict[str, Any]:
+        params = dict(self._params)
+        if fraction is not None:
+            params = {**without(params, "bagging_fraction"), "bagging_fraction": fraction}
+        if seed is not None:
+            params = {**without(params, *SEEDS), "seed": whole("seed", seed, at_least=0, at_most=2**31 - 1)}
+        return params
+
+
+class LightGbmInTraining(ForestInTraining):
+    """A LightGBM forest that takes more trees; see `ForestInTraining`."""
+
+    def __init__(
+        self,
+        trainer: LightGbmTrainer,
+        params: dict[str, Any],
+        threshold: float,
+        groups: Groups,
+        first: lgb.Booster | None = None,
+        of_first: Sums | None = None,
+    ) -> None:
+        self.link, self.threshold, self.groups = trainer.link, threshold, groups
+        self._params, self._rows = params, trainer.rows
+        self._booster = lgb.Booster(params, trainer.dtrain)
+        self._votes: VotesInTraining | None = None
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        self._first, self._of_first = first, of_first or nothing
+        self.out_of_bag = self._of_first
+        self.n_trees = 0 if first is None else first.current_iteration()
+
+    def add(self, n_trees: int) -> None:
+        """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
+
+        All bags are proven leaf by leaf; if the Dataset did not keep its rows, those of the first three trees, of one
+        tree in 128, and of the newest tree.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt and proven.
+        ValueError
+            If LightGBM's rounded predictions hide votes of single trees.
+        """
+        for _ in range(whole("n_trees", n_trees, at_least=1)):
+            self._booster.update()
+            if self._votes is None:
+                of_rows = {"threshold": self.threshold, "groups": self.groups}
+                training = BoosterInTraining.of(self._booster, self._params, **of_rows)
+                self._votes = PredictedVotes(training) if self._rows is None else WalkedVotes(training, self._rows)
+            else:
+                self._votes.read()
+            self.n_trees += 1
+        votes = self._votes
+        assert votes is not None
+        self.out_of_bag = self._of_first.plus(votes.sums())
+        if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
+            raise ValueError(
+                "LightGBM's rounded predictions hide the votes or the scores of single trees on "
+                f"{how_many(max(1, votes.n_bounded), 'row')}, as happens where a class is rare: let the Dataset keep "
+                "its rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
+            )
+        if not votes.is_proven:
+            raise InbagError(
+                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags: allow smaller "
+                "leaves (min_data_in_leaf, min_gain_to_split)"
+            )
+
+    def booster(self) -> lgb.Booster:
+        """All trees so far as one new booster."""
+        if self._votes is None:
+            if self._first is None:
+                raise ValueError("the forest has no trees yet: call add first")
+            return copy.deepcopy(self._first)
+        grown = loaded(self._booster.model_to_string())
+        return grown if self._first is None else merged([self._first, grown])
+
+
+def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
+    boosting = str(value_of(params, "boosting", "gbdt")).lower()
+    if boosting not in {"rf", "random_forest"}:
+        raise NotAForestError(
+            f"the parameters train boosting='{boosting}', where each tree corrects the ones before it, and T* needs "
+            "independent trees: give boosting='rf'"
+        )
+    if callable(value_of(params, "objective", None)):
+        raise NotAForestError("LightGBM trains no random forest with a custom objective: name an objective of LightGBM")
+    if int(value_of(params, "bagging_freq", 1)) < 1:
+        raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag: give bagging_freq=1")
+    if value_of(params, "machines", None) is not None:
+        raise InbagError("bags drawn by several machines cannot be rebuilt: leave out machines")
+    samplers = {name: value_of(params, name, None) for name in ("data_sample_strategy", "tree_learner", "num_machines")}
+    refuse_other_samplers({name: str(value).lower() for name, value in samplers.items() if value is not None})
+    if dtrain.init_score is not None:
+        raise ValueError("LightGBM trains no random forest from an init_score: make the Dataset without it")
+
+
+def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
+    """Merge all trees of several forests into one booster, which predicts the mean of the trees.
+
+    The booster keeps how the bags of each forest were drawn, also when it is saved, loaded and truncated. So
+    `rfsize.inbag` works on it.
+
+    Parameters
+    ----------
+    boosters : sequence of lightgbm.Booster
+        Forests of the same data and parameters, trained with different seeds. They are not changed.
+
+    Raises
+    ------
+    NotAForestError
+        If a booster is not a forest, or its data or parameters differ from those of the first.
+    """
+    texts = [booster.model_to_string() for booster in boosters]
+    forests = [forest_of(booster) for booster in boosters]
+    for forest in forests[1:]:
+        check_alike(forest.text, forests[0].text)
+    knows_bags = all(forest.text.parameters for forest in forests)
+    note = bags_note([block for forest in forests for block in forest.sampling.blocks]) if knows_bags else None
+    return loaded(with_trees(texts[0], [tree for text in texts for tree in trees_of(text)], note))
+
+
+def check_alike(text: ModelText, other: ModelText) -> None:
+    """Raise `NotAForestError` if two forests differ in data or parameters."""
+    differing = {name: (text.header.get(name), other.header.get(name)) for name in _SAME_IN_HEADER}
+    differing["pandas_categorical"] = str(text.categories), str(other.categories)
+    if text.parameters and other.parameters:
+        mine, theirs = (without(of.parameters, *SEEDS, *_IGNORED, *_NOT_OF_TREES) for of in (text, other))
+        names = (name for name in (*mine, *theirs) if not name.startswith(BAGS_NOTE))
+        differing |= {name: (mine.get(name), theirs.get(name)) for name in names}
+    for name, (value, expected) in differing.items():
+        if value != expected:
+            raise NotAForestError(
+                f"the forests differ in {name}, '{str(value)[:60]}' and '{str(expected)[:60]}': give forests of the "
+                "same data and parameters"
+            )
