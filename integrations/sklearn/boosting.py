@@ -28,7 +28,7 @@ from rfsize.integrations.sklearn.model import (
     leaves_of_members,
     names_of,
     part_of,
-    without_unneeded_names,
+    unnamed,
 )
 from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
 from rfsize.models.model import Model
@@ -72,7 +72,7 @@ def read_boosted(model: Any) -> Model:
 def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
     return (
-        f"each tree of a {type(model).__name__} corrects those before it, so the trees are not independent draws and "
+        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws and "
         "there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
     )
 
@@ -110,7 +110,7 @@ class GradientBoosting(AdaBoost):
     """A GradientBoostingClassifier or GradientBoostingRegressor."""
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X), dtype=np.int64)
+        leaf = np.asarray(unnamed(self.booster).apply(X), dtype=np.int64)
         return leaf.reshape(-1, *self.ensemble.tree_start.shape) + self.ensemble.tree_start
 
     def part(self, trees: Int64s) -> Any:
@@ -251,14 +251,14 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
 
 
 def _coded_columns(model: Any) -> Int64s:
-    """The categorical columns whose values the model replaces by codes."""
-    return np.flatnonzero(model.is_categorical_) if model._preprocessor is not None else np.zeros(0, dtype=np.int64)
+    """The categorical columns, whose values the model replaces by codes."""
+    return np.flatnonzero(model._preprocessor is not None and model.is_categorical_)
 
 
 def _own_order(model: Any) -> Int64s:
     """The columns in the model's own order: categorical ones come first."""
     coded = _coded_columns(model)
-    return np.append(coded, np.delete(np.arange(model.n_features_in_), coded)).astype(np.int64)
+    return np.append(coded, np.delete(np.arange(model.n_features_in_), coded))
 
 
 def _categories_of(model: Any) -> tuple[tuple[Any, ...], ...]:

@@ -143,7 +143,7 @@ class SklearnForest(Forest):
         if isinstance(self.booster, BAGGING):
             leaf = leaves_of_members(self.booster, X)
         else:
-            leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X))
+            leaf = np.asarray(unnamed(self.booster).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
 
     def first(self, n_trees: int) -> Any:
@@ -231,7 +231,7 @@ class SklearnBagging(SklearnForest):
         return Model.select(self, trees, leaf_values)
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
-        X = as_array(X)
+        X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
         wanted = np.ones((X.shape[0], self.n_trees), dtype=np.bool_) if inbag is None else ~inbag[:, :, 0]
         by_member = Parallel(n_jobs=self.booster.n_jobs)(
             delayed(_member_scores)(member, _some_columns(X[rows], columns), len(self.classes))
@@ -317,7 +317,6 @@ def classes_of(model: Any) -> NDArray[Any]:
 
 def leaves_of_members(model: Any, X: Any) -> Int64s:
     """The leaf that each row reaches in each member of an ensemble, by the member, shape (n_rows, n_members)."""
-    X = as_array(X)
     leaves = Parallel(n_jobs=getattr(model, "n_jobs", None), prefer="threads")(
         delayed(member.apply)(_some_columns(X, columns))
         for member, columns in zip(model.estimators_, used_columns(model), strict=True)
@@ -366,18 +365,11 @@ def used_columns(model: Any) -> list[Any]:
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
 
 
-def without_unneeded_names(model: Any, X: Any) -> Any:
-    """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
-    if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
-        return model
-    unnamed = copy.copy(model)
-    del unnamed.feature_names_in_
-    return unnamed
-
-
-def as_array(X: Any) -> Any:
-    """Rows in the form that the members of a bagging ensemble read."""
-    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+def unnamed(model: Any) -> Any:
+    """The model without names of columns, which batches of rows do not have: scikit-learn would warn."""
+    model = copy.copy(model)
+    vars(model).pop("feature_names_in_", None)
+    return model
 
 
 def _some_columns(X: Any, columns: Any) -> Any:
