@@ -89,7 +89,6 @@ MODELS: dict[str, Case] = {
     "no trees, XGBoost": (lambda: rfsize.tree_outputs(xgboost(rounds=0), X), NotAForestError, "no trees"),
     "dart": (lambda: rfsize.size(lightgbm(boosting="dart"), X), NotAForestError, "boosting="),
     "linear learner": (lambda: rfsize.size(xgboost(booster="gblinear"), X), NotAForestError, "gblinear"),
-    "objective": (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X), NotAForestError, "binary:logistic"),
     "several targets": (
         lambda: rfsize.size(xgb.XGBClassifier(n_estimators=1).fit(X, np.stack([TWO, 1 - TWO], axis=1)), X),
         NotAForestError,
@@ -128,7 +127,7 @@ MODELS: dict[str, Case] = {
 }
 
 BAGS: dict[str, Case] = {
-    "goss": (lambda: inbag(lgb.train(GOSS, lgb.Dataset(X, TWO), 5)), InbagError, "GOSS"),
+    "goss": (lambda: inbag(lgb.train(GOSS, lgb.Dataset(X, TWO), 5)), InbagError, "goss"),
     "all rows in each bag": (lambda: inbag(lightgbm(bagging_fraction=0.99999)), InbagError, "bag"),
     "trees of one leaf": (lambda: inbag(lightgbm(min_data_in_leaf=N_ROWS)), InbagError, "leaf"),
     "exact": (lambda: inbag(xgboost(tree_method="exact", colsample_bynode=1)), InbagError, "tree_method="),
@@ -214,7 +213,7 @@ OPTIONS: dict[str, Case] = {
         ValueError,
         "fill",
     ),
-    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), ValueError, "trees"),
+    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), ValueError, "model"),
     "probabilities of numbers": (
         lambda: rfsize.tree_outputs(model("random forest regressor").model, FRESH).predict_proba(),
         ValueError,
@@ -283,7 +282,7 @@ TRAININGS: dict[str, Case] = {
         NotAForestError,
         "metric=",
     ),
-    "GOSS": (lambda: called(params=GOSS), InbagError, "GOSS"),
+    "GOSS": (lambda: called(params=GOSS), InbagError, "goss"),
     "threshold of three": (
         lambda: called(y=THREE, params={"objective": "multiclass", "num_class": 3}, threshold=0.3),
         ValueError,
@@ -376,7 +375,6 @@ ROWS: dict[str, tuple[Any, str]] = {
     "an empty Sequence": ([Slices(X), Slices(X[:0])], "empty"),
     "batches of other widths": ([Slices(X), Slices(X[:, :5])], "5 columns"),
     "a DataIter of nothing": (Batches([]), "batch"),
-    "a DataIter of two kinds": (Batches([X, pd.DataFrame(X)]), "piece"),
     "a path to nothing": ("nowhere", "nowhere"),
     "a path to something else": (__file__, "Parquet"),
 }
