@@ -228,8 +228,7 @@ class VotesInTraining(ABC):
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
         of_rows = {"source": source, "groups": training.groups.take(self.rows)}
         predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
-        counted = self.n_read, self.n_trees, votes, sums.scores, sums.blocks
-        return TreeOutputs(*counted, predictor=predictor, **of_rows)
+        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
 
 
 class WalkedVotes(VotesInTraining):
