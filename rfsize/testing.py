@@ -13,7 +13,7 @@ from rfsize.exceptions import InbagError
 from rfsize.inference.api import compile
 from rfsize.models.framework import Framework, framework_of
 from rfsize.models.model import Forest, Model, first_trees
-from rfsize.utils.matrix import n_rows, take
+from rfsize.models.rows import n_rows_of
 from rfsize.utils.typing import Floats
 
 _TOLERANCE = 1e-5  # rounding noise of a sum over a few dozen trees in single precision
@@ -82,7 +82,8 @@ def check_framework(
         "framework: name its entry point (group rfsize.frameworks) like the top-level package of the model",
     )
     read = framework.read(model)
-    rows = read.check(X)
+    rows = X
+    read.open(X)
     before = _predicted(model, rows)
     of_bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     results = {
@@ -119,13 +120,13 @@ def _predicted(model: Any, X: Any) -> NDArray[Any]:
     return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
 
 
-def _by_leaves(read: Model, X: Any, n_trees: int) -> Floats:
-    """What the leaves of the first trees predict, shape (n_rows, n_classes) or (n_rows, 1)."""
+def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) -> Floats:
+    """What the first trees of a model predict, shape (n_rows, n_classes) or (n_rows, 1); ``small`` has only these."""
     if read.ensemble is None:
         assert isinstance(read, Forest)
         return read.link.predictions(read.tree_scores(X)[:, :n_trees].mean(axis=1), len(read.classes))
     trees, leaf = read.ensemble, read.apply(X)
-    shape, root = (n_rows(X), *trees.tree_start.shape), trees.tree_start
+    shape, root = (n_rows_of(X), *trees.tree_start.shape), trees.tree_start
     end = root + trees.nodes.n_nodes.reshape(root.shape)
     _check(leaf.shape == shape, f"apply gives the shape {leaf.shape}, expected {shape}")
     _check(((leaf >= root) & (leaf < end)).all(), "apply names nodes that are not of their tree")
@@ -133,7 +134,7 @@ def _by_leaves(read: Model, X: Any, n_trees: int) -> Floats:
     value = trees.nodes.value[leaf[:, :n_trees]].astype(np.float64)  # (rows, trees, trees per iteration, scores)
     sums = value.sum(axis=1).reshape(len(leaf), -1)
     if not isinstance(read, Forest) or trees.conventions.averages:
-        score = trees.raw_score(sums, n_trees)
+        score = (trees if small is None else small.ensemble or trees).raw_score(sums, n_trees)
     else:  # a sum of trees that were scaled for all of them
         score = trees.raw_score(sums * (read.n_trees / n_trees), n_trees)
     score = score[:, -1:] if score.shape[1] == 2 and len(read.classes) == 2 else score
@@ -159,9 +160,9 @@ def _check_leaves(read: Model, model: Any, X: Any) -> None:
 def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
     for n_trees in sorted({1, (read.n_trees + 1) // 2, read.n_trees}):
         small = first_trees(read, n_trees)
-        again = framework.read(small).n_trees
-        _check(again == n_trees, f"first({n_trees}) has {again} trees")
-        _compare(_predicted(small, X), _by_leaves(read, X, n_trees), f"the first {n_trees} trees")
+        again = framework.read(small)
+        _check(again.n_trees == n_trees, f"first({n_trees}) has {again.n_trees} trees")
+        _compare(_predicted(small, X), _by_leaves(read, X, n_trees, again), f"the first {n_trees} trees")
 
 
 def _check_compiled(model: Any, X: Any) -> None:
@@ -198,7 +199,7 @@ def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
             np.array_equal(outputs.votes.counts, np.stack(counts, axis=1)),
             "out-of-bag votes are not those of the trees that left the row out",
         )
-    order = np.random.default_rng(0).permutation(n_rows(X))
+    order = np.random.default_rng(0).permutation(n_rows_of(X))
     try:
         inbag(model, X.iloc[order] if hasattr(X, "iloc") else X[order], y, **of_bags)
     except InbagError:
@@ -222,10 +223,10 @@ def _check_more_trees(framework: Framework, read: Model, model: Any, X: Any, y: 
 def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> str:
     calls: dict[str, Callable[[], Any]] = {
         "an object that is no model": lambda: framework.read(object()),
-        "rows with a column too many": lambda: read.check(np.zeros((3, read.n_features + 1))),
-        "no rows": lambda: read.check(np.zeros((0, read.n_features))),
-        "a row that is no matrix": lambda: read.check(np.zeros(read.n_features)),
-        "one row as the training rows": lambda: inbag(model, take(X, 0, 1)),
+        "rows with a column too many": lambda: read.open(np.zeros((3, read.n_features + 1))),
+        "no rows": lambda: read.open(np.zeros((0, read.n_features))),
+        "a row that is no matrix": lambda: read.open(np.zeros(read.n_features)),
+        "one row as the training rows": lambda: inbag(model, X[:1]),
     }
     for what, call in calls.items():
         try:

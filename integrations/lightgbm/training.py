@@ -33,8 +33,8 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.bags import Layout
 from rfsize.models.model import Forest, dependence_of
+from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import share, training_labels, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
@@ -105,7 +105,7 @@ class LightGbmTraining(Training):
         return LightGbmTrainer(params, data)
 
     def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> LightGbmTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows(X)), sample_weight)
+        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
         trainer = LightGbmTrainer(self.params_of(forest.booster), data)
         trainer.classes = forest.classes
         return trainer
@@ -268,9 +268,9 @@ class LightGbmTrainer(Trainer):
             raise ValueError(
                 "adding trees takes the rows of training, which the Dataset does not hold: set free_raw_data=False"
             )
-        X = forest.check(self.rows)
-        bags = forest.bags(Layout.alone(n_rows(X)), self.label, None, None, None)
-        sums = out_of_bag(forest, bags, leaf_lookup(forest, X), threshold, groups)
+        rows = forest.open(self.rows)
+        bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
+        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
         return LightGbmInTraining(self, params, threshold, groups, (forest.booster, sums))
 

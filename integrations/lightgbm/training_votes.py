@@ -30,8 +30,6 @@ from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link, Predictor
-from rfsize.utils import matrix
-from rfsize.utils.pieces import pieces_of
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
@@ -171,7 +169,7 @@ def rows_of(dataset: lgb.Dataset) -> Any:
             return None
     if isinstance(rows, (str, Path)):  # a file that only LightGBM can read
         return None
-    return rows if hasattr(rows, "shape") else pieces_of(rows)
+    return rows
 
 
 class VotesInTraining(ABC):
@@ -258,8 +256,8 @@ class WalkedVotes(VotesInTraining):
 
     def __init__(self, training: BoosterInTraining, X: Any, *, number: Int64s | None = None) -> None:
         super().__init__(training, training.n_rows)
-        X = training.forest.check(X)
-        self._X, self._n_counted = X if number is None else matrix.pick(X, number), 0
+        rows = training.forest.open(X)
+        self._X, self._n_counted = rows if number is None else rows.pick(number), 0
         self.read()
         self.sums()
 

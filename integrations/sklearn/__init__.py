@@ -3,79 +3,88 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import numpy as np
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaseEnsemble,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.utils.validation import check_is_fitted
-
 from rfsize.exceptions import NotAForestError
+from rfsize.integrations.sklearn.boosting import BOOSTED, read_boosted
 from rfsize.integrations.sklearn.model import (
-    BAGGING,
+    FORESTS,
     THRESHOLD_CLASSIFIERS,
-    SklearnBagging,
-    SklearnForest,
     inside_threshold_classifier,
-    is_tree,
-    several_outputs,
+    read_forest,
+    why_unread,
 )
+from rfsize.integrations.sklearn.training import SklearnTraining
+from rfsize.models.files import ModelFiles
 from rfsize.models.framework import Framework
-from rfsize.models.model import Forest, Model
+from rfsize.models.model import Model
 
-FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
+# What skops loads only if told to trust it, of scikit-learn's forests, bagging and boosting.
+_TRUSTED = [
+    "functools.partial",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils.validation.check_array",
+]
+
+
+class SkopsFiles(ModelFiles):
+    """Scikit-learn models in skops files, which hold no code; rfsize never reads pickles."""
+
+    kind = "a scikit-learn model in a skops file"
+    ending = ".skops"
+
+    def recognises(self, content: bytes) -> bool:
+        return content.startswith(b"PK") and b"schema.json" in content
+
+    def load(self, path: Path) -> Any:
+        skops = _skops()
+        try:
+            unknown = sorted(set(skops.get_untrusted_types(file=path)) - set(_TRUSTED))
+            if not unknown:
+                return skops.load(path, trusted=_TRUSTED)
+        except Exception as error:  # of skops, zipfile, NumPy or scikit-learn
+            raise ValueError(
+                f"{path} is a skops file that cannot be read ({type(error).__name__}: {str(error)[:200]}): write it "
+                "again with skops.io.dump, by the same version of scikit-learn"
+            ) from error
+        raise ValueError(
+            f"{path} holds types that are neither scikit-learn's nor NumPy's, {', '.join(unknown)[:300]}: use this "
+            "model in Python"
+        )
+
+    def check_path(self, path: Path) -> None:
+        if path.suffix != self.ending:
+            raise ValueError(f"a scikit-learn model is written to a .skops file, not to {path}: rename it")
+
+    def save(self, model: Any, path: Path) -> None:
+        _skops().dump(model, path)
+
+
+def _skops() -> ModuleType:
+    try:
+        import skops.io
+    except ImportError:
+        raise ImportError("models of scikit-learn are read and written by skops: pip install rfsize[skops]") from None
+    return skops.io
 
 
 class ScikitLearn(Framework):
     """scikit-learn, as rfsize reads its models."""
 
     name = "scikit-learn"
+    training = SklearnTraining()
+    files = SkopsFiles()
 
     def read(self, model: Any) -> Model:
         if isinstance(model, THRESHOLD_CLASSIFIERS):
             return inside_threshold_classifier(model)
         if isinstance(model, FORESTS):
-            return _read_forest(model)
-        raise NotAForestError(_why_not(model))
-
-
-def _read_forest(model: Any) -> Forest:
-    check_is_fitted(model)
-    _check_outputs(model)
-    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
-
-
-def _check_outputs(model: Any) -> None:
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        if getattr(model.estimators_[0], "n_outputs_", 1) > 1:
-            raise NotAForestError(several_outputs("numbers", "Regressor"))
-    elif np.ndim(classes[0]) > 0:
-        raise NotAForestError(several_outputs("labels", "Classifier"))
-    elif len(classes) < 2:
-        raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
-
-
-def _why_not(model: Any) -> str:
-    name = type(model).__name__
-    if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
-        return (
-            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
-            "make) or search.best_estimator_"
-        )
-    if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
-        return f"the {name} is not fitted: fit it first, which grows its forest"
-    return f"rfsize does not read a {name}: give a random forest, extremely randomised trees, bagging or boosted trees"
+            return read_forest(model)
+        if isinstance(model, BOOSTED):
+            return read_boosted(model)
+        raise NotAForestError(why_unread(model))
 
 
 framework = ScikitLearn()

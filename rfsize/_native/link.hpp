@@ -9,7 +9,7 @@
 
 namespace rfsize {
 
-// In the order of `LINKS` in rfsize/voting/links.py.
+// In the order of `LINKS` in rfsize/models/link.py.
 enum class Link { LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE };
 
 template <class Real>

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.matrix import blocks
+from rfsize.utils.progress import blocks
 from rfsize.utils.validation import MAX_CLASSES, class_indices
 
 

@@ -14,7 +14,7 @@ from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.model import Forest, learning_rate_of
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import give
 
@@ -81,7 +81,7 @@ class TreesOnRows:
         be picklable.
         """
         rows, total = self.rows, nothing()
-        if not isinstance(rows.X, PiecesElsewhere):
+        if not isinstance(rows.X, DistributedRows):
             return self._added_to(total, outputs, read, 0)
         for part in rows.X.each(_read_there, rows.forest, rows.threshold, outputs, read, nothing):
             total += part
@@ -89,7 +89,9 @@ class TreesOnRows:
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
         leaf_class = self.forest.leaf_class(self.rows.threshold)
-        for batch in self.rows.walk.batches("scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores):
+        for batch in self.rows.walk.batches(
+            "scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores
+        ):
             of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
             total += read(of_trees, np.arange(first + batch.rows.start, first + batch.rows.stop))
         return total
@@ -99,7 +101,7 @@ def _read_there(
     first: int, X: Any, forest: Forest, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
     """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
-    there = TreesOnRows(Task(forest, forest.check(X), None, threshold))
+    there = TreesOnRows(Task(forest, forest.open(X), None, threshold))
     return there._added_to(nothing(), outputs, read, first)
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rfsize.cli.tables import STANDARD, Table, as_trained, imported_pandas, readable
-from rfsize.models.columns import Columns, rows_for
-from rfsize.utils import matrix
+from rfsize.cli.tables import STANDARD, Table, as_trained, frame_of, imported_pandas, readable
+from rfsize.models.columns import Columns, places_of
 from rfsize.utils.files import written_whole
 from rfsize.utils.progress import rows_bar
-from rfsize.utils.rows import frame_of
 
 _ROWS_PER_PIECE = 100_000
 
@@ -32,7 +29,7 @@ def pieces(table: Table, columns: Columns) -> Iterator[Any]:
         rows = _csv_pieces(table, columns) if table.format != "parquet" else _parquet_pieces(table, columns)
         while (piece := readable(table, lambda: next(rows, None))) is not None:
             yield piece
-            bar.update(matrix.n_rows(piece))
+            bar.update(len(piece))
 
 
 def _csv_pieces(table: Table, columns: Columns) -> Iterator[Any]:
@@ -40,10 +37,10 @@ def _csv_pieces(table: Table, columns: Columns) -> Iterator[Any]:
 
 
 def _parquet_pieces(table: Table, columns: Columns) -> Iterator[Any]:
-    # Text may stand for categories, so what columns hold is checked after they are brought back to categories.
-    rows = rows_for(table.parquet(), replace(columns, categorical=None))
-    frames = (frame_of(piece) if hasattr(piece, "column_names") else piece for _, piece in rows)
-    return (as_trained(frame, columns) for frame in frames)
+    rows = table.parquet()
+    places, names = places_of(rows.names, rows.n_features, columns, rows.lacking), rows.names or []
+    pieces_of_file = rows.tables(None if places is None else [names[place] for place in places])
+    return (as_trained(frame_of(piece), columns) for piece in pieces_of_file)
 
 
 PREDICTION_FORMATS = ("csv", "parquet")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from rfsize.cli.csv_rows import csv_pieces
 from rfsize.counting.groups import WORDS
-from rfsize.models.columns import Columns, check_width, known_columns
-from rfsize.utils.pieces import OfParquet
+from rfsize.models.columns import Columns, places_of
+from rfsize.models.rows import Stream, dataset_at, of_files
 
 STANDARD = Path("-")
 """Stands for standard input as a table to read, and for standard output as a table to write."""
@@ -67,12 +67,22 @@ class Table(NamedTuple):
         pandas, is_zipped = imported_pandas(self), self.format == "csv.gz"
         return csv_pieces(pandas, source, str(self), n_rows=n_rows, is_zipped=is_zipped)
 
-    def parquet(self) -> OfParquet:
-        """The rows of Parquet; from standard input all of them are held in memory."""
+    def parquet(self) -> Stream:
+        """The rows of Parquet as Arrow tables; from standard input all of them are held in memory."""
         imported_pandas(self)
         if self.path != STANDARD:
-            return OfParquet.at(self.path)
-        return OfParquet.in_memory(io.BytesIO(sys.stdin.buffer.read()))
+            return of_files(dataset_at(self.path))
+        from pyarrow import dataset
+
+        kind = dataset.ParquetFileFormat()
+        file = kind.make_fragment(io.BytesIO(sys.stdin.buffer.read()))
+        return of_files(dataset.FileSystemDataset([file], file.physical_schema, kind))
+
+    def parquet_frame(self) -> Any:
+        """All rows of Parquet in one pandas DataFrame, whatever they hold."""
+        import pyarrow as pa
+
+        return frame_of(pa.concat_tables(self.parquet().tables(None)).unify_dictionaries())
 
 
 def load_table(table: Table, target: str | None, *, may_lack: bool = False) -> tuple[Any, Any]:
@@ -97,7 +107,7 @@ def load_table(table: Table, target: str | None, *, may_lack: bool = False) -> t
     ValueError
         If the table cannot be read, or the target is not in it.
     """
-    frame = readable(table, lambda: next(table.csv()) if table.format != "parquet" else table.parquet().frame())
+    frame = readable(table, lambda: next(table.csv()) if table.format != "parquet" else table.parquet_frame())
     if target is not None and target not in frame.columns:
         if not may_lack:
             raise ValueError(f"{table} has no column '{target}'{meant(target, frame)}; it has {list(frame.columns)}")
@@ -153,14 +163,29 @@ def with_categories(X: Any) -> Any:
     return X.astype(dict.fromkeys(texts, "category"))
 
 
+def by_name(X: Any, columns: Columns) -> Any:
+    """The columns of a DataFrame that have the names of training, in their order."""
+    places = places_of([str(name) for name in X.columns], X.shape[1], columns)
+    return X if places is None else X.iloc[:, places]
+
+
+def frame_of(table: Any) -> Any:
+    """An Arrow table as a pandas DataFrame; booleans with gaps, which would become objects, become numbers."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_boolean(field.type) and table.column(place).null_count:
+            table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
+    return table.to_pandas(ignore_metadata=True)
+
+
 def as_trained(X: Any, columns: Columns) -> Any:
     """The columns that a forest was trained on, found by name if both have names.
 
     Columns that were categorical at training become categorical again, whatever type the reader gave them.
     """
-    X = known_columns(X, columns)
-    check_width(X, columns)
-    if columns.categorical is None:
+    X = by_name(X, columns)
+    if columns.conventions is None:
         return X
     if columns.categorical.named is None:
         return with_categories(X)

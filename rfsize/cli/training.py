@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rfsize.cli.models import files_of, load_model, save_model
 from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
-from rfsize.cli.tables import Table, load_table, with_categories
-from rfsize.models.columns import Columns, known_columns
+from rfsize.cli.tables import Table, by_name, load_table, with_categories
+from rfsize.models.columns import Columns
 from rfsize.models.files import ModelFiles
 from rfsize.models.framework import framework_named
 from rfsize.sizing.named_metrics import METRICS
@@ -113,7 +113,7 @@ def _validation_rows(options: argparse.Namespace, training: _Training) -> dict[s
     if by_metric and training.classes is not None:
         y = class_indices(np.asarray(training.classes), y, len(y))
     columns = Columns([str(name) for name in training.X.columns], training.X.shape[1])
-    return {"validation": (with_categories(known_columns(X, columns)), y if by_metric else None)}
+    return {"validation": (with_categories(by_name(X, columns)), y if by_metric else None)}
 
 
 def _grown_before(path: Path, classes: list[Any] | None) -> Any:

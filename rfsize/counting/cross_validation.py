@@ -22,9 +22,8 @@ from rfsize.counting.task import Task, rows_elsewhere
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.model import with_classes
+from rfsize.models.rows import n_rows_of, plain_rows, stream_of
 from rfsize.models.training import trees_to_train
-from rfsize.utils import matrix
-from rfsize.utils.pieces import Pieces
 from rfsize.utils.tags import is_regression
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import sample_weights, whole
@@ -160,7 +159,7 @@ def outputs_of_estimator(
 def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
     """The checked data to fit the estimator on."""
     rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
-    n_rows = matrix.n_rows(rows)
+    n_rows = n_rows_of(rows)
     classes, label = checked_target(y, n_rows, of_labels=not is_regression(estimator))
     weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
     return TrainingData(rows, classes, label, weight, groups)
@@ -168,10 +167,9 @@ def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: A
 
 def rows_in_memory(X: Any, otherwise: str) -> Any:
     """Rows that folds can be taken from; else ``ValueError``, with ``otherwise`` as the advice."""
-    rows = None if rows_elsewhere(X) is not None else matrix.as_rows(X, numbers_only=False)
-    if rows is None or isinstance(rows, Pieces) or hasattr(rows, "num_row"):
+    if rows_elsewhere(X) is not None or stream_of(X) is not None or hasattr(X, "num_row"):
         raise ValueError(f"X is a {type(X).__name__}, and {otherwise}")
-    return rows
+    return plain_rows(X, takes_text=True)
 
 
 def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:

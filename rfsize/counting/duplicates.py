@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +11,15 @@ from scipy.sparse import issparse
 
 from rfsize.counting.groups import NO_GROUPS, WORDS, Groups
 from rfsize.exceptions import CopiesWarning
-from rfsize.utils import matrix
-from rfsize.utils.rows import from_polars, kind_of
-from rfsize.utils.typing import Int64s
+from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
 from rfsize.utils.validation import choice
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent
 
 Hashes = NDArray[np.uint64]
 
-# Number of cells to hash at once.
-_CELLS = 1 << 18
+# Number of rows to hash at once.
+_ROWS = 1 << 13
 
 # From this share of rows with copies on, a warning is given.
 _FEW_COPIES = 0.01
@@ -34,7 +31,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
     Parameters
     ----------
     groups : array_like of shape (n_rows,), "copies", "rows" or None
-        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None if the user says nothing.
+        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None if nothing is said.
     X
         Training rows as a framework takes them, or None if they are not available.
     n_rows : int
@@ -51,21 +48,35 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
         choice("groups", groups, WORDS, "; or give an array with the group of each row")
     if groups == "rows":
         return NO_GROUPS
-    X = X.get_data() if hasattr(X, "num_row") else from_polars(X)
-    X = X.tocsr() if issparse(X) else X
-    if X is None and groups == "copies":
+    rows = None if X is None else _readable(X)
+    if rows is None and groups == "copies":
         raise ValueError(
             "groups='copies' compares the training rows, and the data do not hold them: make a lightgbm.Dataset "
             "with free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group of each row"
         )
-    if X is None:
+    if rows is None:
         return Groups("unknown")
-    return copies(X) if groups == "copies" else Groups(copied=copies(X).copied)
+    return copies(rows) if groups == "copies" else Groups(copied=copies(rows).copied)
 
 
-def copies(X: Any) -> Groups:
+def _readable(X: Any) -> Rows | DistributedRows | None:
+    """Opened rows of numbers and categories; None if the rows cannot be read."""
+    if isinstance(X, DistributedRows) or (isinstance(X, Rows) and X.is_encoded):
+        return X
+    X = X.source if isinstance(X, Rows) else X
+    try:
+        return open_rows(X.get_data() if hasattr(X, "num_row") else X)
+    except ValueError:  # members that are no trees may read anything, and quantised rows are gone
+        return None
+
+
+def copies(rows: Rows | DistributedRows) -> Groups:
     """Group rows with identical features; missing values count as equal."""
-    groups = Groups.numbered("copies", np.concatenate(list(matrix.of_pieces(X, _hashes))))
+    if isinstance(rows, DistributedRows):
+        hashes = list(rows.each(_hashes_of_part))
+    else:
+        hashes = [_hashes(chunk) for chunk in rows.chunks()]
+    groups = Groups.numbered("copies", np.concatenate(hashes))
     return replace(groups, copied=0.0 if groups.index is None else float((groups.index >= 0).mean()))
 
 
@@ -81,60 +92,31 @@ def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
     return (Caution(CopiesWarning, text),)
 
 
-def _hashes(_: int, X: Any) -> Hashes:
+def _hashes_of_part(_: int, X: Any) -> Hashes:
+    return np.concatenate([_hashes(chunk) for chunk in open_rows(X).chunks()])
+
+
+def _hashes(chunk: Chunk) -> Hashes:
     """Hash of each row, the 64-bit sum of the hashes of its cells.
 
     Among ten million rows, two different rows share a hash with a probability of 3e-6.
     """
-    rows = np.zeros(matrix.n_rows(X), dtype=np.uint64)
-    if issparse(X):
-        # Differences of sums are exact, because they are taken modulo 2⁶⁴.
-        total = np.append(np.uint64(0), np.cumsum(_mixed(_bits(X.data), X.indices), dtype=np.uint64))
-        return np.asarray(total[X.indptr[1:]] - total[X.indptr[:-1]])
-    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
-        step, column = max(1, _CELLS // X.shape[1]), np.arange(X.shape[1])
-        for start in range(0, len(X), step):
-            rows[start : start + step] = _mixed(_bits(X[start : start + step]), column).sum(axis=1, dtype=np.uint64)
-        return rows
-    for place, cells in enumerate(_columns(X)):
-        rows += _mixed(_bits(cells), np.array([place]))
-    return rows
-
-
-def _columns(X: Any) -> Iterator[NDArray[Any]]:
-    """The columns of a table, or of an array of text, as numbers that are equal if the values are equal."""
-    if isinstance(X, np.ndarray):
-        yield from (_codes(column) for column in X.T)
-        return
-    import pandas as pd
-
-    for place in range(matrix.n_features(X)):
-        column = X.iloc[:, place] if hasattr(X, "iloc") else X.column(place).to_pandas()
-        kind = kind_of(column.dtype)
-        if kind == "category":
-            yield column.cat.codes.to_numpy()
-        elif kind != "number":
-            # Hashes are the same in all pieces of a table; numbers by order of appearance would not be.
-            hashes = pd.util.hash_array(column.to_numpy(dtype=object))
-            yield np.where(column.isna(), 0, hashes.view(np.int64))
-        elif isinstance(column.dtype, np.dtype):
-            yield column.to_numpy()
+    hashes, start = np.zeros(chunk.n_rows, dtype=np.uint64), 0
+    while start < chunk.n_rows:
+        stop = min(chunk.n_rows, start + _ROWS)
+        values = chunk.read(start, stop)
+        if issparse(values):
+            # Differences of sums are exact, because they are taken modulo 2⁶⁴.
+            total = np.append(np.uint64(0), np.cumsum(_mixed(_bits(values.data), values.indices), dtype=np.uint64))
+            hashes[start:stop] = total[values.indptr[1:]] - total[values.indptr[:-1]]
         else:
-            yield column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _codes(column: NDArray[Any]) -> Int64s:
-    """A number for each distinct value, -1 for missing values."""
-    number: dict[Any, int] = {}
-    values = column.tolist()
-    codes = [-1 if value is None or value != value else number.setdefault(value, len(number)) for value in values]
-    return np.array(codes, dtype=np.int64)
+            hashes[start:stop] = _mixed(_bits(values), np.arange(values.shape[1])).sum(axis=1, dtype=np.uint64)
+        start = stop
+    return hashes
 
 
 def _bits(values: NDArray[Any]) -> Hashes:
     """Numbers as bits: equal numbers have equal bits, and so have all missing values."""
-    if values.dtype.kind != "f":
-        return values.astype(np.int64).view(np.uint64)
     values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
     values[np.isnan(values)] = np.nan
     return values.view(np.uint64)

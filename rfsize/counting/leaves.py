@@ -7,18 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest, Model
-from rfsize.utils import matrix
-from rfsize.utils.pieces import Pieces
+from rfsize.models.rows import DistributedRows, Rows
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Int64s
-from rfsize.walking.encoding import encoded
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.quantising import quantised_blocks
+from rfsize.walking.quantising import quantised
 
 # Returns the leaves of rows start to stop. Trees that saw a row, by the mask, may be skipped.
 Lookup = Callable[[int, int, Bools | None], LeafIds]
@@ -29,44 +26,45 @@ ROWS_PER_THREAD = 2048
 # compare leaves.
 CELLS_WORTH_A_LAYOUT = 1 << 22
 
-# Number of rows compared with the framework's leaves: of all rows, and of a block of pieces. Then the number of rows
+# Number of rows compared with the framework's leaves: of all rows, and of a batch of rows in chunks. Then the number of rows
 # with missing values to take at each place, and the number of rows searched for them there.
-_ROWS_COMPARED, _ROWS_COMPARED_OF_BLOCK = 1024, 64
+_ROWS_COMPARED, _ROWS_COMPARED_OF_BATCH = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 
 
-def leaf_lookup(forest: Forest, X: Any, n_rows: int | None = None) -> Lookup:
-    """The function that looks up leaves of ``X``, the rows that `Model.check` returned.
+def leaf_lookup(forest: Forest, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:
+    """The function that looks up leaves of opened rows, which is called forwards.
 
-    With many rows it walks down the trees without the framework, if rows from all over ``X`` reach the framework's
-    leaves. Otherwise, or if the trees or the rows cannot be compiled, it calls `Model.apply`. If ``X`` is a part of the
-    rows, ``n_rows`` is the number of all rows: together they may be worth compiling when a part is not.
+    With many rows it walks down the trees without the framework, if rows from all over ``rows`` reach the framework's
+    leaves. Otherwise, or if the trees or the rows cannot be compiled, it calls `Model.apply`. If ``rows`` are a part of
+    the rows, ``n_rows`` is the number of all rows: together they may be worth compiling when a part is not.
     """
+    read, walk = rows.reader(), _walk_for(forest, rows, rows.n_rows if n_rows is None else n_rows)
+    is_stream = not isinstance(rows, Rows) or rows.is_stream
 
-    def by_framework(start: int, stop: int, seen: Bools | None) -> LeafIds:
-        return leaves_by_framework(forest, matrix.take(X, start, stop), seen)
+    def lookup(start: int, stop: int, seen: Bools | None) -> LeafIds:
+        values = read(start, stop)
+        # Rows in chunks are compared batch by batch, since a sample of all of them would read them twice.
+        if walk is not None and (not is_stream or walk.agrees_with(forest, _spread(values, _ROWS_COMPARED_OF_BATCH))):
+            return LeafIds(walk.apply(values), walk.tree_scores)
+        return leaves_by_framework(forest, values, seen)
 
-    ensemble, n_rows = forest.ensemble, matrix.n_rows(X) if n_rows is None else n_rows
-    if ensemble is None or n_rows * ensemble.tree_start.size < CELLS_WORTH_A_LAYOUT:
-        return by_framework
+    return lookup
+
+
+def _walk_for(forest: Forest, rows: Rows | DistributedRows, n_rows: int) -> NativeWalk | None:
+    """The compiled walk, if it is worth making and reaches the framework's leaves; else None."""
+    trees = forest.ensemble
+    if trees is None or n_rows * trees.tree_start.size < CELLS_WORTH_A_LAYOUT:
+        return None
+    if isinstance(rows, Rows) and not rows.is_encoded:
+        return None
     try:
-        walk = NativeWalk(ensemble)
+        walk = NativeWalk(trees)
     except ValueError:  # trees that cannot be compiled
-        return by_framework
-    if not isinstance(X, Pieces) and not walk.agrees_with(forest, X, _ROWS_COMPARED):
-        return by_framework
-
-    def by_either(start: int, stop: int, seen: Bools | None) -> LeafIds:
-        rows = matrix.take(X, start, stop)
-        # Pieces are compared one by one, since taking rows from all of them first would read them twice.
-        if isinstance(X, Pieces) and not walk.agrees_with(forest, rows, _ROWS_COMPARED_OF_BLOCK):
-            return leaves_by_framework(forest, rows, seen)
-        try:
-            return LeafIds(walk.apply(rows), ensemble.tree_scores)
-        except ValueError:  # let the framework raise its own error if it refuses these rows
-            return leaves_by_framework(forest, rows, seen)
-
-    return by_either
+        return None
+    is_stream = not isinstance(rows, Rows) or rows.is_stream
+    return walk if is_stream or walk.agrees_with(forest, _sample(rows)) else None
 
 
 def leaves_by_framework(forest: Forest, X: Any, seen: Bools | None = None) -> LeafIds:
@@ -89,58 +87,57 @@ class NativeWalk:
 
     def __init__(self, ensemble: TreeEnsemble) -> None:
         number = np.arange(ensemble.nodes.left.size, dtype=np.float64)
-        # The framework may refuse numbers beyond single precision, so let it decide about them.
-        conventions = replace(ensemble.conventions, refuses_infinite=True)
-        nodes, nothing = replace(ensemble.nodes, value=number[:, None]), np.zeros(0)
-        self.forest = PackedForest.of(replace(ensemble, nodes=nodes, conventions=conventions, classes=nothing))
+        nodes = replace(ensemble.nodes, value=number[:, None])
+        self.forest = PackedForest.of(replace(ensemble, nodes=nodes, classes=np.zeros(0)))
+        self.tree_scores = ensemble.tree_scores
         self.node = self.forest.trees.value[:, 0].astype(np.int64)
         self._shape = ensemble.tree_start.shape
 
-    def apply(self, X: Any) -> Int64s:
+    def apply(self, values: Any) -> Int64s:
         """Node that each row reaches in each tree, as `Model.apply` returns it."""
-        quantise = quantised_blocks(self.forest, X)
-        leaf = np.empty((matrix.n_rows(X), self.forest.trees.tree_start.size - 1), dtype=np.int64)
+        leaf = np.empty((values.shape[0], self.forest.trees.tree_start.size - 1), dtype=np.int64)
 
         def walk(start: int, stop: int) -> None:
-            quantise(start, stop).reach(self.node, leaf[start:stop])
+            quantised(self.forest, values[start:stop]).reach(self.node, leaf[start:stop])
 
         each_range(walk, len(leaf), ROWS_PER_THREAD)
         return leaf.reshape(-1, *self._shape)
 
-    def agrees_with(self, model: Model, X: Any, n_rows: int) -> bool:
-        """Whether ``n_rows`` rows from all over ``X``, and some with missing values, reach the framework's leaves."""
-        try:
-            rows = matrix.pick(X, _compared_rows(X, self.forest, n_rows))
-            leaf = self.apply(rows)
-        except ValueError:  # rows that the compiled loops cannot take
-            return False
-        return np.array_equal(leaf, model.apply(rows))
+    def agrees_with(self, model: Model, values: Any) -> bool:
+        """Whether rows reach the framework's leaves."""
+        return np.array_equal(self.apply(values), model.apply(values))
 
 
-def checked_walk(model: Model, X: Any) -> NativeWalk:
-    """The compiled walk for rows that `Model.check` returned; it reaches the framework's leaves on a sample of them.
+def checked_walk(model: Model, rows: Rows) -> NativeWalk:
+    """The compiled walk for rows in memory; it reaches the framework's leaves on a sample of them.
 
     Raises
     ------
     NotAForestError
-        If it reaches other leaves on rows from all over ``X``, or if members are not trees.
+        If it reaches other leaves, or only the framework can read the rows.
     """
     assert model.ensemble is not None
-    walk = NativeWalk(model.ensemble)
-    if not walk.agrees_with(model, X, _ROWS_COMPARED):
-        raise NotAForestError(
-            f"on some rows of X rfsize reaches other leaves than {model.framework} does. Give X as a float array; if "
-            "that does not help, please report the model"
-        )
-    return walk
+    if rows.is_encoded:
+        walk = NativeWalk(model.ensemble)
+        if walk.agrees_with(model, _sample(rows)):
+            return walk
+    raise NotAForestError(
+        f"on some rows of X rfsize reaches other leaves than {model.framework} does. Give X as a float array; if that "
+        "does not help, please report the model"
+    )
 
 
-def _compared_rows(X: Any, forest: PackedForest, at_most: int) -> Int64s:
-    """Evenly spaced rows from the first to the last, and rows with missing values found at several places."""
-    n_rows, blocks = matrix.n_rows(X), encoded(X, forest.conventions)
-    rows = [np.linspace(0, n_rows - 1, at_most).astype(np.int64)]
-    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), at_most // _ROWS_OF_PLACE).astype(np.int64):
-        values = blocks(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
-        missing: NDArray[Any] = np.isnan(values).any(axis=1) if isinstance(values, np.ndarray) else np.zeros(0)
-        rows.append(start + np.flatnonzero(missing)[:_ROWS_OF_PLACE])
-    return np.unique(np.concatenate(rows))
+def _sample(rows: Rows) -> Any:
+    """Evenly spaced rows in memory from the first to the last, and rows with missing values found at several places."""
+    read, n_rows = rows.reader(), rows.n_rows
+    numbers = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
+    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _ROWS_COMPARED // _ROWS_OF_PLACE).astype(np.int64):
+        values = read(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
+        if isinstance(values, np.ndarray):
+            numbers.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
+    return rows.pick(np.unique(np.concatenate(numbers))).source
+
+
+def _spread(values: Any, at_most: int) -> Any:
+    """Some rows of a batch, evenly spaced."""
+    return values[:: max(1, values.shape[0] // at_most)]

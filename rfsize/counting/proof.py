@@ -14,7 +14,7 @@ from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
-from rfsize.utils.matrix import blocks
+from rfsize.utils.progress import blocks
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats, Int64s
 

@@ -22,8 +22,8 @@ from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
-from rfsize.utils import matrix
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows, Rows
+from rfsize.utils.progress import blocks
 from rfsize.utils.typing import Bools
 from rfsize.utils.validation import refuse_unused
 
@@ -109,7 +109,7 @@ class Pass:
         if check is None and self.bags is not None:
             proof = BagCheck(self.forest, self.bags)
         cells += self.forest.n_trees * self.forest.n_scores
-        for start, stop in matrix.blocks(self.n_rows, cells, what=what, most_rows=most_rows):
+        for start, stop in blocks(self.n_rows, cells, what=what, most_rows=most_rows):
             inbag = seen = None
             if self.bags is not None:
                 inbag = self.bags.take(start, stop)
@@ -129,8 +129,8 @@ class Task:
     Attributes
     ----------
     forest : Forest
-    X
-        The rows, as `Model.check` returned them, or in blocks on the workers of a cluster.
+    X : Rows or DistributedRows
+        The rows, opened.
     bags : Bags or None
         If given, only trees that were not trained on a row vote on it.
     threshold : float
@@ -140,7 +140,7 @@ class Task:
     """
 
     forest: Forest
-    X: Any
+    X: Rows | DistributedRows
     bags: Bags | None = None
     threshold: float = 0.5
     groups: Groups = NO_GROUPS
@@ -176,10 +176,10 @@ class Task:
         if not oob:
             _refuse_options_of_bags(groups, y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
         elsewhere = rows_elsewhere(X)
-        X, layout = (forest.check(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
+        X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
         if not oob:
             return cls(forest, X, None, threshold)
-        n_rows = matrix.n_rows(X)
+        n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
@@ -192,12 +192,12 @@ class Task:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return matrix.n_rows(self.X)
+        return self.X.n_rows
 
     @property
     def layout(self) -> Layout:
         """How the rows were laid out in training, if they are the training rows."""
-        return self.X.layout(None) if isinstance(self.X, PiecesElsewhere) else Layout.alone(self.n_rows)
+        return self.X.layout(None) if isinstance(self.X, DistributedRows) else Layout.alone(self.n_rows)
 
     @property
     def predictor(self) -> Predictor:
@@ -239,7 +239,7 @@ class RowsElsewhere(ABC):
     """Rows that a user names and that lie elsewhere, such as on the workers of a cluster."""
 
     @abstractmethod
-    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[PiecesElsewhere, Layout]:
+    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[DistributedRows, Layout]:
         """The rows with the columns of the forest, and on which machine each of them lay during training."""
 
 
@@ -256,7 +256,7 @@ def rows_elsewhere(X: Any) -> RowsElsewhere | None:
 
 def brought_here(X: Any, values: Any) -> Any:
     """Labels, weights or groups of the rows ``X``, brought to this process if they lie elsewhere."""
-    return X.here(values) if isinstance(X, PiecesElsewhere) else values
+    return X.here(values) if isinstance(X, DistributedRows) else values
 
 
 def tree_votes(task: Task) -> NDArray[np.int32]:
@@ -283,7 +283,7 @@ def seen_mask(task: Task) -> Bools:
     """`Batch.seen` of all rows. Call it only after the bags were proven: no row goes down the trees."""
     assert task.bags is not None
     cells, bags, walk = task.forest.n_trees * task.forest.n_scores, task.bags, task.walk
-    ranges = matrix.blocks(task.n_rows, cells, what="bags")
+    ranges = blocks(task.n_rows, cells, what="bags")
     return np.concatenate([walk.seen(start, stop, bags.take(start, stop)) for start, stop in ranges])
 
 

@@ -13,7 +13,7 @@ from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
-from rfsize.utils.pieces import Pieces
+from rfsize.models.rows import Rows
 from rfsize.utils.typing import Bools, Floats
 from rfsize.utils.warn import Caution
 
@@ -118,7 +118,7 @@ def begin_with_training_rows(task: Task) -> bool:
     by piece, which would be read twice.
     """
     ensemble = task.forest.ensemble
-    if task.bags is not None or ensemble is None or isinstance(task.X, Pieces):
+    if task.bags is not None or ensemble is None or not isinstance(task.X, Rows) or task.X.is_stream:
         return False
     most = max(_FEWEST_COMPARED, _CELLS_COMPARED // ensemble.tree_start.size)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -13,12 +14,11 @@ from numpy.typing import NDArray
 
 from rfsize.dask.clients import client_in_use, here
 from rfsize.models.bags import Layout
-from rfsize.models.columns import Columns, rows_for
+from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
 from rfsize.models.model import Forest
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
 from rfsize.utils.progress import rows_bar
-from rfsize.utils.rows import form_of, joined, picked
 from rfsize.utils.words import how_many
 
 
@@ -45,7 +45,7 @@ def checked_collection(X: Any) -> Any:
     )
 
 
-class BlocksOnWorkers(PiecesElsewhere):
+class BlocksOnWorkers(DistributedRows):
     """The blocks of rows of a Dask collection: to work on where they lie, or to bring to this process.
 
     Parameters
@@ -64,28 +64,23 @@ class BlocksOnWorkers(PiecesElsewhere):
     """
 
     def __init__(self, X: Any, client: Any, columns: Columns) -> None:
-        super().__init__()
         self.client = client_in_use(client)
         self._collection_kind = type(X).__name__
         framework = framework_of(X)
         training = None if framework is None else framework.training
         self._collection = None if training is None else training.held_on_workers(X)
         if self._collection is None:
-            X = checked_collection(X)
-            parts, n_features, self.lengths = parts_of(X), int(X.shape[1]), _lengths(X, self.client)
+            X = with_columns(checked_collection(X), columns)
+            parts, self.lengths = parts_of(X), _lengths(X, self.client)
         else:
-            parts, n_features = self._collection.parts, self._collection.n_features
+            parts = self._collection.parts
             self.lengths = _lengths_of(parts, self.client)
-        self.shape = int(self.lengths.sum()), n_features
-        if not self.shape[0]:
-            raise ValueError("X has no rows")
-        from dask import delayed
-
-        fitted = delayed(_fitted)
+        self.n_rows, self.n_features = int(self.lengths.sum()), columns.n_features
+        if not self.n_rows:
+            raise ValueError("X has no rows: give at least one")
+        self.columns = columns
         # A filter may have emptied some partitions.
-        self._parts = [
-            fitted(part, int(length), columns) for part, length in zip(parts, self.lengths, strict=True) if length
-        ]
+        self._parts = [part for part, length in zip(parts, self.lengths, strict=True) if length]
         self.ends = np.cumsum(self.lengths[self.lengths > 0])
 
     def layout(self, machines: Sequence[Sequence[int]] | None) -> Layout:
@@ -105,7 +100,7 @@ class BlocksOnWorkers(PiecesElsewhere):
                 )
             machines = self._collection.machines
         if machines is None:
-            return Layout.alone(self.shape[0])
+            return Layout.alone(self.n_rows)
         return Layout.of_parts(self.lengths, machines)
 
     def here(self, values: Any) -> Any:
@@ -133,7 +128,7 @@ class BlocksOnWorkers(PiecesElsewhere):
         """Number of the first row of each block, and of the first row after the block."""
         return list(pairwise([0, *map(int, self.ends)]))
 
-    def each_of_its_own(
+    def each_with(
         self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
     ) -> Iterator[Any]:
         """Yield the result of ``work(block, sent, of_rows(numbers of its rows))`` for each block, in order.
@@ -143,11 +138,11 @@ class BlocksOnWorkers(PiecesElsewhere):
         """
         sent = self.client.scatter(sent, broadcast=True, hash=False)
         rows = [range(*bounds) for bounds in self._bounds]
-        own = [(sent, of_rows(some)) for some in rows]
-        with rows_bar(what, self.shape[0]) as bar:
-            for some, found in zip(rows, _each(self.client, work, self._parts, own), strict=True):
-                bar.update(len(some))
-                yield found
+        own = [(len(numbers), work, sent, of_rows(numbers)) for numbers in rows]
+        with rows_bar(what, self.n_rows) as bar:
+            for numbers, result in zip(rows, _each(self.client, _worked, self._parts, own), strict=True):
+                bar.update(len(numbers))
+                yield result
 
     def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
         """Yield the result of ``work(number of the first row, rows, *options)`` for each block, run on its worker.
@@ -155,21 +150,47 @@ class BlocksOnWorkers(PiecesElsewhere):
         ``options`` are sent to each worker once.
         """
         sent = self.client.scatter(options, broadcast=True, hash=False) if options else []
-        own = [(work, start, *sent) for start, _ in self._bounds]
-        for piece, (form, found) in enumerate(_each(self.client, _of_form, self._parts, own)):
-            self._check_form(piece, form)
-            yield found
+        own = [(stop - start, _worked_from, work, start, *sent) for start, stop in self._bounds]
+        yield from _each(self.client, _worked, self._parts, own)
 
-    def load(self, piece: int) -> Any:
-        """One block, brought to this process."""
-        return self.client.compute(self._parts[piece]).result()
-
-    def pick(self, rows: NDArray[np.int64]) -> Any:
+    def pick(self, numbers: NDArray[np.int64]) -> Rows:
         """Some rows; only these are brought to this process."""
-        here = np.split(rows, np.searchsorted(rows, self.ends[:-1]))
-        places = [place for place, numbers in enumerate(here) if numbers.size]
-        own = [(here[place] - self._bounds[place][0],) for place in places]
-        return joined(list(_each(self.client, picked, [self._parts[place] for place in places], own)))
+        here = np.split(numbers, np.searchsorted(numbers, self.ends[:-1]))
+        places = [place for place, of_block in enumerate(here) if of_block.size]
+        own = [(self._length(place), _picked, self.columns, here[place] - self._bounds[place][0]) for place in places]
+        parts = list(_each(self.client, _worked, [self._parts[place] for place in places], own))
+        return in_memory(joined(parts), self.columns, encoded=True, names=None)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The blocks, brought to this process one by one."""
+        for part, (start, stop) in zip(self._parts, self._bounds, strict=True):
+            block = as_said(self.client.compute(part).result(), stop - start)
+            yield replace(open_rows(block, self.columns).whole(), start=start)
+
+    def _length(self, place: int) -> int:
+        start, stop = self._bounds[place]
+        return stop - start
+
+
+def with_columns(X: Any, columns: Columns) -> Any:
+    """The collection with the columns of training in their order, if both have names."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    places = places_of(names, int(X.shape[1]), columns)
+    return X if places is None else X[[X.columns[place] for place in places]]
+
+
+def _worked(part: Any, n_rows: int, work: Callable[..., Any], *options: Any) -> Any:
+    """On a worker: the result of the work on a block whose number of rows is checked."""
+    return work(as_said(part, n_rows), *options)
+
+
+def _worked_from(part: Any, work: Callable[..., Any], first: int, *options: Any) -> Any:
+    return work(first, part, *options)
+
+
+def _picked(part: Any, columns: Columns, numbers: NDArray[np.int64]) -> Any:
+    """On a worker: some rows of a block, as the numbers of training."""
+    return open_rows(part, columns).pick(numbers).source
 
 
 def parts_of(X: Any) -> list[Any]:
@@ -236,13 +257,3 @@ def as_said(part: Any, n_rows: int) -> Any:
             "make X with its true chunks, or with math.nan where you do not know them"
         )
     return part
-
-
-def _fitted(part: Any, n_rows: int, columns: Columns) -> Any:
-    """On a worker: a block with the columns of training."""
-    return rows_for(as_said(part, n_rows), columns)
-
-
-def _of_form(rows: Any, work: Callable[..., Any], first: int, *options: Any) -> tuple[Any, Any]:
-    """On a worker: the form of a block, and the result of the work on it."""
-    return form_of(rows), work(first, rows, *options)

@@ -9,7 +9,6 @@ from typing import Any
 from rfsize.counting.task import RowsElsewhere
 from rfsize.dask.blocks import BlocksOnWorkers
 from rfsize.models.bags import Layout
-from rfsize.models.columns import known_columns
 from rfsize.models.model import Forest
 
 
@@ -27,7 +26,7 @@ class RowsOnWorkers(RowsElsewhere):
                 "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
-        blocks = BlocksOnWorkers(known_columns(self.X, forest.columns), self.client, forest.columns)
+        blocks = BlocksOnWorkers(self.X, self.client, forest.columns)
         blocks.tell_missing(forest, missing)
         return blocks, blocks.layout(self.layout)
 

@@ -18,6 +18,7 @@ from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers
 from rfsize.models.framework import framework_of_params, read_forest, training_named
 from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.rows import for_training, joined, n_rows_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike
@@ -25,8 +26,6 @@ from rfsize.sizing.report import Report
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.matrix import n_rows
-from rfsize.utils.rows import from_polars, joined
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 
@@ -230,8 +229,8 @@ class _TrainerOnWorker:
     """The object on each worker: it holds all rows, and trains on them with all threads of the worker."""
 
     def __init__(self, threads: int, given: _Given, *parts: Any) -> None:
-        X = from_polars(_all_rows(parts))
-        given.check(n_rows(X))
+        X = for_training(_all_rows(parts))
+        given.check(n_rows_of(X))
         training = training_named(given.framework)
         params, dtrain = training.deterministic_data(given.params, X, given.label, given.weight)
         self._threads, self._threshold, rows = threads, given.threshold, training.rows_of(dtrain)

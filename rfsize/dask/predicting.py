@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.dask.blocks import as_said, checked_collection
+from rfsize.dask.blocks import as_said, checked_collection, with_columns
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
-from rfsize.models.columns import known_columns
 
 
 def predict(fast: CompiledForest, X: Any) -> Any:
@@ -138,7 +137,7 @@ def predict_proba(fast: CompiledForest, X: Any) -> Any:
 
 def _rows(fast: CompiledForest, X: Any) -> Any:
     """The collection with the forest's columns in the forest's order, if both have column names."""
-    return known_columns(checked_collection(X), columns_of(fast.forest))
+    return with_columns(checked_collection(X), columns_of(fast.forest))
 
 
 def _of_each_block(fast: CompiledForest, X: Any, method: str) -> Any:

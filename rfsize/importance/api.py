@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import coverage_of_averages, task_of
+from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
@@ -17,7 +17,6 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils import matrix
 from rfsize.utils.warn import give
 
 
@@ -120,9 +119,9 @@ def oob_importance(
     task = task_of(outputs)
     labels_at = task.threshold if judge.name == "accuracy" else None
     give(learning_rate_of(task.forest, labels_at=labels_at))
-    coverage_of_averages(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
+    coverage_of_means(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
-    names = matrix.names_of(task.X) or task.forest.feature_names
+    names = task.X.names or task.forest.feature_names
     sets = ColumnSets(columns, names, task.forest.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.counting.leaves import NativeWalk, checked_walk
-from rfsize.counting.outputs import TreeOutputs, averages_of, task_of
+from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.estimation.intervals import SEED
 from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
 from rfsize.models.ensemble import TreeEnsemble
-from rfsize.utils.pieces import Pieces
+from rfsize.models.rows import Rows
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.walking.quantising import quantised_blocks
+from rfsize.walking.quantising import quantised
 
 _Result = TypeVar("_Result")
 
@@ -58,13 +58,12 @@ class PermutedRows:
                 "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
                 "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
             )
-        if isinstance(task.X, Pieces):
+        if not isinstance(task.X, Rows):
             raise ValueError(
-                "the rows are read in pieces, and shuffling a column takes all rows at once: give rows in memory, "
-                "as an array or a DataFrame"
+                "shuffling a column takes all rows at once: give rows in memory, as an array or a DataFrame"
             )
         walk = checked_walk(task.forest, task.X)
-        rows = quantised_blocks(walk.forest, task.X)(0, task.n_rows)
+        rows = quantised(walk.forest, task.X.whole().read(0, task.n_rows))
         return cls(outputs, sets, seen_mask(task), walk, rows, sets.of_quantised(walk.forest))
 
     @property
@@ -82,8 +81,8 @@ class PermutedRows:
     @property
     def used(self) -> tuple[int, float]:
         """How many rows ask any tree, and how many trees each of them asks on average."""
-        averages = averages_of(self.outputs)
-        return int(averages.is_asked.sum()), float(averages.asked[averages.is_asked].mean())
+        means = means_of(self.outputs)
+        return int(means.is_known.sum()), float(means.n_votes[means.is_known].mean())
 
     def at_nodes(self, of_leaves: Floats) -> Floats:
         """Values of the leaves in the order in which the compiled loops hold the nodes."""

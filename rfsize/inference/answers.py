@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from rfsize import _core
 from rfsize.inference.few_rows import FewRows
-from rfsize.inference.rows import Rows
+from rfsize.inference.rows import each_block, opened
+from rfsize.models.link import Link
 from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.rules.leaders import majority_on
 from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
-from rfsize.utils import matrix
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
@@ -33,16 +32,16 @@ class Answers:
     ----------
     forest : PackedForest
         The trees.
-    rows : Rows
-        Reads the rows.
+    n_jobs : int
+        Number of threads.
     stops : Stops or None
         When rows stop, for labels or for numbers.
     voting : {"soft", "hard"}
         How trees make a label.
     """
 
-    def __init__(self, forest: PackedForest, rows: Rows, stops: Stops | None, voting: str) -> None:
-        self._forest, self._rows = forest, rows
+    def __init__(self, forest: PackedForest, n_jobs: int, stops: Stops | None, voting: str) -> None:
+        self._forest, self._n_jobs = forest, n_jobs
         self._n_predicted = max(1, len(forest.classes))
         self._predicting = forest.predicting(forest.compiled_link)
         self._numbers = stops.on(forest) if stops is not None and stops.metric != "labels" else None
@@ -54,10 +53,12 @@ class Answers:
         few = self._few.labels(X)
         if few is not None:
             return few[0], few[1]
-        X, labels = self._rows.checked(X), self._labels
-        index = np.full(matrix.n_rows(X), -1, dtype=np.int64)
+        rows, rule = opened(self._forest, X), self._labels
+        index = np.full(rows.n_rows, -1, dtype=np.int64)
         asked = np.full(len(index), self._forest.n_trees, dtype=np.int64)
-        self._rows.each_block(X, lambda some, rows: labels.settle(some, index[rows], asked[rows]))
+        each_block(
+            self._forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], asked[place])
+        )
         return index, asked
 
     def numbers(self, X: Any) -> tuple[Floats, Int64s]:
@@ -67,33 +68,31 @@ class Answers:
             asked = np.empty(len(few), dtype=np.int64)
             asked.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
             return self._probable(few), asked
-        X = self._rows.checked(X)
-        found = np.empty((matrix.n_rows(X), self._n_predicted))
-        asked = np.full(len(found), self._forest.n_trees)
+        rows = opened(self._forest, X)
+        predicted = np.empty((rows.n_rows, self._n_predicted))
+        asked = np.full(len(predicted), self._forest.n_trees)
 
-        def work(some: _core.Rows, rows: slice) -> None:
-            total = np.tile(self._forest.start, (len(some), 1))
+        def work(block: _core.Rows, place: slice) -> None:
+            total = np.tile(self._forest.start, (len(block), 1))
             if self._numbers is None:
-                some.add_scores(total)
+                block.add_scores(total)
             else:
-                self._numbers.settle(some, total, asked[rows])
-            self._predicting.predict(total, found[rows])
+                self._numbers.settle(block, total, asked[place])
+            self._predicting.predict(total, predicted[place])
 
-        self._rows.each_block(X, work)
-        return self._probable(found), asked
+        each_block(self._forest, rows, self._n_jobs, work)
+        return self._probable(predicted), asked
 
     def _probable(self, linked: Floats) -> Floats:
-        """Predictions, from what the compiled link gives.
-
-        Other code would round the probabilities of `Conventions.labels_of_scores` in another way than SciPy does.
-        """
-        if not self._forest.conventions.labels_of_scores:
+        """Predictions, from what the compiled link gives."""
+        if not self._forest.links_by_scipy:
             return linked
-        return np.asarray(softmax(linked.astype(self._forest.precision), axis=1), dtype=np.float64)
+        link = Link(self._forest.conventions.link, self._forest.conventions.slope)
+        return link.predicted(linked.astype(self._forest.precision)).astype(np.float64)
 
     def counts(self, X: Any) -> NDArray[Any]:
         """Votes of all trees for each class, shape (n_rows, n_classes)."""
-        X = self._rows.checked(X)
-        counts = np.zeros((matrix.n_rows(X), len(self._forest.classes)), dtype=np.int32)
-        self._rows.each_block(X, lambda some, rows: some.count(self._forest.alone, counts[rows]))
+        forest, rows = self._forest, opened(self._forest, X)
+        counts = np.zeros((rows.n_rows, len(forest.classes)), dtype=np.int32)
+        each_block(forest, rows, self._n_jobs, lambda block, place: block.count(forest.alone, counts[place]))
         return counts

@@ -14,7 +14,6 @@ from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
 from rfsize.inference.c_source import write_c
 from rfsize.inference.file import save_forest
-from rfsize.inference.rows import Rows
 from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
 from rfsize.models.model import Forest
@@ -395,15 +394,11 @@ class CompiledForest:
         """
         if not self.forest.is_forest:
             raise NotAForestError("boosted trees are not independent: they have no size T* and no stop table")
-        return CompiledTrees(self.forest, self._rows, self.voting)
-
-    @cached_property
-    def _rows(self) -> Rows:
-        return Rows(self.forest, self.n_jobs)
+        return CompiledTrees(self.forest, self.n_jobs, self.voting)
 
     @cached_property
     def _answers(self) -> Answers:
-        return Answers(self.forest, self._rows, self._stops, self.voting)
+        return Answers(self.forest, self.n_jobs, self._stops, self.voting)
 
     @property
     def _stops(self) -> Stops | None:

@@ -33,15 +33,18 @@ class FewRows:
         conventions = forest.conventions
         refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
         start = forest.start.astype(np.float64)
-        predicting = forest.predicting(forest.compiled_link)
-        self._native = _core.FewRows(forest.native, predicting, predicting, start, forest.threshold, *refuses)
+        of_labels, predicting = forest.predicting(forest.label_link), forest.predicting(forest.compiled_link)
+        self._native = _core.FewRows(forest.native, of_labels, predicting, start, forest.label_threshold, *refuses)
         self._labels = labels
         self._n_features, self._names = forest.n_features, forest.feature_names
         self._has_categories = bool(conventions.categories)
+        self._codes_numbers = self._has_categories and conventions.codes_numbers
         self._columns: Any = None
 
     def _rows(self, X: Any) -> Floats | None:
         """``X`` in the form of the compiled code; None if it is not an array or frame of a few plain rows."""
+        if self._codes_numbers:
+            return None
         if type(X) is not np.ndarray:
             X = self._numbers(X)
         if X is None or X.ndim != 2 or X.dtype.char not in "df" or not X.dtype.isnative:

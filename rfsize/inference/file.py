@@ -131,7 +131,7 @@ def _written(
         "conventions": _conventions_to_dict(forest.conventions),
         "threshold": forest.threshold,
         "voting": voting,
-        "predict_gives": forest.predict_gives,
+        "predict_gives": forest.output,
         "is_shrunk": forest.is_pruned,
         "is_forest": forest.is_forest,
         "digest": forest.digest,
@@ -218,7 +218,7 @@ def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Packed
         conventions=_conventions_from_dict(content["conventions"]),
         threshold=content["threshold"],
         digest=content["digest"],
-        predict_gives=content["predict_gives"],
+        output=content["predict_gives"],
         is_pruned=content["is_shrunk"],
         is_forest=content["is_forest"],
     )
@@ -266,6 +266,7 @@ def _check_scores(forest: PackedForest) -> None:
     value, conventions = forest.trees.value, forest.conventions
     require(np.isfinite(value).all(), "a leaf without a score")
     require(0.0 < conventions.slope < LARGEST_SCORE, "a link of no slope, or a falling one")
+    require(conventions.divisor > 0.0 and abs(conventions.cut) < LARGEST_SCORE, "scores that cannot be compared")
     start = conventions.base
     require(len(start) in (0, forest.n_scores), "not as many sums as scores")
     largest = float(np.abs(value).max()) * (1 if conventions.averages else forest.n_trees)
@@ -296,7 +297,7 @@ def _check_votes(forest: PackedForest) -> None:
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
     fields = {name: getattr(conventions, name) for name in _FLAGS + _TEXTS}
-    numbers = {"slope": conventions.slope, **conventions.reading._asdict()}
+    numbers = {name: getattr(conventions, name) for name in _FACTORS} | conventions.reading._asdict()
     return {
         **fields,
         # JSON has neither NaN nor infinity.
@@ -312,8 +313,9 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
 _FLAGS = [each.name for each in fields(Conventions) if each.type == "bool"]
 _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
-_NUMBERS = ["slope", "missing", "zero_within", "lowest_category"]
-_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity")
+_FACTORS = ["slope", "divisor", "cut"]
+_NUMBERS = [*_FACTORS, "missing", "zero_within", "lowest_category"]
+_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity", "logistic")
 _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic")
 
 
@@ -325,8 +327,9 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     start = fields["start"]
     require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
-    slope = numbers.pop("slope")
-    require(np.isfinite(slope) and not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
+    slope, divisor, cut = (numbers.pop(name) for name in _FACTORS)
+    require(np.isfinite([slope, divisor, cut]).all(), "a factor of scores that is not finite")
+    require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
     categories, features = fields["categories"], fields["category_features"]
     require(isinstance(categories, list) and all(isinstance(known, list) for known in categories), "categories")
     scalars = (str, int, float)
@@ -338,6 +341,8 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     return Conventions(
         **{name: fields[name] for name in _FLAGS + _TEXTS},
         slope=slope,
+        divisor=divisor,
+        cut=cut,
         base=tuple(start),
         reading=Reading(single_precision=fields["single_precision"], **numbers),
         categories=tuple(map(tuple, categories)),

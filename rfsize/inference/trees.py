@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize import _core
 from rfsize.exceptions import NotAForestError
-from rfsize.inference.rows import Rows
+from rfsize.inference.rows import opened
 from rfsize.models.model import Forest, Output
-from rfsize.utils import matrix
+from rfsize.models.rows import Rows
+from rfsize.utils.threads import each_range
 from rfsize.walking.layout import PackedForest, unpacked
+from rfsize.walking.quantising import quantised, rows_per_block
 
 
 class CompiledTrees(Forest):
@@ -22,15 +23,15 @@ class CompiledTrees(Forest):
     ----------
     forest : PackedForest
         A forest of trees with equal weights.
-    rows : Rows
-        Reads the rows.
+    n_jobs : int
+        Number of threads.
     voting : {"soft", "hard"}
         How trees make a label.
     """
 
-    def __init__(self, forest: PackedForest, rows: Rows, voting: str) -> None:
+    def __init__(self, forest: PackedForest, n_jobs: int, voting: str) -> None:
         self.framework = forest.conventions.framework  # type: ignore[misc]
-        self.booster, self._rows, self.ensemble = forest, rows, unpacked(forest)
+        self.booster, self._n_jobs, self.ensemble = forest, n_jobs, unpacked(forest)
         self.voting, self.is_pruned = voting, forest.is_pruned
 
     @property
@@ -41,17 +42,22 @@ class CompiledTrees(Forest):
     def digest(self) -> str | None:
         return self.booster.digest
 
-    def check(self, X: Any) -> Any:
-        return self._rows.checked(X)
+    def open(self, X: Any) -> Rows:
+        return opened(self.booster, X)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         node = np.arange(self.booster.trees.nodes.size)
-        leaf = np.empty((matrix.n_rows(X), self._arrays.nodes.n_nodes.size), dtype=np.int64)
+        leaf = np.empty((X.shape[0], self._arrays.nodes.n_nodes.size), dtype=np.int64)
 
-        def work(batch: _core.Rows, rows: slice) -> None:
-            batch.reach(node, leaf[rows])
+        def reach(start: int, stop: int) -> None:
+            quantised(self.booster, X[start:stop]).reach(node, leaf[start:stop])
 
-        self._rows.each_block(X, work)
+        each_range(
+            reach,
+            len(leaf),
+            rows_per_block(len(leaf), self.booster.n_columns, n_jobs=self._n_jobs),
+            n_jobs=self._n_jobs,
+        )
         return leaf.reshape(len(leaf), *self._arrays.tree_start.shape)
 
     def first(self, n_trees: int) -> Any:

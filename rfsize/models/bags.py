@@ -166,7 +166,7 @@ class Bags(ABC):
 
     @abstractmethod
     def row_mass(self, start: int, stop: int) -> Floats:
-        """What each row adds to `TreeEnsemble.cover` if it is in the bag, shape (rows, n_members or 1, n_outputs or 1)."""
+        """What each row adds to the cover of a leaf if it is in the bag, shape (rows, n_trees or 1, n_outputs or 1)."""
 
     @abstractmethod
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:

@@ -1,18 +1,31 @@
-"""The columns that a forest was trained on; one rule for every kind of rows, and for every piece of them."""
+"""The columns that a model was trained on: found by name, checked by kind, and encoded as the numbers of training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from rfsize.exceptions import UnknownColumnsWarning
-from rfsize.utils import matrix
-from rfsize.utils.pieces import Pieces, pieces_of
-from rfsize.utils.rows import in_memory, kinds_of, only
+from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
 from rfsize.utils.words import printable
+
+if TYPE_CHECKING:
+    from rfsize.models.ensemble import Conventions
+
+_ADVICE = "leave such columns out, or convert them to numbers, and categories to a categorical type"
+
+# Takes the numbers start and stop, and returns these rows as numbers.
+ReadFloats = Callable[[int, int], Floats]
+
+# Takes the distinct values of a column, and returns their codes.
+CodesOf = Callable[[Sequence[Any]], Floats]
 
 
 class Categorical(NamedTuple):
@@ -28,17 +41,20 @@ class Categorical(NamedTuple):
         Features whose categories the model does not store: their values are codes.
     takes_codes : bool
         Whether the framework reads such features by the codes of the DataFrame that you give.
+    codes_numbers : bool
+        Whether columns of numbers may hold the values of categories too.
     """
 
     named: tuple[int, ...] | None = ()
     n_named: int = 0
     coded: tuple[int, ...] = ()
     takes_codes: bool = False
+    codes_numbers: bool = False
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that a forest was trained on.
+    """The columns that a model was trained on.
 
     Attributes
     ----------
@@ -46,145 +62,219 @@ class Columns:
         Names of the features; None if they have none.
     n_features : int
         Number of features.
-    categorical : Categorical or None
-        The categorical features. None if members may read anything: then nothing but their own check is made.
-    spaces_become_underscores : bool
-        Whether ``names`` have underscores in place of spaces.
-    numbers_only : bool
-        Whether arrays must hold numbers.
+    conventions : Conventions or None
+        How values become numbers. None if members that are no trees read the rows themselves.
     """
 
     names: list[str] | None
     n_features: int
-    categorical: Categorical | None = None
-    spaces_become_underscores: bool = False
-    numbers_only: bool = True
+    conventions: Conventions | None = None
+
+    @property
+    def categorical(self) -> Categorical:
+        """The features that were categorical at training."""
+        return Categorical() if self.conventions is None else self.conventions.categorical
 
 
-class CheckedPieces(Pieces):
-    """Pieces of which each is checked, and brought to the columns of training, when it is read."""
+def places_of(
+    names: Sequence[str] | None,
+    n_columns: int,
+    columns: Columns,
+    lacking: Mapping[str, str] | None = None,
+    told: set[str] | None = None,
+) -> list[int] | None:
+    """The places of the features among the columns of rows; None if the columns are the features, in their order.
 
-    def __init__(self, source: Pieces, columns: Columns, check: Callable[[Any], Any], left_out: Sequence[str]) -> None:
-        super().__init__()
-        self.columns, self.names, self.ends = columns, columns.names, source.ends
-        self.shape = source.shape[0], columns.n_features
-        self._source, self._check, self._left_out = source, check, set(left_out)
-
-    def load(self, piece: int) -> Any:
-        """A piece with the columns of training; ``ValueError`` as for the same rows alone."""
-        try:
-            rows, unknown = _by_name(self._source.load(piece), self.columns)
-            _warn_of([name for name in unknown if name not in self._left_out])
-            self._left_out.update(unknown)
-            return self._check(rows)
-        except ValueError as error:
-            raise ValueError(f"piece {piece} of X, counted from 0: {error}") from error
-
-
-def rows_for(X: Any, columns: Columns, *, check: Callable[[Any], Any] | None = None) -> Any:
-    """``X`` with the features of a forest, as `matrix.as_rows` returns it.
-
-    Parameters
-    ----------
-    X
-        Rows of any kind.
-    columns : Columns
-        The columns of training.
-    check : callable, optional
-        Check of a piece of rows in memory, by default this function.
+    Columns with other names are left out, with an `UnknownColumnsWarning`, once for each name in ``told``. ``lacking``
+    names, for columns that only some files have, a file without the column.
 
     Raises
     ------
     ValueError
-        If columns are missing, or hold other things than at training, or ``X`` is not a matrix of numbers. For rows in
-        pieces: when the piece is read, unless the source tells it before.
+        If a feature is missing, or two columns have its name; without names, if the number of columns differs.
     """
-    pieces = pieces_of(X)
-    if pieces is not None:
-        return _checked_pieces(pieces, columns, check or partial(rows_for, columns=columns))
-    X = in_memory(known_columns(X, columns), numbers_only=columns.numbers_only)
-    check_width(X, columns)
-    if columns.categorical is not None:
-        kinds = kinds_of(X)
-        if kinds is not None:
-            categorical_columns(matrix.names_of(X) or [], kinds, columns.categorical)
-    return X
-
-
-def _checked_pieces(pieces: Pieces, columns: Columns, check: Callable[[Any], Any]) -> Pieces:
-    if isinstance(pieces, CheckedPieces) and pieces.columns == columns:
-        return pieces
-    left_out: list[str] = []
-    if columns.names is None or pieces.names is None:
-        if pieces.in_some:
+    if columns.names is None or names is None:
+        if n_columns != columns.n_features:
+            by_place = columns.names is None and names is not None
             raise ValueError(
-                f"only some files of X have the columns {sorted(pieces.in_some)}, and the forest does not know the "
-                "names of its features: give all files the columns of training, in their order"
+                f"X has {n_columns} columns, but the model was trained on {columns.n_features} features"
+                + (", whose names it does not know: leave the other columns out" if by_place else "")
             )
-        check_width(pieces, columns)
-    else:
-        pieces, left_out = _by_name(pieces, columns)
-        left_out += [name for name in pieces.in_some if name not in columns.names]
-        _warn_of(left_out)
-    return CheckedPieces(pieces, columns, check, left_out)
-
-
-def check_width(X: Any, columns: Columns) -> None:
-    """Raise ``ValueError`` if ``X`` has not as many columns as the forest has features."""
-    if matrix.n_features(X) != columns.n_features:
-        by_place = columns.names is None and matrix.names_of(X) is not None
-        raise ValueError(
-            f"X has {matrix.n_features(X)} columns, but the forest was trained on {columns.n_features} features"
-            + (", whose names it does not know: leave the other columns out" if by_place else "")
-        )
-
-
-def known_columns(X: Any, columns: Columns) -> Any:
-    """The columns of ``X`` that have the names of training, in their order; ``X`` itself if either has no names.
-
-    Columns with other names are left out, with an `UnknownColumnsWarning`.
-
-    Raises
-    ------
-    ValueError
-        If ``X`` lacks one of the names, or has two columns of that name.
-    """
-    X, unknown = _by_name(X, columns)
-    _warn_of(unknown)
-    return X
-
-
-def _by_name(X: Any, columns: Columns) -> tuple[Any, list[str]]:
-    """The columns of training, and the names of the others."""
-    names, given = columns.names, matrix.names_of(X)
-    if names is None or given is None:
-        return X, []
-    if columns.spaces_become_underscores:
-        given = [name.replace(" ", "_") for name in given]
-    if given == names:
-        return X, []
-    twice = sorted({name for name in names if given.count(name) > 1})
-    if twice:
-        raise ValueError(f"X has columns of the same name: {twice}")
-    wanted = set(names)
-    missing, unknown = sorted(wanted - set(given)), [name for name in given if name not in wanted]
+        return None
+    if columns.conventions is not None and columns.conventions.spaces_become_underscores:
+        names = [name.replace(" ", "_") for name in names]
+    if list(names) == columns.names:
+        return None
+    place = {name: index for index, name in enumerate(names)}
+    missing, unknown = sorted(set(columns.names) - set(place)), [name for name in names if name not in columns.names]
     if missing:
-        files = sorted({X.in_some[name] for name in missing if name in X.in_some}) if isinstance(X, Pieces) else []
+        files = sorted({lacking[name] for name in missing if name in lacking}) if lacking else []
         raise ValueError(
             f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}"
             + (f"; not all files have them, for instance {files[0]} has not" if files else "")
         )
-    place = {name: index for index, name in enumerate(given)}
-    places = [place[name] for name in names]
-    return (X.only(places) if isinstance(X, Pieces) else only(X, places)), unknown
+    news = [name for name in unknown if told is None or name not in told]
+    if news:
+        warn(f"the columns {news} of X are left out, because the model was not trained on them", UnknownColumnsWarning)
+    if told is not None:
+        told.update(news)
+    return [place[name] for name in columns.names]
 
 
-def _warn_of(unknown: Sequence[str]) -> None:
-    if unknown:
-        warn(
-            f"the columns {list(unknown)} of X are left out, because the forest was not trained on them",
-            UnknownColumnsWarning,
-        )
+def kind_of(values: nw.Series[Any]) -> str:
+    """The kind of a column of a frame: "number", "category", "text" or "other"."""
+    dtype = values.dtype
+    if dtype in (nw.Categorical, nw.Enum):
+        return "category"
+    if dtype in (nw.String, nw.Object):
+        return "text"
+    if (dtype.is_numeric() and dtype != nw.Decimal) or dtype == nw.Boolean:
+        return "number"
+    native = getattr(values.to_native(), "dtype", None)  # narwhals knows neither pandas' sparse columns nor halves
+    return "number" if getattr(native, "kind", "O") in "fiub" else "other"
+
+
+def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
+    """A function that reads rows of a frame, which has the columns of training, as the numbers of training.
+
+    Without ``columns``, as before a model is there, categories and text get codes by value.
+
+    Raises
+    ------
+    ValueError
+        If a column holds something else than at training. When rows are read: if they hold a category that training
+        did not know, and the framework refuses it.
+    """
+    names, series = [str(name) for name in frame.columns], list(frame.iter_columns())
+    kinds = [kind_of(values) for values in series]
+    wrong = {name: values.dtype for name, values, kind in zip(names, series, kinds, strict=True) if kind == "other"}
+    if wrong:
+        raise ValueError(f"the columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
+    conventions = None if columns is None else columns.conventions
+    coders = _coders(names, kinds, conventions)
+    single = _rounded_once(frame, series, conventions)
+    readers = [
+        _reader(values, coders.get(place), kind, single=place in single)
+        for place, (values, kind) in enumerate(zip(series, kinds, strict=True))
+    ]
+    if not coders and len({str(values.dtype) for values in series}) == 1 and series[0].dtype == nw.Float32:
+        return lambda start, stop: np.column_stack([read(start, stop) for read in readers]).astype(np.float32)
+
+    def read(start: int, stop: int) -> Floats:
+        out = np.empty((stop - start, len(readers)), order="F")
+        for place, of_column in enumerate(readers):
+            out[:, place] = of_column(start, stop)
+        return out
+
+    return read
+
+
+def _reader(values: nw.Series[Any], codes_of: CodesOf | None, kind: str, *, single: bool) -> ReadFloats:
+    """Reads one column; whole numbers rounded ``single`` go straight to single precision."""
+    if codes_of is not None:
+        if kind == "number":
+            numbers = _reader(values, None, kind, single=False)
+            return lambda start, stop: coded_numbers(numbers(start, stop), codes_of)
+        return lambda start, stop: _coded(values[start:stop], codes_of)
+    if kind == "category":
+        return lambda start, stop: _own_codes(values[start:stop])
+    if values.implementation.is_pandas_like():
+        native, dtype = values.to_native(), np.float32 if single else np.float64
+        return lambda start, stop: native.iloc[start:stop].to_numpy(dtype=dtype, na_value=np.nan)
+    kind_of_float = nw.Float32 if single else nw.Float64
+    return lambda start, stop: values[start:stop].cast(kind_of_float).to_numpy()
+
+
+def _rounded_once(
+    frame: nw.DataFrame[Any], series: Sequence[nw.Series[Any]], conventions: Conventions | None
+) -> set[int]:
+    """Columns of whole numbers that are rounded directly to single precision, and not to double precision first.
+
+    For its own nullable types pandas reads column by column, whatever the framework does, and so does Arrow.
+    """
+    if conventions is None or not conventions.reading.single_precision:
+        return set()
+    whole = {place for place, values in enumerate(series) if values.dtype.is_integer()}
+    of_numpy = not frame.implementation.is_pyarrow() and all(
+        isinstance(getattr(values.to_native(), "dtype", None), np.dtype) or values.implementation.is_polars()
+        for values in series
+    )
+    return whole if conventions.reads_by_column or not of_numpy or len(whole) == len(series) else set()
+
+
+def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
+    """A coder for each column whose categories have codes; ``ValueError`` if a column is of another kind than at training."""
+    if conventions is None:
+        others = [place for place, kind in enumerate(kinds) if kind != "number"]
+        return dict.fromkeys(others, lambda categories: np.array([_stable_code(value) for value in categories]))
+    places = categorical_columns(names, kinds, conventions.categorical)
+    return {place: coder for place, coder in zip(places, coders_of(names, places, conventions), strict=True)}
+
+
+def coders_of(names: Sequence[str], places: Sequence[int], conventions: Conventions) -> list[CodesOf]:
+    """A coder for each list of categories of training; the columns at ``places`` hold them."""
+    refuses = not conventions.unknown_category_is_missing
+    known = [{value: float(code) for code, value in enumerate(values)} for values in conventions.categories]
+    return [_coder(names[place], code, refuses) for place, code in zip(places, known, strict=True)]
+
+
+def _coder(name: str, code: dict[Any, float], refuses: bool) -> CodesOf:
+    def codes_of(categories: Sequence[Any]) -> Floats:
+        unknown = [value for value in categories if value not in code] if refuses else []
+        if unknown:
+            raise ValueError(
+                f"column '{printable(name)}' of X holds the category {unknown[0]!r}, which was not in the training "
+                "data: make it missing, or train with it"
+            )
+        return np.array([code.get(value, np.nan) for value in categories], dtype=np.float64)
+
+    return codes_of
+
+
+def coded_numbers(values: NDArray[Any], codes_of: CodesOf) -> Floats:
+    """The codes of numbers that are categories; NaN for a missing value."""
+    distinct, place = np.unique(values, return_inverse=True)
+    is_known = ~np.isnan(distinct)
+    codes = np.full(distinct.size, np.nan)
+    codes[is_known] = codes_of(distinct[is_known].tolist())
+    return codes[place]
+
+
+def _coded(values: nw.Series[Any], codes_of: CodesOf) -> Floats:
+    """The codes of categories or text; NaN for a missing value."""
+    native = values.to_native()
+    if values.implementation.is_pandas_like() and values.dtype in (nw.Categorical, nw.Enum):
+        present, place = np.unique(native.cat.codes.to_numpy(), return_inverse=True)
+        categories = [native.cat.categories[index] for index in present if index >= 0]
+        return np.append(np.full(int(present[0] < 0), np.nan), codes_of(categories))[place]
+    if values.implementation.is_pandas_like():
+        listed = values.to_list()
+        distinct = list(dict.fromkeys(value for value in listed if not _is_missing(value)))
+        codes = dict(zip(distinct, codes_of(distinct), strict=True))
+        return np.array([np.nan if _is_missing(value) else codes[value] for value in listed], dtype=np.float64)
+    distinct = [value for value in values.unique().to_list() if value is not None]
+    codes = [*codes_of(distinct), np.nan]
+    return np.asarray(values.replace_strict([*distinct, None], codes, return_dtype=nw.Float64).to_numpy())
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _own_codes(values: nw.Series[Any]) -> Floats:
+    """The codes that the frame itself gives its categories; NaN for a missing value."""
+    native = values.to_native()
+    if values.implementation.is_pandas_like():
+        codes = native.cat.codes.to_numpy()
+        return np.where(codes < 0, np.nan, codes)
+    indices = native.combine_chunks().indices if values.implementation.is_pyarrow() else native.to_physical()
+    return np.asarray(nw.from_native(indices, series_only=True, allow_series=True).cast(nw.Float64).to_numpy())
+
+
+def _stable_code(value: Any) -> float:
+    """A whole number of 52 bits for a value, the same in every part of a table and in every process."""
+    digest = hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(digest) >> 12)
 
 
 def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical: Categorical) -> list[int]:
@@ -193,7 +283,7 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical:
     Parameters
     ----------
     names, kinds : sequence of str
-        Name and kind of each column, as `rfsize.utils.rows.kinds_of` tells it.
+        Name and kind of each column, as `kind_of` tells it.
     categorical : Categorical
         The features that were categorical at training.
 
@@ -202,36 +292,54 @@ def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical:
     ValueError
         If a column holds something else than at training.
     """
-    others = [column for column, kind in enumerate(kinds) if kind != "number"]
-    columns = others if categorical.named is None else list(categorical.named)
-    if len(columns) != categorical.n_named:
+    others = [place for place, kind in enumerate(kinds) if kind != "number"]
+    places = others if categorical.named is None else list(categorical.named)
+    if len(places) != categorical.n_named:
         raise ValueError(
-            f"{categorical.n_named} columns were categorical at training, but {len(columns)} columns of X are: "
-            f"{_listed(names, columns)}"
+            f"{categorical.n_named} columns were categorical at training, but {len(places)} columns of X are: "
+            f"{_printable(names, places)}"
         )
-    numbers = [column for column in columns if kinds[column] == "number"]
-    if numbers:
+    numbers = [place for place in places if kinds[place] == "number"]
+    if numbers and not categorical.codes_numbers:
         raise ValueError(
-            f"the columns {_listed(names, numbers)} of X hold numbers, but were categorical at training: convert them "
-            "with .astype('category')"
+            f"the columns {_printable(names, numbers)} of X hold numbers, but were categorical at training: convert "
+            "them with .astype('category')"
         )
-    wrong = [column for column in others if column not in columns]
+    wrong = [place for place in others if place not in places]
     if categorical.takes_codes:
-        wrong = [column for column in wrong if column not in categorical.coded or kinds[column] != "category"]
-    coded = [column for column in wrong if column in categorical.coded]
+        wrong = [place for place in wrong if place not in categorical.coded or kinds[place] != "category"]
+    coded = [place for place in wrong if place in categorical.coded]
     if coded:
         raise ValueError(
-            f"the columns {_listed(names, coded)} were categorical at training, and the model does not store their "
-            "categories, only codes (as of a binary Dataset, or of numbers declared as categories): give the codes of "
-            "training, as numbers"
+            f"the columns {_printable(names, coded)} were categorical at training, and the model stores only codes of "
+            "their categories: give the codes of training, as numbers"
         )
     if wrong:
         raise ValueError(
-            f"the columns {_listed(names, wrong)} of X hold no numbers, and were not categorical at training either; "
+            f"the columns {_printable(names, wrong)} of X hold no numbers, and were not categorical at training: "
             "convert numbers in columns of objects with .astype(float)"
         )
-    return columns
+    return places
 
 
-def _listed(names: Sequence[str], columns: Sequence[int]) -> list[str]:
-    return [printable(names[column]) for column in columns]
+def _printable(names: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [printable(names[place]) for place in places]
+
+
+def _listed(kinds: Mapping[str, Any]) -> str:
+    return ", ".join(f"'{printable(name)}' ({kind})" for name, kind in kinds.items())
+
+
+def check_finite(values: NDArray[Any], columns: Columns, *, is_sparse: bool) -> None:
+    """Raise ``ValueError`` if the framework refuses some of these numbers."""
+    conventions = columns.conventions
+    if conventions is None or not conventions.refuses_infinite:
+        return
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32, copy=False)
+    refuses_missing = conventions.refuses_missing or is_sparse
+    if (~np.isfinite(values) if refuses_missing else np.isinf(values)).any():
+        raise ValueError(
+            f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "
+            f"{conventions.framework} refuses for this model: fill them in as at training"
+        )

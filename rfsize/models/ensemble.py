@@ -34,7 +34,7 @@ class Missing(IntEnum):
 class TreeNodes:
     """All nodes of all trees, tree after tree; each tree begins with its root.
 
-    Children are numbered within their tree. Trees are ordered by iteration and, within an iteration, by class.
+    Children are numbered within their tree. Trees are ordered by iteration, then by parallel tree, then by class.
 
     Attributes
     ----------
@@ -108,6 +108,8 @@ class Conventions:
         Score before any tree is added, one for each score; empty if zero.
     averages : bool
         True if the score is base plus the mean of the leaf values, False if it is base plus their sum.
+    divisor : float
+        Divisor of the sum, if it is no mean: the sum of the weights in AdaBoost.
     absent_is_missing : bool
         True if entries that a sparse matrix does not store are missing, False if they are zero.
     spaces_become_underscores : bool
@@ -122,16 +124,24 @@ class Conventions:
     refuses_missing : bool
         Whether missing values of other rows are an error as well.
     labels_of_scores : bool
-        With several classes, True if the label is the class of the largest score, and probabilities are made by
-        `scipy.special.softmax`. False if the label is the class of the largest probability, which is rounded.
+        True if the label is the class of the largest score, or class 1 for a single score above ``cut``; SciPy and
+        NumPy then turn scores into predictions. False if probabilities, which are rounded, decide.
+    cut : float
+        Score above which class 1 is predicted, if a single score decides and the threshold is 0.5.
     takes_codes : bool
         True if the model stores no categories and uses the category codes of the DataFrame that you give.
+    codes_numbers : bool
+        True if ``categories`` code columns of numbers and arrays too, False if their values are codes.
+    integers_in_double : bool
+        True if arrays of whole numbers are read in double precision, False if in single precision.
     categories : tuple of tuples
         Categories that DataFrame columns had at training, in the order of their codes.
     category_features : tuple of int or None
         Features that the categories belong to; None if only the order of the columns is known.
     coded_features : tuple of int
         Further features that were categorical at training; their categories are known by their codes only.
+    unreadable : str or None
+        Why rfsize cannot read rows as the framework does, and what to do; such trees are not compiled.
     """
 
     framework: str
@@ -140,6 +150,7 @@ class Conventions:
     slope: float = 1.0
     base: tuple[float, ...] = ()
     averages: bool = True
+    divisor: float = 1.0
     absent_is_missing: bool = False
     spaces_become_underscores: bool = False
     reads_by_column: bool = False
@@ -147,15 +158,25 @@ class Conventions:
     refuses_infinite: bool = False
     refuses_missing: bool = False
     labels_of_scores: bool = False
+    cut: float = 0.0
     takes_codes: bool = False
+    codes_numbers: bool = False
+    integers_in_double: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
     coded_features: tuple[int, ...] = ()
+    unreadable: str | None = None
 
     @property
     def categorical(self) -> Categorical:
         """The features that were categorical at training."""
-        return Categorical(self.category_features, len(self.categories), self.coded_features, self.takes_codes)
+        return Categorical(
+            self.category_features, len(self.categories), self.coded_features, self.takes_codes, self.codes_numbers
+        )
+
+    def divisor_of(self, n_trees: int) -> float:
+        """The divisor of the sum of the leaf values of ``n_trees`` iterations."""
+        return n_trees if self.averages else self.divisor
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +200,9 @@ class TreeEnsemble:
     cover : ndarray of float64, shape (n_nodes,)
         Number, or summed hessian, of the training rows that reached each leaf, as the model stores it; 0 if it does
         not store it.
+    parallel_trees : int
+        Number of trees, or of sets of ``trees_per_iteration`` trees, that one iteration adds. More than one only in
+        models that XGBoost boosted with ``num_parallel_tree``, where an iteration is a round.
     """
 
     nodes: TreeNodes
@@ -188,11 +212,12 @@ class TreeEnsemble:
     feature_names: list[str] | None
     conventions: Conventions
     cover: Floats
+    parallel_trees: int = 1
 
     @property
     def n_trees(self) -> int:
         """Number of iterations."""
-        return self.nodes.n_nodes.size // self.trees_per_iteration
+        return self.nodes.n_nodes.size // (self.trees_per_iteration * self.parallel_trees)
 
     @property
     def n_scores(self) -> int:
@@ -207,28 +232,22 @@ class TreeEnsemble:
     @property
     def columns(self) -> Columns:
         """The columns of training."""
-        conventions = self.conventions
-        return Columns(
-            self.feature_names,
-            self.n_features,
-            conventions.categorical,
-            spaces_become_underscores=conventions.spaces_become_underscores,
-        )
+        return Columns(self.feature_names, self.n_features, self.conventions)
 
     @cached_property
     def tree_start(self) -> Int64s:
-        """Root of each tree, shape (n_trees, trees_per_iteration)."""
+        """Root of each tree, shape (n_trees, parallel_trees * trees_per_iteration)."""
         start = np.cumsum(self.nodes.n_nodes) - self.nodes.n_nodes
-        return start.reshape(-1, self.trees_per_iteration)
+        return start.reshape(self.n_trees, -1)
 
     @property
     def tree_of_node(self) -> Int64s:
-        """Number of each node's tree, counted iteration by iteration, shape (n_nodes,)."""
+        """Number of each node's tree, in the order of `nodes`, shape (n_nodes,)."""
         return np.repeat(np.arange(self.nodes.n_nodes.size), self.nodes.n_nodes)
 
     @property
     def output_of_node(self) -> Int64s:
-        """Place of each node's tree within its iteration, shape (n_nodes,)."""
+        """The score that each node's tree adds to, 0 if trees add to all scores, shape (n_nodes,)."""
         return self.tree_of_node % self.trees_per_iteration
 
     @cached_property
@@ -243,7 +262,7 @@ class TreeEnsemble:
         Where two classes have two scores, as in scikit-learn's trees, it is that of class 1.
         """
         value, conventions = self.nodes.value, self.conventions
-        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees)
+        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees * self._trees_that_add)
         if conventions.base:
             base = np.array(conventions.base, dtype=value.dtype)
             of_sum = of_sum + (base if value.shape[1] > 1 else base[self.output_of_node][:, None])
@@ -277,12 +296,20 @@ class TreeEnsemble:
     def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""
         values = self.leaf_values(scores, n_trees)
-        return values if self.conventions.averages else self._tree_base + values * values.dtype.type(n_trees)
+        if self.conventions.averages:
+            return values
+        return self._tree_base + values * values.dtype.type(n_trees * self._trees_that_add)
 
     def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
-        values = scores if self.conventions.averages else (scores - self._tree_base) / n_trees
+        conventions = self.conventions
+        values = scores if conventions.averages else (scores - self._tree_base) / (n_trees * self._trees_that_add)
         return values.astype(self.nodes.value.dtype)
+
+    @property
+    def _trees_that_add(self) -> float:
+        """Trees of an iteration that add to the same score, by the divisor of the sum."""
+        return self.parallel_trees / self.conventions.divisor
 
     @property
     def _tree_base(self) -> NDArray[np.floating[Any]]:
@@ -293,9 +320,8 @@ class TreeEnsemble:
 
     def raw_score(self, sums: NDArray[Any], n_trees: int) -> NDArray[Any]:
         """The raw score of the first ``n_trees`` iterations from the sums of their leaf values, shape (…, n_scores)."""
-        divisor = n_trees if self.conventions.averages else 1
         base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
-        return np.asarray(base + sums / divisor)
+        return np.asarray(base + sums / self.conventions.divisor_of(n_trees))
 
 
 @dataclass(frozen=True)

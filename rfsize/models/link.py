@@ -15,7 +15,7 @@ from rfsize.utils.typing import Floats
 NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 """The links that compiled code applies, in its order."""
 
-LINKS = (*NATIVE_LINKS, "softplus")
+LINKS = (*NATIVE_LINKS, "step", "softplus")
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class Link:
 
     Attributes
     ----------
-    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "softplus"}
+    kind : {"logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step", "softplus"}
         "logistic" and "one-vs-all" turn each score into one probability. "softmax" turns all scores into the
-        probabilities of all classes. "square" keeps the sign. "softplus" is log(1 + exp(score)).
+        probabilities of all classes. "square" keeps the sign. "step" is 1 above zero, else 0. "softplus" is
+        log(1 + exp(score)).
     slope : float
         Factor by which the mean scores are multiplied first.
     """
@@ -43,6 +44,8 @@ class Link:
             return np.asarray(softmax(score, axis=-1))
         if self.kind == "exp":
             return np.exp(score)
+        if self.kind == "step":
+            return np.where(score > 0.0, 1.0, 0.0)
         if self.kind == "softplus":
             return np.log1p(np.exp(score))
         return np.sign(score) * score * score if self.kind == "square" else score
@@ -51,6 +54,8 @@ class Link:
         """The mean score of a probability of class 1, for two classes."""
         if self.kind == "identity":
             return probability / self.slope
+        if self.kind == "step":
+            return 0.0
         return math.log(probability / (1.0 - probability)) / self.slope
 
     def steepness(self, score: Floats) -> Floats:
@@ -60,6 +65,8 @@ class Link:
             return self.slope * found * (1.0 - found)
         if self.kind == "exp":
             return self.slope * self.predicted(score)
+        if self.kind == "step":
+            return np.zeros_like(score)
         if self.kind == "softplus":
             return self.slope * expit(self.slope * score)
         return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)

@@ -24,9 +24,10 @@ from rfsize.exceptions import (
     ShrunkenScoresWarning,
 )
 from rfsize.models.bags import FRESH_ROWS, Bags, Layout, WholeBags
-from rfsize.models.columns import Columns, rows_for
+from rfsize.models.columns import Columns
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link
+from rfsize.models.rows import Rows, open_rows, refuse_dmatrix
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
@@ -87,7 +88,8 @@ class Model(ABC):
     ensemble : TreeEnsemble or None
         The trees as arrays; None for a bagging ensemble over learners that are no trees.
     n_trees : int
-        Number of iterations; one iteration adds one tree, or one for each class.
+        Number of iterations; one iteration adds one tree, or one for each class. For models that XGBoost boosted with
+        ``num_parallel_tree`` it is a round, of so many trees (of each class), as ``iteration_range`` counts.
     n_features : int
         Number of columns the model was trained on.
     feature_names : list of str or None
@@ -124,9 +126,11 @@ class Model(ABC):
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Node of `ensemble` that each row reaches in each tree, by the framework itself.
 
+        ``X`` is a batch of rows as `Rows` reads them: numbers, encoded as at training.
+
         Returns
         -------
-        ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
+        ndarray of int64, shape (n_rows, n_trees, parallel_trees * trees_per_iteration)
         """
 
     @abstractmethod
@@ -190,9 +194,10 @@ class Model(ABC):
     def output(self) -> Output:
         return "labels" if self.classes.size else "numbers"
 
-    def check(self, X: Any) -> Any:
-        """``X`` in a form that can be read in blocks of rows; ``ValueError`` if ``X`` does not fit the model."""
-        return rows_for(X, self.columns, check=self.check)
+    def open(self, X: Any) -> Rows:
+        """The rows of ``X`` with the columns of training; ``ValueError`` if they do not fit the model."""
+        refuse_dmatrix(X)
+        return open_rows(X, self.columns)
 
     def truth(self, y: Any) -> Any:
         """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
@@ -221,6 +226,9 @@ class Model(ABC):
 
     def raw_threshold(self, threshold: float) -> float:
         """Raw score above which the model predicts class 1; for two classes only."""
+        conventions = None if self.ensemble is None else self.ensemble.conventions
+        if conventions is not None and conventions.labels_of_scores and threshold == 0.5:
+            return conventions.cut
         return self.link.score_at(threshold)
 
 
@@ -325,8 +333,8 @@ def first_trees(model: Model, n_trees: int) -> Any:
     return model.wrapped(model.first(n_trees))
 
 
-def wrapped_by(model: Forest, wrapper: Wrapper, classes: NDArray[Any]) -> Forest:
-    """The same forest inside the caller's model; ``classes`` are that model's labels, in class order."""
+def wrapped_by(model: _Model, wrapper: Wrapper, classes: NDArray[Any]) -> _Model:
+    """The same model inside the caller's model; ``classes`` are that model's labels, in class order."""
     inside = with_classes(model, classes)
     inside.wrapper = wrapper
     return inside

@@ -108,7 +108,12 @@ class Trainer(ABC):
 
     @abstractmethod
     def start(
-        self, *, fraction: float | None = None, seed: int | None = None, threshold: float = 0.5, groups: Groups = NO_GROUPS
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
     ) -> ForestInTraining:
         """A forest without trees yet; ``fraction`` and ``seed`` override the parameters.
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rfsize.counting.task import Task
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
-from rfsize.utils.pieces import PiecesElsewhere
+from rfsize.models.rows import DistributedRows
 from rfsize.utils.typing import Floats, Int64s
 
 # Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
@@ -43,7 +44,7 @@ class LeavesOfRows:
     @classmethod
     def of(cls, task: Task) -> LeavesOfRows:
         """Find the leaves of all rows, or of a random part if there are too many rows to keep."""
-        if isinstance(task.X, PiecesElsewhere):
+        if isinstance(task.X, DistributedRows):
             raise ValueError(
                 "shrink takes rows in memory or in a folder, found rows on workers: give a part of them in memory"
             )
@@ -60,6 +61,12 @@ class LeavesOfRows:
 
     def __len__(self) -> int:
         return len(self.leaf)
+
+    @property
+    def ensemble(self) -> TreeEnsemble:
+        """The trees of the whole forest."""
+        assert self.forest.ensemble is not None
+        return self.forest.ensemble
 
     def some(self, rows: Int64s) -> LeavesOfRows:
         """Select rows by their index here."""

@@ -13,7 +13,6 @@ from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, sized
-from rfsize.utils import matrix
 from rfsize.utils.validation import choice, one_per_row, whole
 
 AUTO = 100_000
@@ -41,5 +40,5 @@ def sized_on_enough_rows(goal: Goal, task: Task, y: Any, max_rows: int | str) ->
     if n_rows < task.n_rows:
         drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
         y = None if y is None else one_per_row(y, task.n_rows)[drawn]
-        task = replace(task, X=matrix.pick(task.X, drawn))
+        task = replace(task, X=task.X.pick(drawn))
     return sized(with_warnings(outputs_of(task).with_truth(y), *of_rows), goal)

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from rfsize.counting.cross_validation import TrainingData, checked_target
 from rfsize.counting.outputs import VOTINGS
 from rfsize.models.framework import training_of
+from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.validation import choice, share
 
 
@@ -196,7 +196,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
         """
         goal = self._checked_goal()
         X = self._checked_rows(X, reset=True)
-        classes, label = checked_target(y, n_rows(X), of_labels=True)
+        classes, label = checked_target(y, n_rows_of(X), of_labels=True)
         self._fit(TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups), goal)
         self.classes_ = classes
         return self

@@ -10,10 +10,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.counting.cross_validation import TrainingData, checked_target
+from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
-from rfsize.utils.matrix import n_rows
 
 
 class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]
@@ -157,7 +157,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
             "RandomForestRegressor, LGBMRegressor with boosting_type='rf', or XGBRegressor with n_estimators=1"
         )
         X = self._checked_rows(X, reset=True)
-        classes, numbers = checked_target(y, n_rows(X), of_labels=False)
+        classes, numbers = checked_target(y, n_rows_of(X), of_labels=False)
         data = TrainingData(X, classes, numbers, self._checked_weights(sample_weight, len(numbers)), groups)
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"
         goal = goal_of("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)

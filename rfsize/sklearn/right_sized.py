@@ -21,13 +21,12 @@ from rfsize.counting.outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
+from rfsize.models.rows import for_training, open_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.matrix import as_rows
-from rfsize.utils.rows import from_polars
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
 from rfsize.utils.validation import refuse_unused, sample_weights
 from rfsize.utils.warn import give
@@ -175,7 +174,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_rows(self, X: Any, *, reset: bool) -> Any:
         """Check the rows. A table keeps its categories, and the estimator checks its content."""
-        X = as_rows(X) if isinstance(X, np.ma.MaskedArray) else from_polars(X)
+        X = open_rows(X).source if isinstance(X, np.ma.MaskedArray) else for_training(X)
         if hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
@@ -206,7 +205,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             estimator, y = of_size(self.estimator, until.next_look), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
             try:
-                growth = Growth.outputs_of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
+                growth = Growth.of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
                 return *growth.to_size(until), None
             except (InbagError, FewVotesError) as refused:
                 self.oob_refusal_ = str(refused)

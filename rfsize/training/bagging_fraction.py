@@ -17,10 +17,10 @@ from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
+from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
 from rfsize.utils.words import in_percent
@@ -282,11 +282,11 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     X = rows_in_memory(data, "an estimator is fitted on rows in memory: give an array or a table")
     framework.check_estimator(params)
     weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-    one = framework.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows(X)).fit(X, y, **weighted)
+    one = framework.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows_of(X)).fit(X, y, **weighted)
     adapter = read_forest(one)
-    X = adapter.check(X)
+    adapter.open(X)
     trainer = framework.trainer_of(adapter, X, y, sample_weight)
-    own = framework.fraction_of(params, n_rows(X))
+    own = framework.fraction_of(params, n_rows_of(X))
     return _Trained(
         trainer,
         X,

@@ -15,6 +15,7 @@ from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.metric import refuse_soft_labels
@@ -23,9 +24,7 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.matrix import n_rows
 from rfsize.utils.progress import progress_bar
-from rfsize.utils.rows import from_polars
 from rfsize.utils.validation import share
 from rfsize.utils.warn import give
 
@@ -233,7 +232,7 @@ class Growth:
 
         if is_regression(estimator):
             goal = goal.checked(0, y)
-        X = from_polars(X)
+        X = for_training(X)
         try:
             fitted, is_new = read_forest(estimator), False
         except NotFittedError:
@@ -247,8 +246,8 @@ class Growth:
             )
         goal = goal.checked(len(fitted.classes), y, in_training=True)
         threshold, framework = fitted.checked_threshold(threshold), training_of(estimator)
-        X = fitted.check(X)
-        belong = resolve_groups(groups, X, n_rows(X))
+        fitted.open(X)
+        belong = resolve_groups(groups, X, n_rows_of(X))
         trainer = framework.trainer_of(fitted, X, y, sample_weight)
         forest = trainer.resume(fitted.booster, threshold=threshold, groups=belong)
         forest.classes = fitted.classes if len(fitted.classes) else None

@@ -170,14 +170,19 @@ class PackedForest:
         Raises
         ------
         NotAForestError
-            If the trees are damaged or too large for a node.
+            If the trees are damaged or too large for a node, or rfsize cannot read rows as the framework does.
         """
+        if ensemble.conventions.unreadable is not None:
+            raise NotAForestError(ensemble.conventions.unreadable)
         nodes = ensemble.nodes
         tested = nodes.feature[nodes.left != -1]
         if tested.size and not 0 <= tested.min() <= tested.max() < ensemble.n_features:
             raise NotAForestError("the model is damaged: a tree tests a feature that the rows do not have")
         if nodes.value.shape[1] == 2 and len(ensemble.classes) == 2 and threshold != 0.5:
             nodes = replace(nodes, value=nodes.value[:, 1:])  # at 0.5 the larger of two rounded sums wins
+        conventions = ensemble.conventions
+        if threshold != 0.5:
+            conventions = replace(conventions, labels_of_scores=False)
         trees, columns = packed(nodes, ensemble.votes(threshold).astype(np.uint16))
         return cls(
             trees=trees,
@@ -186,7 +191,7 @@ class PackedForest:
             n_features=ensemble.n_features,
             feature_names=ensemble.feature_names,
             classes=ensemble.classes,
-            conventions=ensemble.conventions,
+            conventions=conventions,
             threshold=threshold,
             digest=ensemble.digest,
             **of_model,
@@ -227,21 +232,38 @@ class PackedForest:
         return found
 
     @property
-    def divisor(self) -> int:
+    def divisor(self) -> float:
         """The divisor of the sums of scores."""
-        return self.n_trees if self.conventions.averages else 1
+        return self.conventions.divisor_of(self.n_trees)
 
     @property
     def compiled_link(self) -> str:
-        """The link that compiled code applies to sums of scores: the largest number, or one above the threshold, wins.
+        """The link that compiled code applies to sums of scores for predictions."""
+        return "identity" if self.links_by_scipy else self.conventions.link
 
-        Where labels are those of scores, SciPy's softmax makes probabilities of them.
+    @property
+    def links_by_scipy(self) -> bool:
+        """Whether SciPy and NumPy make the predictions, as in the framework: other code would round some otherwise."""
+        return self.conventions.labels_of_scores and self.conventions.link in ("softmax", "exp")
+
+    @property
+    def label_link(self) -> str:
+        """The link that compiled code applies to sums of scores for labels: the largest number wins.
+
+        A single number must be above `label_threshold`.
         """
         return "identity" if self.conventions.labels_of_scores else self.conventions.link
 
+    @property
+    def label_threshold(self) -> float:
+        """Number of `label_link` above which class 1 is predicted, if a single score decides."""
+        return self.conventions.cut if self.conventions.labels_of_scores else self.threshold
+
     def predicting(self, link: str) -> _core.Predicting:
         """The compiled function that predicts from sums of scores what ``link`` predicts from their means."""
-        return _core.Predicting(self.divisor, self.conventions.slope, NATIVE_LINKS.index(link))
+        # Labels of scores compare them before the slope, which could make different scores equal.
+        slope = 1.0 if link == "identity" and self.conventions.labels_of_scores else self.conventions.slope
+        return _core.Predicting(self.divisor, slope, NATIVE_LINKS.index(link))
 
     @property
     def n_columns(self) -> int:

@@ -31,7 +31,7 @@ def walk(ensemble, row):
 def raw_score(ensemble, leaves):
     """Base and leaf values of a row's leaves, added in the order of the trees, in the precision of the framework."""
     values, n_outputs = ensemble.nodes.value, ensemble.trees_per_iteration
-    sums = np.zeros(ensemble.n_scores, dtype=values.dtype)
+    sums = np.zeros(max(n_outputs, values.shape[1]), dtype=values.dtype)
     sums += np.array(ensemble.conventions.base or 0.0, dtype=values.dtype)
     for tree, leaf in enumerate(leaves):
         if n_outputs > 1:

@@ -18,9 +18,9 @@ from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
 # The largest rounding error of a link, in units of the precision of a score.
 _OF_A_LINK = 16.0
 
-# The framework takes the class of the largest of these scores.
+# The framework compares these scores: probabilities, or what they are made of.
 _OF_PROBABILITIES = "    sum score[SCORES];\n    predict_from(total, score);\n"
-_OF_SUMS = "    const sum *const score = total; /* before they are rounded to probabilities */\n"
+_OF_SUMS = "    sum score[SCORES];\n    for (int k = 0; k < SCORES; k++) score[k] = (sum)(total[k] / DIVISOR);\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +74,14 @@ class LabelsBySums(Settling):
         low, high, needed = (
             np.append(getattr(self, name)[looks], getattr(last, name)[n_trees]) for name in ("low", "high", "needed")
         )
-        known: dict[str, object] = {"first_look": self.first_look, "every": self.every}
+        score = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
+        known: dict[str, object] = {"first_look": self.first_look, "every": self.every, "score": score}
         if forest.n_scores == 1:
             single = forest.precision == np.float32
-            known["threshold"] = real(float(forest.precision.type(forest.threshold)), single=single)
+            known["threshold"] = real(float(forest.precision.type(forest.label_threshold)), single=single)
             label = part("label_by_one_score", low=array("low", low), high=array("high", high), **known)
         else:
             drift = part("drift", drift=array("drift", self.drift)) if self.drift.any() else part("no_drift")
-            known["score"] = _OF_SUMS if forest.conventions.labels_of_scores else _OF_PROBABILITIES
             label = part("label_by_scores", needed=array("needed", needed), drift=drift, **known)
         return label + part("ask_by_scores")
 
@@ -89,17 +89,17 @@ class LabelsBySums(Settling):
 def _predicted_labels(forest: PackedForest, total: Floats) -> Int64s:
     """Index of the class that the framework predicts from the sums of all scores. Overwrites the sums."""
     number = np.empty((len(total), len(forest.classes)))
-    forest.predicting(forest.compiled_link).predict(total, number)
+    forest.predicting(forest.label_link).predict(total, number)
     if forest.n_scores == 1:
-        own = forest.precision.type(forest.threshold)  # in the precision of the probability
+        own = forest.precision.type(forest.label_threshold)  # in the precision of the probability
         return np.asarray(number[:, 1] > own, dtype=np.int64)
     return np.asarray(number.argmax(axis=1), dtype=np.int64)
 
 
 def cut_of(forest: PackedForest) -> float:
     """For two classes: the mean score above which class 1 is predicted."""
-    if forest.conventions.link == "identity":
-        return forest.threshold
+    if forest.label_link == "identity":
+        return forest.label_threshold
     return math.log(forest.threshold / (1.0 - forest.threshold)) / forest.conventions.slope
 
 

@@ -70,3 +70,7 @@ class BaggedTrees:
         leaf = self.apply(X)
         by_tree = zip(leaf.T, self.trees_, strict=True)
         return np.mean([np.array(tree.share)[nodes] for nodes, tree in by_tree], axis=0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest mean share."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]

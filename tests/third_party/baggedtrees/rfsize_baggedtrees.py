@@ -7,107 +7,74 @@ from typing import Any
 
 import numpy as np
 from baggedtrees import BaggedTrees
-from numpy.typing import NDArray
 
 from rfsize.exceptions import NotAForestError
-from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeNodes
+from rfsize.models.bags import Bags
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
 from rfsize.models.framework import Framework
-from rfsize.models.leaves import Leaves
-from rfsize.models.link import Link
 from rfsize.models.model import Forest
 
-
-class BaggedTreesBags(Bags):
-    """The bags, drawn again from the seed; a leaf's row count proves them."""
-
-    advice = "Give the training rows, all of them, in the order of training."
-
-    def __init__(self, model: BaggedTrees, n_rows: int) -> None:
-        self.n_rows = n_rows
-        bags = [model.bag(number, n_rows) for number in range(len(model.trees_))]
-        self._drawn = np.stack(bags, axis=1)
-
-    def take(self, start: int, stop: int) -> NDArray[np.bool_]:
-        return self._drawn[start:stop, :, None]
-
-    def row_mass(self, start: int, stop: int) -> NDArray[np.float64]:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, leaves: Leaves, rebuilt: Any) -> NDArray[np.bool_]:
-        return np.asarray(rebuilt != leaves.mass)
+# Values are compared as they are; only NaN is missing, and only 0 is zero. A forest predicts the mean of its leaves.
+CONVENTIONS = Conventions("baggedtrees", Reading(False, np.nan, zero_within=-1.0, lowest_category=-1.0), "identity")
 
 
 class BaggedTreesForest(Forest):
     """A fitted `BaggedTrees`."""
 
     framework = "baggedtrees"
-    feature_names = None
-    link = Link("identity")  # it predicts the mean of its trees' shares as they are
 
     def __init__(self, model: BaggedTrees) -> None:
         self.booster = model
-        self.n_trees, self.n_features = len(model.trees_), model.n_features_in_
-        self.classes = model.classes_
-        # Inner nodes stand in the table too, so that a leaf's number is its place.
-        self._n_nodes = np.array([len(tree.left) for tree in model.trees_])
-        share = np.concatenate([tree.share for tree in model.trees_])
-        score = share if len(self.classes) > 2 else share[:, 1]
-        self._left = np.concatenate([tree.left for tree in model.trees_])
-        self.leaves = Leaves(
-            offset=(np.cumsum(self._n_nodes) - self._n_nodes)[:, None],
-            score=score,
-            raw=score,
-            mass=np.concatenate([tree.n_rows for tree in model.trees_]).astype(np.float64),
-            provable=self._left == -1,
+        left, right, feature, threshold, share, n_rows = (
+            np.concatenate([getattr(tree, name) for tree in model.trees_])
+            for name in ("left", "right", "feature", "threshold", "share", "n_rows")
         )
+        missing = np.full(left.size, Missing.NAN_RIGHT, dtype=np.uint8)
+        n_nodes = np.array([len(tree.left) for tree in model.trees_])
+        nodes = TreeNodes(n_nodes, left, right, feature, threshold, missing, np.zeros(0, dtype=bool), [], value=share)
+        columns = {"n_features": model.n_features_in_, "feature_names": None, "conventions": CONVENTIONS}
+        self.ensemble = TreeEnsemble(nodes, 1, model.classes_, **columns, cover=n_rows.astype(np.float64))
 
-    def leaf_index(self, X: Any) -> NDArray[np.int64]:
-        return self.booster.apply(np.asarray(X))[:, :, None]
+    def apply(self, X: Any) -> Any:
+        return self.booster.apply(X)[:, :, None] + self.ensemble.tree_start
 
     def first(self, n_trees: int) -> BaggedTrees:
         model = copy.copy(self.booster)
         model.trees_, model.n_trees = model.trees_[:n_trees], n_trees
         return model
 
-    def bags(
-        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
-    ) -> BaggedTreesBags:
+    def bags(self, layout: Any, y: Any, sample_weight: Any, seed: Any, subsample: Any) -> Bags:
         return BaggedTreesBags(self.booster, layout.n_rows)
 
-    def tree_table(self, threshold: float) -> TreeNodes:
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(tree, name) for tree in self.booster.trees_])
 
-        return TreeNodes(
-            n_nodes=self._n_nodes,
-            left=self._left,
-            right=joined("right"),
-            feature=joined("feature"),
-            threshold=joined("threshold"),
-            missing=np.full(self._left.size, Missing.NAN_RIGHT, dtype=np.uint8),
-            missing_is_member=np.zeros(0, dtype=np.bool_),
-            members=[],
-            value=self.leaves.raw.reshape(self._left.size, -1).astype(np.float64),
-            vote=self.leaf_votes(threshold).astype(np.uint16),
-        )
+class BaggedTreesBags(Bags):
+    """The bags, drawn again from the seed; the row counts of the leaves prove them."""
 
-    @property
-    def conventions(self) -> Conventions:
-        # Values are compared as they are; only NaN is missing, and only 0 is zero.
-        reading = Reading(single_precision=False, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
-        return Conventions(framework=self.framework, reading=reading, link=self.link.kind)
+    advice = "Give the training rows, all of them, in the order of training."
+
+    def __init__(self, model: BaggedTrees, n_rows: int) -> None:
+        self.n_rows = n_rows
+        self._drawn = np.stack([model.bag(number, n_rows) for number in range(len(model.trees_))], axis=1)
+
+    def take(self, start: int, stop: int) -> Any:
+        return self._drawn[start:stop, :, None]
+
+    def row_mass(self, start: int, stop: int) -> Any:
+        return np.ones((stop - start, 1, 1))
+
+    def contradicted(self, trees: TreeEnsemble, rebuilt: Any) -> Any:
+        return rebuilt != trees.cover
 
 
-class BaggedTreesIntegration(Framework):
+class BaggedTreesFramework(Framework):
     """What the entry point names."""
 
-    framework = "baggedtrees"
+    name = "baggedtrees"
 
-    def adapt(self, model: Any, *, casts_votes: bool = True) -> BaggedTreesForest:
+    def read(self, model: Any) -> BaggedTreesForest:
         if not isinstance(model, BaggedTrees) or not hasattr(model, "trees_"):
-            raise NotAForestError(f"found a {type(model).__name__}; give a BaggedTrees after fit")
+            raise NotAForestError(f"a {type(model).__name__} is no fitted forest: give a BaggedTrees after fit")
         return BaggedTreesForest(model)
 
 
-integration = BaggedTreesIntegration()
+framework = BaggedTreesFramework()

@@ -1,0 +1,292 @@
+"""Scikit-learn's boosted trees as additive ensembles: AdaBoost, GradientBoosting and HistGradientBoosting."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from rfsize.exceptions import NotAForestError
+from rfsize.integrations.sklearn.model import (
+    PRUNED,
+    SINGLE_PRECISION,
+    check_outputs,
+    classes_of,
+    ensemble_of,
+    is_tree,
+    leaves_of_members,
+    names_of,
+    part_of,
+    unnamed,
+)
+from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.model import Model
+from rfsize.models.rows import Rows
+from rfsize.utils.typing import Floats, Int64s
+
+GRADIENT = (GradientBoostingClassifier, GradientBoostingRegressor)
+BOOSTED = (AdaBoostClassifier, *GRADIENT, HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+
+# Link and slope of each loss. Of several classes, log_loss has a softmax.
+_LINKS = {"log_loss": ("logistic", 1.0), "exponential": ("logistic", 2.0)}
+_LINKS |= dict.fromkeys(("gamma", "poisson"), ("exp", 1.0))
+_LINKS |= dict.fromkeys(("squared_error", "absolute_error", "huber", "quantile"), ("identity", 1.0))
+
+# GradientBoostingClassifier predicts class 1 from a score of 0 on.
+_JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
+
+# Parts of a HistGradientBoosting model, and of the nodes of its trees, that have no public name.
+_PARTS = ("_predictors", "_baseline_prediction", "_preprocessor", "_preprocess_X")
+_OF_NODES = {"value", "count", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf"}
+_OF_NODES |= {"is_categorical", "bitset_idx"}
+
+
+def read_boosted(model: Any) -> Model:
+    """A fitted AdaBoostClassifier, GradientBoosting or HistGradientBoosting model.
+
+    Raises
+    ------
+    NotAForestError
+        If its trees are not an additive ensemble with a link that rfsize knows.
+    """
+    check_is_fitted(model)
+    check_outputs(model)
+    if isinstance(model, AdaBoostClassifier):
+        return AdaBoost(model, _adaboost_ensemble(model))
+    if isinstance(model, GRADIENT):
+        return GradientBoosting(model, _gradient_ensemble(model))
+    return HistGradientBoosting(model, _histogram_ensemble(model))
+
+
+def why_no_forest(model: Any) -> str:
+    """Why a boosted model has no T*, and what works."""
+    return (
+        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws and "
+        "there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
+    )
+
+
+class AdaBoost(Model):
+    """A boosted model; here an AdaBoostClassifier (SAMME) of decision trees, which vote with weights."""
+
+    framework = "scikit-learn"
+    ensemble: TreeEnsemble
+    refits = False
+
+    def __init__(self, model: Any, ensemble: TreeEnsemble) -> None:
+        self.booster, self.ensemble, self.is_pruned = model, ensemble, hasattr(model, PRUNED)
+        self.why_no_forest = why_no_forest(model)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        return leaves_of_members(self.booster, X)[:, :, None] + self.ensemble.tree_start
+
+    def first(self, n_trees: int) -> Any:
+        return self.part(np.arange(n_trees))
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        if leaf_values is not None:
+            raise NotAForestError(f"leaves of a {type(self.booster).__name__} take no new scores: select trees alone")
+        model = self.part(trees)
+        setattr(model, PRUNED, True)
+        return model
+
+    def part(self, trees: Int64s) -> Any:
+        """A copy of the model with some of its iterations."""
+        return part_of(self.booster, trees)
+
+
+class GradientBoosting(AdaBoost):
+    """A GradientBoostingClassifier or GradientBoostingRegressor."""
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        leaf = np.asarray(unnamed(self.booster).apply(X), dtype=np.int64)
+        return leaf.reshape(-1, *self.ensemble.tree_start.shape) + self.ensemble.tree_start
+
+    def part(self, trees: Int64s) -> Any:
+        model = copy.copy(self.booster)
+        for name in {"estimators_", "train_score_", "oob_improvement_", "oob_scores_"} & vars(model).keys():
+            setattr(model, name, getattr(model, name)[trees])
+        if hasattr(model, "oob_score_"):
+            model.oob_score_ = model.oob_scores_[-1]
+        model.n_estimators = model.n_estimators_ = len(trees)
+        return model
+
+
+class HistGradientBoosting(AdaBoost):
+    """A HistGradientBoostingClassifier or HistGradientBoostingRegressor."""
+
+    def open(self, X: Any) -> Rows:
+        if issparse(X):
+            raise ValueError(f"X is sparse, which {type(self.booster).__name__} does not take: give X.toarray()")
+        return super().open(X)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        rows = X[:, _own_order(self.booster)]
+        leaf = [[_leaves_of(predictor, rows) for predictor in iteration] for iteration in self.booster._predictors]
+        return np.moveaxis(np.array(leaf, dtype=np.int64), 2, 0) + self.ensemble.tree_start
+
+    def part(self, trees: Int64s) -> Any:
+        model = copy.copy(self.booster)
+        model._predictors = [model._predictors[tree] for tree in trees]
+        for name in ("train_score_", "validation_score_"):  # the first is that before any tree
+            setattr(model, name, getattr(model, name)[: len(trees) + 1])
+        model.max_iter = len(trees)
+        return model
+
+
+def _leaves_of(predictor: Any, rows: Floats) -> Int64s:
+    """The leaf that each row reaches, by the model's own nodes; ``rows`` are preprocessed."""
+    nodes, at = predictor.nodes, np.zeros(len(rows), dtype=np.int64)
+    while True:
+        moving = np.flatnonzero(nodes["is_leaf"][at] == 0)
+        if not moving.size:
+            return at
+        node = nodes[at[moving]]
+        value = rows[moving, node["feature_idx"]]
+        is_missing, goes_left = np.isnan(value), value <= node["num_threshold"]
+        is_category = (node["is_categorical"] == 1) & ~is_missing
+        code = value[is_category].astype(np.uint8)
+        words = predictor.raw_left_cat_bitsets[node["bitset_idx"][is_category], code // 32]
+        goes_left[is_category] = words >> code % 32 & 1
+        goes_left[is_missing] = node["missing_go_to_left"][is_missing]
+        at[moving] = np.where(goes_left, node["left"], node["right"])
+
+
+# Reading
+
+
+def _conventions(link: str, slope: float, **others: Any) -> Conventions:
+    common: dict[str, Any] = {"framework": "scikit-learn", "averages": False, "labels_of_scores": True}
+    if "reading" not in others:
+        common |= {"reading": SINGLE_PRECISION, "refuses_infinite": True, "refuses_missing": True}
+    return Conventions(link=link, slope=slope, **common, **others)
+
+
+def _adaboost_ensemble(model: Any) -> TreeEnsemble:
+    """A tree adds its weight to the class that it votes for, and takes weight / (K − 1) from each other class.
+
+    The sums, in the order of the trees and divided by the sum of the weights, are the model's decision function.
+    """
+    members, name = model.estimators_, type(model).__name__
+    if getattr(model, "algorithm", "SAMME") == "SAMME.R":
+        raise NotAForestError(f"in a {name} of algorithm='SAMME.R' trees cast no votes: train with algorithm='SAMME'")
+    if not all(map(is_tree, members)):
+        raise NotAForestError(
+            f"the members of this {name} are no decision trees but {type(members[0]).__name__}s: give their votes to "
+            "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply"
+        )
+    classes, weights, total = model.classes_, model.estimator_weights_, float(np.sum(model.estimator_weights_))
+    if not 0.0 < total < np.inf:
+        raise NotAForestError(f"the weights of this {name} add up to {total:g}: train members with some weight")
+
+    def added(member: Any, weight: float) -> Floats:
+        voted = np.searchsorted(classes, member.classes_)[member.tree_.value[:, 0].argmax(axis=1)]
+        return np.where(voted[:, None] == np.arange(len(classes)), weight, -1 / (len(classes) - 1) * weight)
+
+    value = np.concatenate([added(member, weight) for member, weight in zip(members, weights, strict=False)])
+    # The score of two classes is half of the decision function, which is the difference of two scores.
+    link, slope = ("logistic", 2.0) if len(classes) == 2 else ("softmax", 1.0 / (len(classes) - 1))
+    return ensemble_of(model, members, value, _conventions(link, slope, divisor=total))
+
+
+def _gradient_ensemble(model: Any) -> TreeEnsemble:
+    if model.init is not None and model.init != "zero":
+        raise NotAForestError(
+            f"rfsize does not read the init {type(model.init).__name__} of this {type(model).__name__}: train with "
+            "init=None or init='zero'"
+        )
+    _check_parts(model, ["_raw_predict_init"])
+    base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0].tolist()
+    link, slope = _link_of(model)
+    conventions = _conventions(link, slope, base=tuple(base), cut=_JUST_BELOW_ZERO if link == "logistic" else 0.0)
+    members = model.estimators_.ravel()
+    value = model.learning_rate * np.concatenate([member.tree_.value[:, 0] for member in members])
+    return ensemble_of(model, members, value, conventions, trees_per_iteration=len(base))
+
+
+def _histogram_ensemble(model: Any) -> TreeEnsemble:
+    _check_parts(model, _PARTS)
+    predictors = [predictor for iteration in model._predictors for predictor in iteration]
+    _check_parts(model, (f"nodes[{name!r}]" for name in _OF_NODES - set(predictors[0].nodes.dtype.names)))
+    nodes = np.concatenate([predictor.nodes for predictor in predictors])
+    is_leaf, goes_left = nodes["is_leaf"] == 1, nodes["missing_go_to_left"] == 1
+    is_category = (nodes["is_categorical"] == 1) & ~is_leaf
+    coded = _coded_columns(model)
+    kind = np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
+    table = TreeNodes(
+        n_nodes=np.array([len(predictor.nodes) for predictor in predictors]),
+        left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
+        right=np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
+        feature=_own_order(model)[nodes["feature_idx"]],
+        threshold=nodes["num_threshold"].astype(np.float64),
+        missing=np.where(is_category, Missing.CATEGORY, kind).astype(np.uint8),
+        missing_goes_left=goes_left[is_category],
+        categories_left=[codes for predictor in predictors for codes in _categories_left(predictor)],
+        value=nodes["value"].astype(np.float64)[:, None],
+    )
+    conventions = _conventions(
+        *_link_of(model),
+        reading=Reading(single_precision=False, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
+        base=tuple(np.ravel(model._baseline_prediction).tolist()),
+        reads_by_column=True,
+        unknown_category_is_missing=True,
+        codes_numbers=True,
+        integers_in_double=True,
+        categories=_categories_of(model) if coded.size else (),
+        category_features=tuple(coded.tolist()),
+    )
+    cover, columns = nodes["count"].astype(np.float64), (int(model.n_features_in_), names_of(model))
+    return TreeEnsemble(table, len(model._predictors[0]), classes_of(model), *columns, conventions, cover)
+
+
+def _coded_columns(model: Any) -> Int64s:
+    """The categorical columns, whose values the model replaces by codes."""
+    return np.flatnonzero(model._preprocessor is not None and model.is_categorical_)
+
+
+def _own_order(model: Any) -> Int64s:
+    """The columns in the model's own order: categorical ones come first."""
+    coded = _coded_columns(model)
+    return np.append(coded, np.delete(np.arange(model.n_features_in_), coded))
+
+
+def _categories_of(model: Any) -> tuple[tuple[Any, ...], ...]:
+    """The categories of each categorical column in the order of their codes; a missing one has no code."""
+    of_columns = model._preprocessor.named_transformers_["encoder"].categories_
+    return tuple(
+        tuple(value for value in values.tolist() if value is not None and value == value) for values in of_columns
+    )
+
+
+def _categories_left(predictor: Any) -> list[Int64s]:
+    """Codes of the categories that go left at each categorical split of a tree."""
+    nodes = predictor.nodes
+    index = nodes["bitset_idx"][(nodes["is_categorical"] == 1) & (nodes["is_leaf"] == 0)]
+    bits = np.ascontiguousarray(predictor.raw_left_cat_bitsets[index], dtype="<u4").view(np.uint8)
+    return [np.flatnonzero(row) for row in np.unpackbits(bits, axis=1, bitorder="little")]
+
+
+def _link_of(model: Any) -> tuple[str, float]:
+    """Name and slope of the link of a model's loss; `NotAForestError` for losses of other authors."""
+    if not isinstance(model.loss, str) or model.loss not in _LINKS:
+        raise NotAForestError(f"rfsize does not know the link of loss={model.loss!r}: train with {', '.join(_LINKS)}")
+    return ("softmax", 1.0) if len(classes_of(model)) > 2 else _LINKS[model.loss]
+
+
+def _check_parts(model: Any, parts: Any) -> None:
+    """Raise `NotAForestError` if a model lacks private parts, as that of another version may."""
+    missing = [part for part in parts if not hasattr(model, part)]
+    if missing:
+        name, versions = type(model).__name__, "scikit-learn 1.6 to 1.9"
+        raise NotAForestError(f"this {name} has no {missing[0]}, which it has in {versions}: train with these versions")

@@ -1,0 +1,218 @@
+"""Add members to scikit-learn's ensembles with ``warm_start``."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import BaseEnsemble
+
+from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.leaves import leaf_lookup
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
+from rfsize.integrations.sklearn.model import (
+    BAGGING,
+    FORESTS,
+    SklearnForest,
+    holds_estimators,
+    no_estimators,
+    part_of,
+    why_unread,
+)
+from rfsize.models.bags import Layout
+from rfsize.models.rows import n_rows_of
+from rfsize.models.training import ForestInTraining, Trainer, Training
+from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
+from rfsize.utils.typing import Int64s
+from rfsize.utils.validation import sample_weights, training_labels
+
+# Bags with replacement of more draws than there are rows.
+_DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+
+
+class SklearnTraining(Training):
+    """How scikit-learn's forests and bagging ensembles are trained."""
+
+    default_n_jobs = 1
+
+    def trainer_of(self, forest: Any, X: Any, y: Any, sample_weight: Any) -> SklearnTrainer:
+        return SklearnTrainer(forest, X, y, sample_weight)
+
+    def check_estimator(self, estimator: Any) -> None:
+        if isinstance(estimator, BOOSTED):
+            raise NotAForestError(why_no_forest(estimator))
+        if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
+            raise NotAForestError(why_unread(estimator))
+
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        if estimator.bootstrap:
+            if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
+                raise ValueError(
+                    f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, "
+                    f"which scikit-learn {sklearn.__version__} does not draw: give fractions up to 0.5, or install 1.9"
+                )
+            fraction = ratio_with_replacement(fraction)
+        elif not isinstance(estimator, BAGGING):
+            raise InbagError(
+                f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
+            )
+        return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        drawn = estimator.max_samples
+        ratio = 1.0 if drawn is None else float(drawn) / (n_rows if isinstance(drawn, Integral) else 1.0)
+        if estimator.bootstrap:
+            return float(fraction_without_replacement(ratio))
+        return ratio if ratio < 1.0 else None
+
+
+class SklearnTrainer(Trainer):
+    """Grows ensembles like a fitted one, on the same training rows.
+
+    Parameters
+    ----------
+    forest : SklearnForest
+        The fitted ensemble, which stays unchanged.
+    X, y, sample_weight
+        Training rows, labels and weights of the ensemble.
+
+    Raises
+    ------
+    InbagError
+        If the ensemble is of a class that does not predict by its list of members.
+    ValueError
+        If the labels are not the training labels.
+    """
+
+    framework = "scikit-learn"
+
+    def __init__(self, forest: SklearnForest, X: Any, y: Any, sample_weight: Any) -> None:
+        if not holds_estimators(forest.booster):
+            raise InbagError(no_estimators(forest.booster))
+        self.forest, self.rows = forest, (X, y, sample_weight)
+        self.classes, self.link = forest.classes, forest.link
+        self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
+        seed = forest.booster.random_state
+        self.seed = int(seed) if isinstance(seed, Integral) else 0
+        self.label = training_labels(forest.classes, y, n_rows_of(X))
+        self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
+        missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
+        if missing.size:
+            raise ValueError(
+                f"y lacks the classes {forest.classes[missing].tolist()} that the ensemble was fitted to: give the "
+                "labels of its training"
+            )
+
+    def start(
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
+    ) -> SklearnInTraining:
+        """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
+        model = clone(self.forest.booster)
+        if fraction is not None:
+            model = SklearnTraining().with_fraction(model, fraction, len(self.label))
+        model.set_params(random_state=self.seed if seed is None else seed)
+        return SklearnInTraining(self, model, 0, threshold, groups)
+
+    def left_out(self, fraction: float) -> float:
+        if not self.forest.booster.bootstrap:
+            return super().left_out(fraction)
+        return float(np.exp(-ratio_with_replacement(fraction)))
+
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> SklearnInTraining:
+        """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
+        copied = part_of(self.forest.booster, np.arange(self.forest.n_trees))
+        # Further fits must not draw from the caller's own generator.
+        copied.random_state = copy.deepcopy(copied.random_state)
+        return SklearnInTraining(self, copied, self.forest.n_trees, threshold, groups)
+
+
+class SklearnInTraining(ForestInTraining):
+    """An ensemble that gets more members.
+
+    With a fixed ``random_state``, the members are the same as those of a single fit.
+
+    Parameters
+    ----------
+    trainer : SklearnTrainer
+    model : estimator
+        The estimator that is fitted further.
+    n_trees : int
+        Number of members that ``model`` already has.
+    threshold : float
+        As in `rfsize.tree_outputs`.
+    groups : Groups
+        Groups of rows; a member votes on a row only if it saw no row of the same group.
+
+    Raises
+    ------
+    InbagError
+        If the bags of the members cannot be proven on these rows.
+    """
+
+    def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int, threshold: float, groups: Groups) -> None:
+        forest, self._rows, self._model = trainer.forest, trainer.rows, model
+        self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
+        self.n_trees, self.link = n_trees, forest.link
+        self.threshold, self.groups = threshold, groups
+        self.voting, self.cut = forest.voting_at(threshold), forest.raw_threshold(threshold)
+        self.out_of_bag = Sums.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
+        self._read = type(forest)
+        if n_trees:
+            self._count(np.arange(n_trees))
+
+    def add(self, n_trees: int) -> None:
+        X, y, sample_weight = self._rows
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        model, before = self._model, self.n_trees
+        model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
+        seeds, weights = getattr(model, "_seeds", None), _drawn_by(model)
+        with warnings.catch_warnings():
+            # scikit-learn warns that balanced class weights differ on other rows, but these are the same rows.
+            warnings.filterwarnings("ignore", "class_weight presets")
+            model.fit(X, y, **weighted)
+        if before and not np.array_equal(weights, _drawn_by(model)):
+            raise ValueError(
+                "the ensemble was fitted with other sample weights, by which its bags were drawn: give the "
+                "sample_weight of its training"
+            )
+        if seeds is not None:
+            # Bagging keeps only the seeds of the newest members.
+            model._seeds = np.concatenate([seeds, model._seeds])
+        self.n_trees += n_trees
+        self._count(np.arange(before, self.n_trees))
+
+    def _count(self, members: Int64s) -> None:
+        """Add the out-of-bag outputs of some of the members to the tally."""
+        X, _, sample_weight = self._rows
+        newest = self._read(part_of(self._model, members))
+        if newest.why_no_bags is None:
+            bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
+            outputs = out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
+            self.out_of_bag = self.out_of_bag.plus(outputs)
+
+    def check_bags(self) -> None:
+        why_no_bags = self._read(self._model).why_no_bags
+        if why_no_bags is not None:
+            raise InbagError(why_no_bags)
+
+    def booster(self) -> Any:
+        return part_of(self._model, np.arange(self.n_trees)).set_params(**self._settings)
+
+
+def _drawn_by(model: Any) -> NDArray[Any]:
+    """Weights that bags were drawn by, stored since scikit-learn 1.8 (forests: 1.9); empty if not stored."""
+    weights = getattr(model, "_sample_weight", None)
+    return np.zeros(0) if weights is None else np.asarray(weights)

@@ -1,0 +1,555 @@
+"""XGBoost models as rfsize reads them: boosted trees, and forests of one round of parallel trees."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.xgboost.bags import (
+    ADAPTIVE,
+    CONSTANT_HESSIAN,
+    DrawnBags,
+    XgboostBags,
+    candidate_seeds,
+    read_bag_seeds,
+    row_hessian,
+    smoothed_cover,
+    why_not_rebuilt,
+    write_bag_seeds,
+)
+from rfsize.integrations.xgboost.model_json import (
+    VOTING,
+    booster_of_trees,
+    confused_columns,
+    document,
+    is_dart,
+    leaf_values,
+    read_ensemble,
+    reading,
+    reading_of,
+    reason,
+    refuse_other_models,
+    scores_per_leaf,
+    tree_model,
+    tree_order,
+    with_leaf_values,
+)
+from rfsize.models.bags import FRESH_ROWS, Layout
+from rfsize.models.ensemble import TreeEnsemble
+from rfsize.models.model import Forest, LearningRate, Model, Output
+from rfsize.models.rows import Rows, open_rows
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
+
+_PRUNED = "rfsize_shrunk"  # attribute of a booster
+_SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+_RATE_OF_ONE = 0.005  # learning rates as near to 1 as this count as 1
+
+
+class XgboostModel(Model):
+    """The trees of an `xgboost.Booster`, by itself or inside a fitted estimator.
+
+    An iteration is a round, as ``iteration_range`` counts it: ``num_parallel_tree`` trees of each class. Of an
+    estimator that stopped early, only the rounds up to ``best_iteration`` count, as in its own ``predict``.
+
+    Attributes
+    ----------
+    booster : Booster
+        The booster that holds the trees.
+    missing : float
+        Value in rows that means missing, besides NaN.
+    tree_of : ndarray of int64, shape (n_trees, trees of an iteration)
+        Number in the booster of each tree of the ensemble.
+    recipe : dict
+        What forests must have in common to be merged.
+    settings : dict
+        The settings of the training that the booster stores; a file does not keep them.
+    """
+
+    framework = "XGBoost"
+    _counts_rounds: ClassVar[bool] = True
+    booster: xgb.Booster
+    ensemble: TreeEnsemble
+
+    def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str) -> None:
+        self._model, self.booster, self.why_no_forest = model, booster_of(model), why_no_forest
+        stored = getattr(model, "missing", None)
+        self.missing, self._is_missing_given = math.nan if stored is None else float(stored), False
+        self.settings: dict[str, Any] = json.loads(self.booster.save_config())["learner"]
+        self.is_pruned = self.booster.attr(_PRUNED) is not None
+        self._objective = learner["objective"]["name"]
+        self._objective_settings = learner["objective"]
+        self._encoded_categories = tree_model(learner).get("cats", {}).get("enc", [])
+        self.recipe = _recipe(learner)
+        best = None if model is self.booster else getattr(model, "best_iteration", None)  # None without early stopping
+        order = tree_order(learner)[: None if best is None else best + 1]
+        parallel = order.shape[1] if self._counts_rounds else 1
+        self.ensemble = read_ensemble(learner, order, self.missing, _classes(model, learner), parallel)
+        self.tree_of = order.reshape(self.ensemble.n_trees, -1)
+
+    @property
+    def output(self) -> Output:
+        if hasattr(self._model, "classes_") or not self.classes.size:
+            return super().output
+        return "class numbers" if self._objective in ("multi:softmax", "binary:hinge") else "probabilities"
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.booster.save_raw("ubj"))
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        return self.leaf_ids(self.booster.predict(self.matrix(X), pred_leaf=True))
+
+    def leaf_ids(self, leaf: NDArray[Any]) -> NDArray[np.int64]:
+        """XGBoost's output with ``pred_leaf``, one column per tree, in the form of `apply`."""
+        by_tree: NDArray[np.int64] = leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
+        return by_tree + self.ensemble.tree_start
+
+    def matrix(self, X: Any) -> xgb.DMatrix:
+        """Rows as a DMatrix, with the names and the missing value of the model."""
+        if isinstance(X, xgb.DMatrix):
+            return X
+        if hasattr(X, "iloc") and self.feature_names is None:
+            # A model without names reads columns by position, and a DMatrix does not allow all names.
+            X = X.set_axis([f"f{index}" for index in range(X.shape[1])], axis=1)
+        names = {}
+        if not (hasattr(X, "columns") or hasattr(X, "column_names")):
+            names = {"feature_names": self.booster.feature_names, "feature_types": self.booster.feature_types}
+        try:
+            return xgb.DMatrix(X, missing=self.missing, enable_categorical=True, **names)
+        except xgb.core.XGBoostError as error:  # infinite numbers, for instance
+            raise ValueError(f"XGBoost does not take the rows X: {reason(error)}") from error
+
+    def read_as_missing(self, missing: float) -> None:
+        if not isinstance(missing, Real) or isinstance(missing, bool):
+            raise ValueError(f"missing must be a number, found {missing!r}")
+        if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
+            raise ValueError(
+                f"missing={missing!r}, but the {type(self._model).__name__} was fitted with missing={self.missing!r}, "
+                "and stores it: leave missing out"
+            )
+        self.missing, self._is_missing_given = float(missing), True
+        conventions = replace(self.ensemble.conventions, reading=reading_of(self.missing))
+        self.ensemble = replace(self.ensemble, conventions=conventions)
+
+    def open(self, X: Any) -> Rows:
+        if isinstance(X, xgb.DMatrix):
+            self._check_dmatrix(X)
+        rows = super().open(X)
+        confused = confused_columns(self._encoded_categories, self.feature_names, X)
+        if confused:
+            raise ValueError(
+                f"the columns {confused} of X hold other categories than at training, or in another order, which "
+                "XGBoost confuses if names are not ASCII: set those of training, with .cat.set_categories"
+            )
+        return rows
+
+    def _check_dmatrix(self, X: xgb.DMatrix) -> None:
+        if not holds_rows(X):
+            raise ValueError(
+                f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which rfsize cannot take a "
+                "part: give the rows as an array or DataFrame"
+            )
+        if X.get_base_margin().size:
+            raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
+        if self._is_missing_given:
+            raise ValueError(
+                "X is a DMatrix, which was made with its own missing value: leave missing out, or give the rows as an "
+                "array or DataFrame"
+            )
+        # A slice does not keep the missing value, but it keeps which of its numbers were missing.
+        if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():
+            raise ValueError(
+                f"X is a DMatrix in which {self.missing:g} is a number, and means missing to the "
+                f"{type(self._model).__name__}: make it as xgboost.DMatrix(X, missing={self.missing:g})"
+            )
+
+    def first(self, n_trees: int) -> Any:
+        booster = self.booster[:n_trees]
+        booster.set_attr(best_iteration=None, best_score=None)
+        return self.with_booster(booster)
+
+    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
+        learner, number = document(self.booster), self.tree_of.ravel()
+        stored = tree_model(learner)["trees"]
+        values = np.split(self._values_of(len(trees), leaf_values), self.ensemble.tree_start.ravel()[1:])
+        places = np.arange(number.size).reshape(self.tree_of.shape)[trees].ravel()
+        chosen = [with_leaf_values(stored[number[place]], values[place]) for place in places]
+        booster = booster_of_trees(self.booster, learner, chosen, self._shape_of(len(trees)))
+        write_bag_seeds(booster, None)
+        booster.set_attr(**{_PRUNED: "1"})
+        return self.with_booster(booster)
+
+    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
+        """Numbers of rounds, parallel trees and outputs of a booster with so many iterations."""
+        n_outputs = self.ensemble.trees_per_iteration
+        return n_trees, self.tree_of.shape[1] // n_outputs, n_outputs
+
+    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
+        """What each node adds to the margins in a booster of ``n_trees`` iterations, shape (n_nodes, n_scores)."""
+        if tree_scores is None:
+            return self.ensemble.nodes.value
+        return self.ensemble.leaf_values(tree_scores, n_trees).reshape(self.ensemble.nodes.value.shape)
+
+    def with_booster(self, booster: Any) -> Any:
+        """A new model of the caller's type that holds ``booster``, which has other trees and is otherwise like this."""
+        if self._model is self.booster:
+            return booster
+        model = copy.copy(self._model)
+        model.n_estimators = booster.num_boosted_rounds()
+        model._Booster = booster
+        return model
+
+
+class XgboostForest(XgboostModel, Forest):
+    """One round of parallel trees, each an iteration of its own, whose mean the booster predicts."""
+
+    _counts_rounds = False
+
+    def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str = "") -> None:
+        super().__init__(model, learner, why_no_forest)
+        self._grown = self.settings["gradient_booster"]["tree_train_param"]
+        if self._was_sampled:  # else a file may have lost the settings
+            self.learning_rate = learning_rate(float(self._grown["learning_rate"]), self._objective, self._base)
+        updater = self.settings["gradient_booster"]["gbtree_train_param"]["updater"]
+        if updater == "grow_histmaker" and float(self._grown["subsample"]) < 1.0:
+            self.shared_bags = (
+                "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
+                "may be too small; train with tree_method='hist'"
+            )
+
+    @property
+    def _was_sampled(self) -> bool:
+        return any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
+
+    @property
+    def has_identical_trees(self) -> bool:
+        """Whether training sampled nothing, so that all trees have the same splits and leaves."""
+        trees, nodes = self.ensemble, self.ensemble.nodes
+        if self._was_sampled or self.n_trees == 1:
+            return False
+        numbers = np.column_stack([nodes.left, nodes.feature, nodes.threshold, nodes.value, trees.cover])
+        first, *others = np.split(numbers, trees.tree_start[1:, 0])
+        return len(first) > trees.trees_per_iteration and all(np.array_equal(first, other) for other in others)
+
+    @property
+    def _base(self) -> NDArray[np.float32]:
+        return np.array(self.ensemble.conventions.base, dtype=np.float32)
+
+    def first(self, n_trees: int) -> Any:
+        booster = booster_of_forests([(self.booster, self.tree_of[:n_trees])])
+        drawn = self.drawn_bags()
+        if drawn is not None:
+            write_bag_seeds(booster, drawn._replace(tree_seed=drawn.tree_seed[self.tree_of[:n_trees].T.ravel()]))
+        return self.with_booster(booster)
+
+    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
+        return 1, n_trees, self.tree_of.shape[1]
+
+    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
+        if tree_scores is None:
+            return _rescaled(self.ensemble.nodes.value, self.n_trees / n_trees)
+        return super()._values_of(n_trees, tree_scores)
+
+    def with_booster(self, booster: Any) -> Any:
+        model = super().with_booster(booster)
+        if model is not booster:
+            config = json.loads(booster.save_config())["learner"]
+            n_trees = int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"])
+            setattr(model, tree_count_parameter(model), n_trees)
+        return model
+
+    def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
+        if isinstance(X, xgb.DMatrix):
+            raise ValueError("X is a DMatrix, and classifiers are not fitted on one: give the rows that its fit took")
+        data = self.matrix(X)
+        data.set_info(label=label, weight=None if sample_weight is None else sample_weights(sample_weight, len(label)))
+        return data
+
+    # Bags
+
+    def bags(
+        self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
+    ) -> XgboostBags:
+        self._refuse_other_sampling()
+        covers = self._possible_row_covers(layout.n_rows, y, sample_weight)
+        likeliest = None
+        for drawn in self._possible_bags(seed, subsample):
+            for row_cover in covers:
+                bags = XgboostBags(layout, self.tree_of, drawn, row_cover, self._unit_hessian)
+                if bags.sizes_fit(self.ensemble.cover[self.ensemble.tree_start]):
+                    return bags
+                likeliest = likeliest or bags
+        if likeliest is None:
+            raise InbagError(
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on with "
+                "rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without bagging, "
+                f"train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+            )
+        if y is None and self._objective in ADAPTIVE:
+            raise InbagError(
+                f"without y the bags could not be proven: from XGBoost 3.4 on, what a row adds to the leaves of "
+                f"'{self._objective}' depends on its label. Give the training rows with their y, or take {FRESH_ROWS}"
+            )
+        likeliest.fit = False  # its proof says what is wrong
+        return likeliest
+
+    def _refuse_other_sampling(self) -> None:
+        if self._objective not in CONSTANT_HESSIAN:
+            raise InbagError(
+                f"with '{self._objective}' rows may count differently in the sums that XGBoost stores, so these cannot "
+                f"prove the bags: train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
+            )
+        why = why_not_rebuilt(self.settings)
+        if why is None and not self.ensemble.cover.any():
+            why = (
+                "trees that score all classes keep no sums of their rows before XGBoost 3.2: train with XGBoost 3.2, "
+                "or with multi_strategy='one_output_per_tree'"
+            )
+        if why is not None:
+            raise InbagError(f"{why}, or take {FRESH_ROWS}")
+
+    def _possible_row_covers(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
+        """What each row may add, one array per XGBoost version that may have trained the forest, likeliest first."""
+        weight = self._row_weights(n_rows, y, sample_weight)
+        if y is None or self._objective not in ADAPTIVE:
+            return [weight]
+        label = one_per_row(y, n_rows).astype(np.float64)
+        return [smoothed_cover(self._objective, float(self._base[0]), label, weight), weight]
+
+    def _row_weights(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
+        weight = sample_weights(sample_weight, n_rows)
+        of_class_1 = float(self._objective_settings.get("reg_loss_param", {}).get("scale_pos_weight", 1))
+        if of_class_1 == 1.0:
+            return weight
+        if y is None or not self.classes.size:
+            raise InbagError(
+                f"the forest was trained with scale_pos_weight={of_class_1:g}: "
+                + ("give y, which the proof of its bags needs" if self.classes.size else "train without it")
+                + f", or take {FRESH_ROWS}"
+            )
+        return np.where(class_indices(self.classes, y, n_rows) == 1, of_class_1, 1.0) * weight
+
+    @property
+    def _hessian(self) -> Floats | None:
+        step = self._objective_settings.get("poisson_regression_param", {}).get("max_delta_step", 0.7)
+        hessian = row_hessian(self._objective, self._base, float(step))
+        several = self.ensemble.trees_per_iteration < self._base.size  # trees that score all classes store their sum
+        return hessian.sum(keepdims=True) if hessian is not None and several else hessian
+
+    @property
+    def _unit_hessian(self) -> Floats:
+        return np.full(self.tree_of.shape[1], np.nan) if self._hessian is None else self._hessian
+
+    @property
+    def row_cover(self) -> Floats:
+        # The hessian of squared error is 1.
+        return np.ones(self.tree_of.shape[1]) if self._hessian is None else self._hessian
+
+    def leading_bags(self, n_rows: int) -> XgboostBags | None:
+        drawn = self.drawn_bags()
+        if drawn is None:
+            return None
+        return XgboostBags(Layout.alone(n_rows), self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
+
+    def drawn_bags(self) -> DrawnBags | None:
+        """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
+        return next(self._possible_bags(None, None), None) if why_not_rebuilt(self.settings) is None else None
+
+    def _possible_bags(self, seed: int | None, subsample: float | None) -> Iterator[DrawnBags]:
+        """Ways in which the bags may have been drawn, the likeliest first; empty if the booster stores nothing."""
+        if seed is None and subsample is None:
+            drawn = read_bag_seeds(self.booster, self.tree_of.size)
+            if drawn is not None:
+                yield drawn
+        fraction = float(self._grown.get("subsample", 1.0)) if subsample is None else share("subsample", subsample)
+        if fraction == 1.0:
+            return
+        stored = int(self.settings["generic_param"]["seed"])
+        chosen = stored if seed is None else whole("seed", seed, at_least=-(2**63))
+        for tree_seed in candidate_seeds(chosen, self._children, self._grown):
+            yield DrawnBags(fraction, tree_seed)
+
+    @property
+    def _children(self) -> list[tuple[Int64s, Int64s]]:
+        """Children of the nodes of each tree, in the order of the booster."""
+        nodes, starts = self.ensemble.nodes, self.ensemble.tree_start.ravel()[1:]
+        trees = list(zip(np.split(nodes.left, starts), np.split(nodes.right, starts), strict=True))
+        return [trees[tree] for tree in np.argsort(self.tree_of, axis=None)]
+
+
+def read(model: Any) -> XgboostModel:
+    """A trained booster or estimator; `XgboostForest` if it holds one round of parallel trees.
+
+    Raises
+    ------
+    NotAForestError
+        If it has no trees, or rfsize does not read its kind of trees or objective.
+    """
+    learner = document(booster_of(model))
+    with reading():
+        refuse_other_models(learner)
+        why_no_forest = _why_no_forest(learner, model)
+        if why_no_forest is not None:
+            return XgboostModel(model, learner, why_no_forest)
+        forest = XgboostForest(model, learner)
+        if forest.has_identical_trees:
+            why = f"all {forest.n_trees} trees of the forest are identical, because training sampled nothing"
+            return XgboostModel(model, learner, f"{why}: train it as {in_one_round(model)} does")
+        return forest
+
+
+def forest_of(model: Any) -> XgboostForest:
+    """Read a model that must be a forest; `NotAForestError` if it is none."""
+    forest = read(model)
+    if not isinstance(forest, XgboostForest):
+        raise NotAForestError(forest.why_no_forest)
+    return forest
+
+
+def booster_of(model: Any) -> xgb.Booster:
+    """The booster of a model; `NotAForestError` if it has none."""
+    if isinstance(model, xgb.Booster):
+        return model
+    if isinstance(model, xgb.XGBModel):
+        return model.get_booster()
+    raise NotAForestError(f"a {type(model).__name__} is no model: give an xgboost.Booster or a fitted XGBClassifier")
+
+
+def _why_no_forest(learner: dict[str, Any], model: Any) -> str | None:
+    n_rounds = len(tree_order(learner))
+    if n_rounds > 1:
+        return boosted(f"the XGBoost model was boosted for {n_rounds} rounds", model)
+    if is_dart(learner):
+        return boosted("the XGBoost model was trained with booster='dart'", model)
+    if learner["objective"]["name"] == "binary:logitraw":
+        return "the forest's objective is 'binary:logitraw': train with 'binary:logistic', which grows the same trees"
+    return None
+
+
+def boosted(what: str, model: Any) -> str:
+    """Why a model that is, or would be, boosted is no forest, and what to do."""
+    return (
+        f"{what}, where each tree corrects the ones before it: rfsize.compile(model) works; for T*, train the trees in "
+        f"one round, as {in_one_round(model)} does"
+    )
+
+
+def in_one_round(model: Any) -> str:
+    """Code for the user to copy, which trains a forest in the way that ``model`` was trained."""
+    if isinstance(model, xgb.XGBModel):
+        kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
+        return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
+    forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
+    return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
+
+
+def tree_count_parameter(estimator: Any) -> str:
+    """The parameter for the number of parallel trees. Only in the random forests it is n_estimators.
+
+    The class is checked by its name, because XGBoost 3.4 deprecates XGBRFClassifier and XGBRFRegressor.
+    """
+    kinds = {kind.__name__ for kind in type(estimator).__mro__}
+    return "n_estimators" if kinds & {"XGBRFClassifier", "XGBRFRegressor"} else "num_parallel_tree"
+
+
+def holds_rows(data: xgb.DMatrix) -> bool:
+    """Whether rows can be taken out: they are neither binned nor in external memory."""
+    if isinstance(data, xgb.QuantileDMatrix):
+        return False
+    try:
+        data.slice([0])
+    except xgb.core.XGBoostError:
+        return False
+    return True
+
+
+def booster_of_forests(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
+    """A new booster that predicts the mean of trees of one or several forests.
+
+    Names, attributes and settings of the training come from the first forest.
+
+    Parameters
+    ----------
+    parts : sequence of (Booster, ndarray of int64, shape (n_trees, n_outputs))
+        Boosters that are the same except for their trees, and the numbers of the trees to take.
+    """
+    n_trees, n_outputs = sum(len(tree_of) for _, tree_of in parts), parts[0][1].shape[1]
+    trees: list[dict[str, Any]] = []
+    learners = [document(booster) for booster, _ in parts]
+    for learner, (_, tree_of) in zip(learners, parts, strict=True):
+        stored, width = tree_model(learner)["trees"], scores_per_leaf(learner)
+        scale = len(stored) // n_outputs / n_trees
+        for tree in (stored[number] for number in tree_of.ravel()):
+            trees.append(with_leaf_values(tree, _rescaled(leaf_values(tree, width), scale)))
+    return booster_of_trees(parts[0][0], learners[0], trees, (1, n_trees, n_outputs))
+
+
+def _rescaled(value: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    return (value.astype(np.float64) * scale).astype(np.float32)
+
+
+def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any]:
+    objective = learner["objective"]["name"]
+    if objective not in VOTING:
+        if hasattr(model, "classes_"):
+            raise NotAForestError(
+                f"the {type(model).__name__} was trained with objective='{objective}', which predicts numbers and no "
+                "classes: train it with 'binary:logistic' or 'multi:softprob', or give model.get_booster()"
+            )
+        return np.arange(0)
+    n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
+    classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
+    # The type that predict of an estimator returns.
+    return classes.astype(np.int32) if hasattr(model, "fit") and objective == "multi:softmax" else classes
+
+
+def _recipe(learner: dict[str, Any]) -> dict[str, Any]:
+    parameters = learner["learner_model_param"]
+    return {
+        "objective": learner["objective"],
+        "num_class": parameters["num_class"],
+        "the number of classes that a tree scores": scores_per_leaf(learner),
+        "num_feature": parameters["num_feature"],
+        "feature names": learner["feature_names"],
+        "feature types": learner["feature_types"],
+        "categories": tree_model(learner).get("cats"),
+        "base_score": np.atleast_1d(json.loads(parameters["base_score"])).tolist(),
+    }
+
+
+# The learning rate
+
+
+def learning_rate(rate: float, objective: str, margins: NDArray[np.float32] | None = None) -> LearningRate | None:
+    """The effect of a learning rate on a forest whose trees begin at ``margins``, if known; None for a rate of 1.
+
+    Only with 1 is a forest the mean of its trees, but XGBoost's default is 0.3: each tree learns a step from
+    base_score, and its leaves store the learning rate times this step.
+    """
+    if abs(rate - 1.0) <= _RATE_OF_ONE:
+        return None
+    keeps, labels = None, ""
+    if objective in VOTING and margins is not None:
+        # The threshold at which labels do not depend on the learning rate; several classes have none but this.
+        keeps = float(expit(np.float64(margins[0]))) if margins.size == 1 else 0.5 if np.ptp(margins) == 0.0 else None
+        labels = "; its labels lean towards the classes that base_score favours"
+        if keeps == 0.5:
+            labels = "; its labels are the same as with learning_rate=1, since base_score favours no class"
+    moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
+    return LearningRate(
+        f"the forest was trained with learning_rate={rate:.3g}, so its predictions are {moved} base_score, and T* and "
+        f"losses by anything but labels come out too {wrong}{labels}. Train with learning_rate=1",
+        keeps,
+    )

@@ -1,0 +1,388 @@
+"""XGBoost forests in training: blocks of parallel trees, each from its own seed, proven block by block and merged."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
+from rfsize.integrations.xgboost.model import (
+    XgboostForest,
+    boosted,
+    booster_of,
+    booster_of_forests,
+    forest_of,
+    holds_rows,
+    learning_rate,
+    tree_count_parameter,
+)
+from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
+from rfsize.models.bags import Layout
+from rfsize.models.ensemble import LeafIds
+from rfsize.models.link import Link
+from rfsize.models.model import Forest
+from rfsize.models.rows import n_rows_of
+from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
+from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.validation import share, training_labels, whole
+from rfsize.utils.warn import warn
+
+# The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
+_PREDICTED_CELLS = 1 << 26
+
+_FIRST_WITH_QUANTILE_LEAVES = (3, 1)
+
+# Settings of a booster that also stand there under another name, or that must not be given to train more trees.
+_OTHER_NAMES = {"reg_alpha", "learning_rate", "reg_lambda", "min_split_loss", "process_type", "updater", "updater_seq"}
+
+
+class XgboostTraining(Training):
+    """How XGBoost trains forests: one round of parallel trees, from parameters and a DMatrix."""
+
+    labels_are_indices = True
+
+    def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
+        return XgboostTrainer(params, data)
+
+    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> XgboostTrainer:
+        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
+        trainer = XgboostTrainer(self.params_of(forest.booster), data)
+        trainer.classes = forest.classes
+        return trainer
+
+    def params_of(self, model: Any) -> dict[str, Any]:
+        learner = forest_of(booster_of(model)).settings
+        grown = learner["gradient_booster"]["tree_train_param"]
+        if float(grown["subsample"]) == 1.0:
+            raise InbagError(
+                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such "
+                "as 0.632; if it was loaded from a file, give the params of its training, which a file does not keep"
+            )
+        settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
+        for name, content in learner["objective"].items():
+            if name != "name":
+                settings.update(content)
+        settings = {name: setting(text) for name, text in settings.items() if name not in _OTHER_NAMES and text != ""}
+        intercept = learner["learner_model_param"]
+        if intercept["boost_from_average"] == "0":
+            given = np.unique(np.atleast_1d(json.loads(intercept["base_score"])))
+            settings["base_score"] = given.item() if given.size == 1 else intercept["base_score"]
+        generic = learner["generic_param"]
+        return settings | {name: setting(generic[name]) for name in ("seed", "nthread", "device")}
+
+    def accepts(self, params: dict[str, Any]) -> bool:
+        return "subsample" in params and params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
+
+    def rows_of(self, data: Any) -> Any:
+        return data if isinstance(data, xgb.DMatrix) and holds_rows(data) else None
+
+    def missing_in(self, data: Any) -> float | None:
+        missing = getattr(data, "missing", None)
+        return None if missing is None or np.isnan(missing) else float(missing)
+
+    def tree_count_names(self, estimator: Any) -> set[str]:
+        return {tree_count_parameter(estimator)}
+
+    def check_estimator(self, estimator: Any) -> None:
+        rounds = estimator.get_num_boosting_rounds()
+        if rounds > 1:
+            kind = type(estimator).__name__
+            raise NotAForestError(boosted(f"the {kind} would be boosted for {rounds} rounds", estimator))
+
+    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
+        return estimator.set_params(subsample=fraction)
+
+    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
+        subsample = estimator.get_params().get("subsample")
+        return float(subsample) if subsample is not None and 0.0 < subsample < 1.0 else None
+
+    def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
+        # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact
+        # in double precision. Other sums are rounded, so that all machines need the same number of threads.
+        is_exact = weight is None and str(params.get("objective")) in VOTING
+        if not is_exact and params.keys().isdisjoint(("nthread", "n_jobs")):
+            params = params | {"nthread": 1}
+        return params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
+
+    def merged(self, boosters: Sequence[Any]) -> xgb.Booster:
+        return merged(boosters)
+
+    def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
+        if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
+            return None
+        from dask import delayed
+
+        number = X.partition_order
+        held = sorted((part for parts in X.worker_map.values() for part in parts), key=lambda part: number[part.key])
+        if "base_margin" in held[0].client.submit(list, held[0], pure=False).result():
+            raise ValueError("X has a base_margin, which moves every tree's vote; give the rows without one")
+        rows = delayed(operator.itemgetter("data"))
+        machines = [[number[part.key] for part in parts] for parts in X.worker_map.values()]
+        return CollectionOnWorkers([rows(part) for part in held], machines, int(X.num_col()), X.missing)
+
+
+class XgboostTrainer(Trainer):
+    """Trains forests with the parameters of ``xgboost.train`` on a `DMatrix` or `QuantileDMatrix`.
+
+    ``num_parallel_tree`` is ignored, and ``eta`` is 1 if ``params`` do not name it. The arguments are never changed.
+
+    Raises
+    ------
+    NotAForestError
+        If the parameters do not train a forest of independent trees, or rfsize cannot read its predictions.
+    InbagError
+        If the bags could not be rebuilt or proven.
+    ValueError
+        If the labels do not fit the objective, or the data have a base margin or are of the wrong kind.
+    """
+
+    framework = "XGBoost"
+
+    def __init__(self, params: dict[str, Any], dtrain: xgb.DMatrix) -> None:
+        if not isinstance(params, dict):
+            raise ValueError(f"params must be a dict, as xgboost.train takes it, found {type(params).__name__}")
+        _refuse_other_data(dtrain)
+        self.dtrain = dtrain
+        self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
+        if not self.params.keys() & {"eta", "learning_rate"}:
+            self.params["eta"] = 1.0
+        settings = _resolved_settings(self.params, dtrain)
+        _refuse_other_settings(settings, self.params.get("booster", "gbtree"))
+        objective = settings["objective"]["name"]
+        self.link = Link(LINKS[objective])
+        n_classes = max(2, int(settings["learner_model_param"]["num_class"])) if objective in VOTING else 0
+        self.classes = np.arange(n_classes)
+        self.n_scores = n_classes if self.link.kind == "softmax" else 1
+        is_one_tree = settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
+        self.trees_per_iteration = 1 if is_one_tree else self.n_scores
+        self.label, self.weight = _labels_of(dtrain, n_classes)
+        grown = settings["gradient_booster"]["tree_train_param"]
+        rate = learning_rate(float(grown["learning_rate"]), objective)
+        if rate is not None:
+            warn(rate.caveat, ShrunkenScoresWarning)
+        self.fraction = float(setting(grown["subsample"]))
+        self.seed = int(settings["generic_param"]["seed"])
+
+    def start(
+        self,
+        *,
+        fraction: float | None = None,
+        seed: int | None = None,
+        threshold: float = 0.5,
+        groups: Groups = NO_GROUPS,
+    ) -> XgboostInTraining:
+        fraction = self.fraction if fraction is None else share("fraction", fraction)
+        if fraction == 1.0:
+            raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
+        seed = self.seed if seed is None else whole("seed", seed, at_least=0)
+        return XgboostInTraining(self, fraction, seed, threshold, groups)
+
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        return {**self.params, "subsample": fraction}
+
+    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+        seed = next(itertools.islice(_seeds(self.seed), number, None))
+        return self.start(seed=seed, threshold=threshold, groups=groups)
+
+    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+        forest = forest_of(booster_of(model))
+        drawn = forest.drawn_bags()
+        fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
+        if np.float32(fraction) != np.float32(self.fraction):
+            raise NotAForestError(
+                f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
+                "parameters of its training"
+            )
+        training = self.start(threshold=threshold, groups=groups)
+        block = forest_of(training.block(1, self.seed))
+        _refuse_differences([forest, block])
+        ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (block, forest))
+        other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+        if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
+            raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
+        training.take(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files do not keep
+        return training
+
+
+class XgboostInTraining(ForestInTraining):
+    """A forest in blocks, each trained by XGBoost from its own seed."""
+
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
+        n_rows = trainer.dtrain.num_row()
+        self.threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
+        self.link, self.n_trees = trainer.link, 0
+        self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
+        self._trainer = trainer
+        self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
+        self._params["subsample"] = fraction
+        self._parts: list[tuple[xgb.Booster, Int64s]] = []
+        self._drawn: list[DrawnBags] = []
+        self._seeds = self._unused_seeds(seed)
+
+    def add(self, n_trees: int) -> None:
+        left = whole("n_trees", n_trees, at_least=1)
+        most = max(1, _PREDICTED_CELLS // (self._trainer.dtrain.num_row() * self._trainer.trees_per_iteration))
+        while left > 0:
+            block = min(left, most)
+            self.take(forest_of(self.block(block, next(self._seeds))))
+            left -= block
+
+    def booster(self) -> xgb.Booster:
+        if not self._parts:
+            raise ValueError("the forest has no trees yet: add some")
+        return _put_together(self._parts, self._drawn)
+
+    def block(self, n_trees: int, seed: int) -> xgb.Booster:
+        """One round of parallel trees."""
+        return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
+
+    def take(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> None:
+        """Add the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
+        trainer = self._trainer
+        layout = Layout.alone(trainer.dtrain.num_row())
+        bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
+        # All rows at once, because a QuantileDMatrix cannot be cut into blocks of rows.
+        predicted = forest.booster.predict(trainer.dtrain, pred_leaf=True)
+
+        def leaves(start: int, stop: int, _: Any) -> LeafIds:
+            return LeafIds(forest.leaf_ids(predicted[start:stop]), forest.ensemble.tree_scores)
+
+        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, leaves, self.threshold, self.groups))
+        self.n_trees += forest.n_trees
+        self._parts.append((forest.booster, forest.tree_of))
+        self._drawn.append(bags.drawn)
+
+    def _unused_seeds(self, seed: int) -> Iterator[int]:
+        """New seeds, without those of the trees that the forest already has."""
+        for candidate in _seeds(seed):
+            # One of these outputs seeds the first bag; which one depends on the version of XGBoost.
+            first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
+            if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
+                yield candidate
+
+
+def _seeds(seed: int) -> Iterator[int]:
+    """The seed itself, then others derived from it."""
+    derived = (np.random.SeedSequence([seed % 2**64, block]).generate_state(1)[0] for block in itertools.count(1))
+    return itertools.chain([seed], map(int, derived))
+
+
+# Parameters and data
+
+
+def setting(text: str) -> Any:
+    """A setting of a booster, as a number if it is one. XGBoost stores numbers in single precision."""
+    for read in (int, lambda number: float(str(np.float32(number)))):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _resolved_settings(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
+    """The parameters as XGBoost reads them, with all aliases and defaults resolved."""
+    settings: dict[str, Any] = json.loads(xgb.Booster(params, [dtrain]).save_config())["learner"]
+    return settings
+
+
+def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
+    """Raise an error if the parameters, as XGBoost reads them, give no forest with bags that can be rebuilt."""
+    objective = settings["objective"]["name"]
+    if kind != "gbtree":
+        raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
+    if objective not in CONSTANT_HESSIAN:
+        raise NotAForestError(
+            f"params say objective={objective!r}, whose bags rfsize cannot prove: train with one of "
+            f"{', '.join(sorted(CONSTANT_HESSIAN))}"
+        )
+    why = why_not_rebuilt(settings)
+    if why is not None:
+        raise InbagError(why)
+    weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
+    if weight != 1.0 and objective not in VOTING:
+        raise NotAForestError(
+            f"scale_pos_weight={weight:g} is for classes, and objective={objective!r} has none: leave it out"
+        )
+
+
+def _refuse_other_data(dtrain: Any) -> None:
+    if not isinstance(dtrain, xgb.DMatrix):
+        raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
+    if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
+        raise ValueError(
+            f"XGBoost {xgb.__version__} does not say which leaves the rows of a QuantileDMatrix reach: give a "
+            "DMatrix, or install XGBoost 3.1 or newer"
+        )
+    if dtrain.get_base_margin().size:
+        raise ValueError("dtrain has a base_margin, which moves every tree's vote: give the rows without one")
+
+
+def _labels_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Floats | None]:
+    """Training labels, which are class indices, or numbers for a regression; and the weights, if there are any."""
+    label, weight = dtrain.get_label(), dtrain.get_weight()
+    if label.shape != (dtrain.num_row(),):
+        raise ValueError(
+            f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
+        )
+    return trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
+
+
+# Merging
+
+
+def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
+    """Merge all trees of several forests into one new forest, which predicts the mean of the trees.
+
+    The forests must have been trained on the same data with the same parameters, except for the number of trees and the
+    seed, which must be different. The merged booster stores the seeds of its bags if all forests store theirs. It has
+    the names, attributes and settings of the first.
+
+    Raises
+    ------
+    NotAForestError
+        If a booster is not a forest of independent trees, or the forests differ in anything but their trees.
+    """
+    forests = [forest_of(booster) for booster in boosters]
+    _refuse_differences(forests)
+    drawn = [bags for bags in (forest.drawn_bags() for forest in forests) if bags is not None]
+    if len({np.float32(bags.subsample) for bags in drawn}) > 1:
+        raise NotAForestError(
+            f"the forests differ in subsample, {[bags.subsample for bags in drawn]}: train them alike"
+        )
+    parts = [(forest.booster, forest.tree_of) for forest in forests]
+    return _put_together(parts, drawn if len(drawn) == len(forests) else None)
+
+
+def _put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[DrawnBags] | None) -> xgb.Booster:
+    """One booster of forests that are known to fit together, with a note on how their bags were drawn."""
+    booster, bags = booster_of_forests(parts), None
+    if drawn is not None:
+        seeds = [one.tree_seed[tree_of] for (_, tree_of), one in zip(parts, drawn, strict=True)]
+        bags = DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel())
+    write_bag_seeds(booster, bags)
+    return booster
+
+
+def _refuse_differences(forests: Sequence[XgboostForest]) -> None:
+    """Raise `NotAForestError` if forests were not trained with the same data and parameters."""
+    for forest in forests[1:]:
+        for what, value in forests[0].recipe.items():
+            other = forest.recipe[what]
+            same = np.allclose(value, other, rtol=1e-6, atol=0) if what == "base_score" else value == other
+            if not same:
+                raise NotAForestError(
+                    f"the forests differ in {what}, {value} and {other}: train them on the same data with the same "
+                    "parameters, except for seed and num_parallel_tree"
+                )

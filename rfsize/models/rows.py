@@ -1,0 +1,593 @@
+"""Rows of any kind, read forwards in chunks that fit into memory, as the numbers that a model was trained on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import issparse
+
+from rfsize.models.bags import Layout
+from rfsize.models.columns import Columns, check_finite, coded_numbers, coders_of, encoder, places_of
+from rfsize.utils.typing import Int64s
+
+_ADVICE = "leave such columns out, or convert them to numbers"
+_MOST = int(np.finfo(np.float64).max)
+
+# Numbers in a chunk if the source does not fix its size: 64 MB in double precision.
+_CELLS = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive rows in memory.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first row among all rows.
+    n_rows : int
+        Number of rows.
+    read : callable
+        Takes the numbers ``start`` and ``stop``, counted within the chunk, and returns these rows: a float array, a
+        compressed sparse row matrix, or what only the members themselves can read. Threads may call it at once.
+    """
+
+    start: int
+    n_rows: int
+    read: Callable[[int, int], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one kind, checked against the columns of training.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Number of rows, and of columns as given.
+    names : list of str or None
+        Names of the columns as given; None if they have none.
+    chunks : callable
+        Begins to read: the chunks, in order. Rows in memory are one chunk.
+    source
+        The rows as given.
+    columns : Columns or None
+        The columns of training; None if the rows were opened without a model.
+    is_stream : bool
+        Whether the rows are not in memory.
+    is_encoded : bool
+        Whether the chunks hold the numbers of training, which trees as arrays can walk on. Only the framework reads the
+        others: a DMatrix, and rows of members that are no trees.
+    """
+
+    n_rows: int
+    n_features: int
+    names: list[str] | None
+    chunks: Callable[[], Iterator[Chunk]] = field(repr=False)
+    source: Any = field(repr=False)
+    columns: Columns | None = None
+    is_stream: bool = False
+    is_encoded: bool = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.n_rows, self.n_features
+
+    def whole(self) -> Chunk:
+        """All rows as one chunk; ``ValueError`` if they are not in memory."""
+        if self.is_stream:
+            raise ValueError("the rows are read in pieces, and all are needed at once: give rows in memory")
+        return next(self.chunks())
+
+    def pick(self, numbers: Int64s) -> Rows:
+        """Some rows in memory, by their ascending numbers."""
+        parts = []
+        for chunk in self.chunks():
+            first, last = np.searchsorted(numbers, (chunk.start, chunk.start + chunk.n_rows))
+            if first < last:
+                here = numbers[first:last] - chunk.start
+                parts.append(_taken(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
+        return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
+
+    def reader(self) -> Callable[[int, int], Any]:
+        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back begins anew."""
+        return self.whole().read if not self.is_stream else ForwardReader(self).read
+
+
+class ForwardReader:
+    """Reads rows in chunks forwards, with one chunk in memory at a time."""
+
+    def __init__(self, rows: Rows | DistributedRows) -> None:
+        self._rows, self._chunk = rows, Chunk(0, 0, lambda start, stop: None)
+        self._chunks: Iterator[Chunk] = iter(())
+
+    def read(self, start: int, stop: int) -> Any:
+        if start < self._chunk.start or not self._chunk.n_rows:
+            self._chunks = self._rows.chunks()
+            self._chunk = next(self._chunks)
+        parts = []
+        while start < stop:
+            while start >= self._chunk.start + self._chunk.n_rows:
+                self._chunk = next(self._chunks)
+            last = min(stop, self._chunk.start + self._chunk.n_rows)
+            parts.append(self._chunk.read(start - self._chunk.start, last - self._chunk.start))
+            start = last
+        return joined(parts)
+
+
+class DistributedRows(ABC):
+    """Rows that lie elsewhere, such as on the workers of a cluster, and are processed there.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    """
+
+    n_rows: int
+    n_features: int
+
+    @abstractmethod
+    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
+        """The results of ``work(number of the first row, rows, *options)`` for each part, in order."""
+
+    @abstractmethod
+    def each_with(
+        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    ) -> Iterator[Any]:
+        """The results of ``work(rows, sent, of_rows(their numbers))`` for each part, in order; ``what`` names a bar."""
+
+    @abstractmethod
+    def here(self, values: Any) -> Any:
+        """Labels, weights or groups of the rows, brought to this process."""
+
+    @abstractmethod
+    def layout(self, machines: Any) -> Layout:
+        """Which machine held which rows during training."""
+
+    @abstractmethod
+    def pick(self, numbers: Int64s) -> Rows:
+        """Some rows, brought here, by their ascending numbers."""
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows, brought here part by part."""
+
+    def reader(self) -> Callable[[int, int], Any]:
+        """A function that brings rows ``start`` to ``stop`` here, forwards."""
+        return ForwardReader(self).read
+
+
+def refuse_dmatrix(X: Any) -> None:
+    """Raise ``ValueError`` for a DMatrix, which only models of XGBoost read."""
+    if hasattr(X, "num_row"):
+        raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read: give the rows as an array or DataFrame")
+
+
+def n_rows_of(X: Any) -> int:
+    """Number of rows of what a framework trains on."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def open_rows(X: Any, columns: Columns | None = None) -> Rows:
+    """Open rows of any kind.
+
+    Parameters
+    ----------
+    X : array_like, DataFrame, sparse matrix, Arrow table, DMatrix, path, Dataset, Sequence, DataIter or list of batches
+        Rows in memory; or a Parquet file, a folder of them, a `pyarrow.dataset.Dataset`, `lightgbm.Sequence` objects,
+        an `xgboost.DataIter`, or a list of tables, which are read in chunks.
+    columns : Columns, optional
+        The columns of training. Columns of ``X`` are then found by name, checked by kind, and encoded as at training.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is missing, is no matrix, has no rows, or holds anything but numbers and categories; or if its columns
+        are not those of training. For rows in chunks: when the chunk is read, unless the source tells it before.
+    """
+    if isinstance(X, Rows):
+        return X if columns is None or X.columns == columns else open_rows(X.source, columns)
+    stream = stream_of(X)
+    return (
+        in_memory(plain_rows(X, takes_text=_reads_itself(columns)), columns)
+        if stream is None
+        else stream.opened(X, columns)
+    )
+
+
+def in_memory(
+    X: Any, columns: Columns | None, *, encoded: bool | None = None, names: list[str] | None = None, start: int = 0
+) -> Rows:
+    """Rows in memory, in plain form; ``encoded`` rows were read from others already."""
+    chunk, names = _chunk(X, columns, start) if encoded is None else (_sliced_chunk(X, start), names)
+    if encoded is None:
+        encoded = _is_encoded(X, columns)
+    return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=encoded)
+
+
+def _is_encoded(X: Any, columns: Columns | None) -> bool:
+    return not hasattr(X, "num_row") and not _reads_itself(columns)
+
+
+def _reads_itself(columns: Columns | None) -> bool:
+    """Whether members that are no trees read the rows themselves."""
+    return columns is not None and columns.conventions is None
+
+
+def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = None) -> tuple[Chunk, list[str] | None]:
+    """Rows in plain form as a chunk, and the names of their columns."""
+    frame = _frame_of(X)
+    names = None if frame is None else [str(name) for name in frame.columns]
+    places = None if columns is None else places_of(names, _width(X), columns, told=told)
+    if frame is None or (columns is not None and columns.conventions is None):
+        return _plain_chunk(X, frame, places, columns, start), names
+    if places is not None:
+        frame = frame[:, places]
+    read = encoder(frame, columns)
+    if columns is not None:
+        read = _checked(read, columns)
+    return Chunk(start, len(frame), read), names
+
+
+def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns | None, start: int) -> Chunk:
+    """A chunk of an array, a sparse matrix or a DMatrix; or of anything that members read themselves."""
+    if _reads_itself(columns):
+        if frame is not None and places is not None:
+            X = frame[:, places].to_native()
+        if frame is not None and columns.names is None:
+            X = np.asarray(X)  # members that were trained without names would warn of these
+        return _sliced_chunk(X, start)
+    if hasattr(X, "num_row"):
+        return _sliced_chunk(X, start)
+    read = _reader_of(X, columns)
+    return Chunk(start, X.shape[0], read if columns is None else _checked(read, columns))
+
+
+def _reader_of(X: Any, columns: Columns | None) -> Callable[[int, int], Any]:
+    """Reads an array or a sparse matrix."""
+    conventions = None if columns is None else columns.conventions
+    if conventions is not None and conventions.codes_numbers and conventions.categories and not issparse(X):
+        places = list(conventions.categorical.named or ())
+        coders = coders_of([str(place) for place in range(X.shape[1])], places, conventions)
+
+        def coded(start: int, stop: int) -> Any:
+            values = X[start:stop].astype(np.float64)
+            for place, codes_of in zip(places, coders, strict=True):
+                values[:, place] = coded_numbers(values[:, place], codes_of)
+            return values
+
+        return coded
+    if issparse(X) or (X.dtype in (np.float32, np.float64) and X.flags.aligned):
+        return lambda start, stop: X[start:stop]
+    # Most frameworks read all other types in single precision.
+    in_double = X.dtype == np.float64 or (conventions is not None and conventions.integers_in_double)
+    return lambda start, stop: X[start:stop].astype(np.float64 if in_double else np.float32)
+
+
+def _checked(read: Callable[[int, int], Any], columns: Columns) -> Callable[[int, int], Any]:
+    if columns.conventions is None or not columns.conventions.refuses_infinite:
+        return read
+
+    def checked(start: int, stop: int) -> Any:
+        values = read(start, stop)
+        check_finite(values.data if issparse(values) else values, columns, is_sparse=issparse(values))
+        return values
+
+    return checked
+
+
+def _sliced_chunk(X: Any, start: int) -> Chunk:
+    n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_row())
+    return Chunk(start, n_rows, lambda first, last: _taken(X, slice(first, last)))
+
+
+def _taken(X: Any, rows: Any) -> Any:
+    """Some rows of rows in memory, in the same form; a slice or ascending numbers."""
+    if hasattr(X, "num_row"):  # an XGBoost DMatrix
+        return X.slice(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    frame = _frame_of(X)
+    return X[rows] if frame is None else frame[rows].to_native()
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Join rows that have the same form."""
+    if len(parts) == 1:
+        return parts[0]
+    if issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    if _frame_of(parts[0]) is not None:
+        return nw.concat([nw.from_native(part, eager_only=True) for part in parts]).to_native()
+    return np.concatenate(parts)
+
+
+def _frame_of(X: Any) -> nw.DataFrame[Any] | None:
+    """A frame of any library, seen through narwhals; None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _width(X: Any) -> int:
+    return int(X.shape[1] if hasattr(X, "shape") else X.num_col())
+
+
+def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
+    """``X`` as a non-empty matrix that every framework reads as the same numbers; arrays may hold text on request.
+
+    Frameworks would read some arrays in different ways, or wrongly without a warning. So arrays are brought into native
+    byte order, and sparse matrices hold one float for each entry.
+    """
+    if X is None:
+        raise ValueError("X is missing: give the rows to predict, as the framework takes them")
+    if isinstance(X, (list, tuple)):
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            raise ValueError(
+                "X is a list of rows of different lengths: give rows with one number for each feature, or a list of "
+                "tables, each with rows and features"
+            ) from None
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, whose rows are not there yet: collect() first, and give the result")
+    if issparse(X):
+        X = X.tocsr()
+    if not (hasattr(X, "shape") or hasattr(X, "num_row")):
+        raise ValueError(
+            f"X is a {type(X).__module__}.{type(X).__qualname__}: give a NumPy array, a DataFrame, a SciPy sparse "
+            "matrix or an Arrow table"
+        )
+    shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
+    if len(shape) == 1 and hasattr(X, "iloc"):
+        raise ValueError(
+            "X is a Series, one row or one column: give a row as a DataFrame, such as X.iloc[[0]] of the whole frame"
+        )
+    if len(shape) != 2:
+        raise ValueError(
+            f"X has the shape {tuple(shape)}, and rows and features are two dimensions: give a single row as "
+            "X.reshape(1, -1)"
+        )
+    if 0 in shape:
+        raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}: give at least one")
+    names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "iloc") else []
+    if len(set(names)) < len(names):
+        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
+    if issparse(X):
+        return _plain_sparse(X)
+    return _plain_array(X, takes_text) if isinstance(X, np.ndarray) else X
+
+
+def _plain_array(X: NDArray[Any], takes_text: bool) -> NDArray[Any]:
+    """The array of numbers without a mask, in native byte order."""
+    if isinstance(X, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(X).any(axis=0)
+        if masked.any():
+            raise ValueError(
+                f"X is a masked array with masked values in the columns {np.flatnonzero(masked).tolist()}, which the "
+                "frameworks would read as if they were not masked: give X.filled(np.nan)"
+            )
+        X = X.data
+    if takes_text and X.dtype.kind in "OUS":
+        return X
+    if X.dtype.kind == "O":
+        return _floats(X)
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X is an array of {X.dtype}, and must hold numbers: {_ADVICE}")
+    return X if X.dtype.isnative else X.astype(X.dtype.newbyteorder("="))
+
+
+def _floats(X: NDArray[Any]) -> NDArray[np.float32]:
+    """An array of objects as single-precision numbers, which every framework reads, with None as missing."""
+    for (row, column), value in np.ndenumerate(X):
+        if not isinstance(value, (Real, Decimal, np.bool_, type(None))) or isinstance(value, np.timedelta64):
+            raise ValueError(
+                f"X is an array of objects that are not all numbers: column {column} holds a {type(value).__name__}, "
+                f"in row {row}; {_ADVICE}"
+            )
+        if isinstance(value, int) and abs(value) > _MOST:
+            raise ValueError(
+                f"column {column} of X holds a whole number beyond double precision, in row {row}: make it missing, "
+                "or clip it"
+            )
+    with np.errstate(over="ignore"):
+        return X.astype(np.float32)
+
+
+def _plain_sparse(X: Any) -> Any:
+    """The sparse matrix with one float for each stored entry. The caller's matrix is not changed."""
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X is a sparse matrix of {X.dtype}, and must hold numbers: {_ADVICE}")
+    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+        # Whole numbers are read in single precision, as in arrays.
+        X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def for_training(X: Any) -> Any:
+    """A Polars frame as a pandas frame, which every framework trains on; anything else unchanged."""
+    frame = _frame_of(X)
+    if frame is None or not frame.implementation.is_polars():
+        return X
+    # Booleans with gaps would become objects in pandas.
+    gaps = [name for name in frame.columns if frame[name].dtype == nw.Boolean and frame[name].null_count()]
+    table = frame.with_columns(nw.col(name).cast(nw.Float64) for name in gaps).to_pandas()
+    # From Polars 2 on, an Enum has an order in pandas, and LightGBM takes ordered categories for numbers.
+    ordered = [name for name in table.columns if getattr(table[name].dtype, "ordered", False)]
+    return table.assign(**{name: table[name].cat.as_unordered() for name in ordered})
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Rows that are read in chunks, any number of times.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+    names : list of str or None
+    tables : callable
+        Begins to read: tables in memory, in order. It takes the names of the columns that are needed, or None for all.
+    lacking : dict
+        For columns that only some files have, a file without the column.
+    """
+
+    n_rows: int
+    n_features: int
+    names: list[str] | None
+    tables: Callable[[list[str] | None], Iterator[Any]]
+    lacking: dict[str, str] = field(default_factory=dict)
+
+    def opened(self, X: Any, columns: Columns | None) -> Rows:
+        """The rows, with the columns of training; ``X`` is the source."""
+        told: set[str] = set()  # columns that a warning has named
+        if columns is not None:
+            if self.lacking and columns.names is None:
+                raise ValueError(
+                    f"only some files of X have the columns {sorted(self.lacking)}, and the model does not know the "
+                    "names of its features: give all files the columns of training, in their order"
+                )
+            places = places_of(self.names, self.n_features, columns, self.lacking, told)
+        wanted = None if columns is None or places is None or self.names is None else [self.names[p] for p in places]
+
+        def chunks() -> Iterator[Chunk]:
+            start = 0
+            for number, table in enumerate(self.tables(wanted)):
+                try:
+                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
+                except ValueError as error:
+                    raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
+                start += chunk.n_rows
+                yield chunk
+            if start != self.n_rows:
+                raise ValueError(
+                    f"X gave {self.n_rows:,} rows when it was opened, and now {start:,}: its source must give the same "
+                    "rows each time that it is read"
+                )
+
+        encoded = not _reads_itself(columns)
+        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, True, encoded)
+
+
+def stream_of(X: Any) -> Stream | None:
+    """The stream of a source that is read in chunks; None for rows in memory."""
+    if isinstance(X, (str, Path)):
+        return of_files(dataset_at(Path(X)))
+    if hasattr(X, "shape"):  # in a table, any attribute can be a column
+        return None
+    if hasattr(X, "get_fragments"):  # a dataset of Arrow
+        return of_files(X)
+    parts = X if isinstance(X, (list, tuple)) else [X]
+    if parts and all(hasattr(part, "batch_size") and hasattr(part, "__getitem__") for part in parts):
+        return _of_sequences(parts)
+    if isinstance(X, (list, tuple)) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
+        return _of_batches(lambda: iter(parts))
+    return _of_batches(lambda: _batches_of(X)) if hasattr(X, "next") and hasattr(X, "reset") else None
+
+
+def _of_sequences(sequences: Sequence[Any]) -> Stream:
+    """The rows of LightGBM's ``Sequence`` objects, one after another."""
+    lengths = [len(rows) for rows in sequences]
+    if 0 in lengths:
+        raise ValueError(f"X has Sequences of {lengths} rows: give none that is empty")
+    width = np.asarray(sequences[0][0]).size
+    step = max(1, _CELLS // max(1, width))
+
+    def tables(_: Any) -> Iterator[Any]:
+        for rows, length in zip(sequences, lengths, strict=True):
+            for start in range(0, length, step):
+                yield np.asarray(rows[start : min(start + step, length)])
+
+    return Stream(sum(lengths), width, None, tables)
+
+
+def _of_batches(batches: Callable[[], Iterator[Any]]) -> Stream:
+    """The rows of tables in memory, or of an iterator of them; a first pass counts the rows."""
+    n_rows, width, names = 0, 0, None
+    for batch in batches():
+        shape = np.shape(batch) if not hasattr(batch, "shape") else batch.shape
+        if len(shape) != 2 or not shape[0]:
+            raise ValueError(f"X holds a batch of shape {tuple(shape)}: give batches of rows and features, none empty")
+        if not n_rows:
+            frame = _frame_of(batch)
+            width, names = int(shape[1]), None if frame is None else [str(name) for name in frame.columns]
+        n_rows += int(shape[0])
+    if not n_rows:
+        raise ValueError("X has no rows: it gives no batch")
+    return Stream(n_rows, width, names, lambda _: batches())
+
+
+def _batches_of(source: Any) -> Iterator[Any]:
+    """The batches of an `xgboost.DataIter`."""
+    source.reset()
+    given: list[Any] = []
+
+    def take(data: Any = None, **_: Any) -> None:
+        given.append(data)
+
+    while source.next(take) and given:
+        yield given.pop()
+        given.clear()
+
+
+def dataset_at(path: Path) -> Any:
+    """The Parquet files of a path as a dataset of Arrow."""
+    if not path.exists():
+        raise FileNotFoundError(f"X names {path}, which does not exist: give a Parquet file or a folder of them")
+    try:
+        from pyarrow import dataset
+    except ImportError:
+        raise ValueError(f"reading {path} needs pyarrow: pip install rfsize[files]") from None
+    try:
+        return dataset.dataset(path, format="parquet")
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"X names {path}, which is neither a Parquet file nor a folder of them ({error}): read other files first, "
+            "and give their rows"
+        ) from error
+
+
+def of_files(files: Any) -> Stream:
+    """The rows of a dataset of Parquet files; without the index that pandas stores without a name."""
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    fragments = list(files.get_fragments())
+    schemas = [fragment.physical_schema.remove_metadata() for fragment in fragments]
+    keys = {key for part in fragments for key in dataset.get_partition_keys(part.partition_expression)}
+    columns = {fragment.path: {*schema.names, *keys} for fragment, schema in zip(fragments, schemas, strict=True)}
+    every = dict.fromkeys(name for names in (files.schema.names, *columns.values()) for name in names)
+    lacking = {name: path for name in every for path, names in columns.items() if name not in names}
+    try:
+        nullable = [pa.schema([entry.with_nullable(True) for entry in schema]) for schema in (files.schema, *schemas)]
+        schema = pa.unify_schemas([entry.remove_metadata() for entry in nullable], promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise ValueError(f"files of X store a column in different types ({error}): write it with one type") from error
+    names = [name for name in schema.names if name not in lacking and not name.startswith("__index_level_")]
+    files, n_rows = files.replace_schema(schema), files.count_rows()
+    if not n_rows:
+        raise ValueError("X has no rows: there are none in these files")
+    # Without a buffered stream, pyarrow would hold the columns of a whole row group.
+    options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+
+    def tables(wanted: list[str] | None) -> Iterator[Any]:
+        read = names if wanted is None else wanted
+        size = max(1, _CELLS // max(1, len(read)))
+        batches = files.to_batches(
+            columns=read, batch_size=size, batch_readahead=1, fragment_readahead=1, fragment_scan_options=options
+        )
+        return (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+    return Stream(n_rows, len(names), names, tables, lacking)
