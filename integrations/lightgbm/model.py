@@ -280,11 +280,6 @@ class LightGbmModel(Model):
     def n_bytes(self) -> int:
         return len(self.booster.model_to_string().encode())
 
-    def check(self, X: Any) -> Any:
-        if hasattr(X, "num_row"):
-            raise ValueError("LightGBM takes no XGBoost DMatrix: give the rows as an array or DataFrame")
-        return super().check(X)
-
     def apply(self, X: Any) -> NDArray[np.int64]:
         trees = self.ensemble
         leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees), dtype=np.int64)

@@ -229,8 +229,7 @@ class VotesInTraining(ABC):
         forest, threshold = training.forest, training.threshold
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
         predictor, groups = Predictor(forest.classes, forest.link, threshold), training.groups.take(self.rows)
-        counted = self.n_read, self.n_trees, votes, sums.scores, sums.blocks, None
-        return TreeOutputs(*counted, predictor, source, groups)
+        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor, source, groups)
 
 
 class WalkedVotes(VotesInTraining):
