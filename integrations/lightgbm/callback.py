@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.counting.collect import outputs_of_folds
 from rfsize.counting.duplicates import resolve_groups, warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -251,9 +252,8 @@ class SizeCallback:
             give(report.warnings, through="lightgbm")
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
-        elif trees == env.end_iteration and self._error is not None:
-            error = self._error
-            what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        elif trees == env.end_iteration and (last := self._error) is not None:
+            what = str(last) if isinstance(last, ValueError) else f"{type(last).__name__}: {last}"
             text = f"SizeCallback could not tell how many of the {how_many(trees, 'tree')} are enough. {what}"
             warn(text, NotConvergedWarning, through="lightgbm")
 
@@ -301,7 +301,8 @@ class _ForestsInTraining:
                 "SizeCallback must see a forest from its first tree: leave init_model out, or call rfsize.grow(params, "
                 "data, init_model=model)"
             )
-        boosters, validation, data = [env.model], callback.validation, callback.data
+        boosters: Sequence[Any] = [env.model]
+        validation, data = callback.validation, callback.data
         self._source = "oob" if validation is None else f"validation set '{validation}'"
         if isinstance(env.model, lgb.CVBooster):
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
@@ -317,12 +318,14 @@ class _ForestsInTraining:
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
         of_rows = callback.threshold, self.groups, validation
         self._trainings = [BoosterInTraining.of(booster, *of_rows) for booster in boosters]
-        first, goal, truth = self._trainings[0].forest, callback.goal, [of.truth for of in self._trainings]
-        if any(first.text.are_soft(labels) for labels in truth if labels is not None):
+        first, goal = self._trainings[0].forest, callback.goal
+        truth = [labels for training in self._trainings if (labels := training.truth) is not None]
+        if any(map(first.text.are_soft, truth)):
             refuse_soft_labels(goal)
-            truth = [None]
-        self._truth = None if any(labels is None for labels in truth) else truth
-        self._goal = goal.checked(len(first.classes), self._truth and np.concatenate(truth), in_training=True)
+            truth = []
+        self._truth = truth if len(truth) == len(boosters) else None
+        labels = None if self._truth is None else np.concatenate(truth)
+        self._goal = goal.checked(len(first.classes), labels, in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
         every_tree = isinstance(goal, MetricGoal)
         self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
@@ -385,7 +388,7 @@ class _ForestsInTraining:
         if self._truth is None:
             raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
         labels, weights = self._labels([slice(None)] * len(self._votes))
-        predictor = self._votes[0].outputs(self._source).predictor
+        predictor = predictor_of(self._votes[0].outputs(self._source))
         check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
 
     def _refuse_hidden_votes(self, goal: Goal) -> None:

@@ -170,7 +170,7 @@ class ModelText:
 
     def sampling(self, trees: TreeEnsemble, params: dict[str, Any]) -> Sampling:
         """How rows and features were drawn; ``trees`` are those of the text, ``params`` the booster's, not rounded."""
-        n_rows = np.bincount(trees.tree_of_node, weights=trees.cover)
+        n_rows = np.bincount(trees.tree_of_node, weights=trees.cover).astype(np.float64)
         n_features = sum(kind != "none" for kind in self.header["feature_infos"].split(" "))
         bag_sizes, parameters = n_rows[:: self.trees_per_iteration], with_exact_fractions(self.parameters, params)
         return Sampling(parameters, self.objective, n_features, self.trees_per_iteration, bag_sizes)
@@ -250,6 +250,7 @@ class LightGbmModel(Model):
     """
 
     framework = "LightGBM"
+    ensemble: TreeEnsemble
 
     def __init__(self, model: Any, text: ModelText) -> None:
         self._model, self.booster, self.text = model, booster_of(model), text
@@ -279,13 +280,8 @@ class LightGbmModel(Model):
     def n_bytes(self) -> int:
         return len(self.booster.model_to_string().encode())
 
-    def check(self, X: Any) -> Any:
-        if hasattr(X, "num_row"):
-            raise ValueError("LightGBM takes no XGBoost DMatrix: give the rows as an array or DataFrame")
-        return super().check(X)
-
     def apply(self, X: Any) -> NDArray[np.int64]:
-        trees = self._arrays
+        trees = self.ensemble
         leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees), dtype=np.int64)
         n_inner = trees.nodes.n_nodes.reshape(trees.tree_start.shape) // 2
         return leaf.reshape(-1, *trees.tree_start.shape) + trees.tree_start + n_inner
@@ -314,7 +310,7 @@ class LightGbmModel(Model):
             raise NotAForestError(
                 "the LightGBM model stores no parameters, where rfsize notes that it was shrunk: train the model again"
             )
-        stored, arrays = trees_of(text), self._arrays
+        stored, arrays = trees_of(text), self.ensemble
         numbers = np.arange(len(stored)).reshape(arrays.tree_start.shape)[trees].ravel()
         kept = [stored[number] for number in numbers]
         if leaf_values is not None:
@@ -347,7 +343,7 @@ class LightGbmForest(LightGbmModel, Forest):
 
     def __init__(self, model: Any, text: ModelText) -> None:
         super().__init__(model, text)
-        self.sampling = text.sampling(self._arrays, self.booster.params)
+        self.sampling = text.sampling(self.ensemble, self.booster.params)
         self.shared_bags = shared_bags(self.sampling)
         self.seed_dependence = seed_dependence(self.sampling)
 

@@ -42,7 +42,7 @@ from rfsize.utils.words import how_many
 try:
     from lightgbm.basic import _ConfigAliases
 except ImportError:  # LightGBM has no public name for them; models are read without
-    _ConfigAliases = None
+    _ConfigAliases = None  # type: ignore[assignment, misc]
 
 # Parameters that may differ between forests that are merged.
 SEEDS = (
@@ -311,9 +311,10 @@ class LightGbmInTraining(ForestInTraining):
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
         nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        self._first, self._of_first = first or (None, nothing)
-        self.out_of_bag = self._of_first
-        self.n_trees = 0 if first is None else self._first.current_iteration()
+        self._first: lgb.Booster | None
+        self._first, self.out_of_bag = first or (None, nothing)
+        self._of_first = self.out_of_bag
+        self.n_trees = 0 if self._first is None else self._first.current_iteration()
 
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.

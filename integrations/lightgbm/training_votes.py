@@ -116,7 +116,9 @@ class BoosterInTraining:
         if validation is not None:
             names = list(booster.name_valid_sets)
             if validation not in names:
-                raise ValueError(f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out")
+                raise ValueError(
+                    f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out"
+                )
             dataset = booster.valid_sets[names.index(validation)]
             return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
         dataset = booster.train_set
@@ -270,13 +272,12 @@ class WalkedVotes(VotesInTraining):
         ValueError
             If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
         """
-        dataset, number = training.dataset, None
+        whole, number = training.dataset, None
         if training.validation is not None:
-            dataset, held_out = dataset.reference, dataset.used_indices
-            if dataset is None or held_out is None:
+            if whole.reference is None or whole.used_indices is None:
                 raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
-            number = np.asarray(held_out)
-        n_rows, n_given = dataset.num_data(), data.shape[0]
+            whole, number = whole.reference, np.asarray(whole.used_indices)
+        n_rows, n_given = whole.num_data(), data.shape[0]
         if n_given != n_rows:
             raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {n_given:,} rows")
         votes = cls(training, data, number=number)
@@ -364,6 +365,7 @@ class PredictedVotes(VotesInTraining):
             is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
             self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
         self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
+        self.n_bounded = int(np.count_nonzero(self._is_bounded))
         self._pending.append((score, hidden))
         if len(self._pending) * score.size >= _CELLS_AT_ONCE:
             self.sums()
@@ -386,10 +388,6 @@ class PredictedVotes(VotesInTraining):
                 )
             self.is_proven |= bool(sizes)
         return self.training.groups.spread(inbag)[self.rows]
-
-    @property
-    def n_bounded(self) -> int:
-        return int(np.count_nonzero(self._is_bounded))
 
     def sums(self) -> Sums:
         if self._pending:

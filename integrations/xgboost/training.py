@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
@@ -220,7 +219,7 @@ class XgboostInTraining(ForestInTraining):
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
-        self.threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
+        self.threshold, self.groups = threshold, groups
         self.link, self.n_trees = trainer.link, 0
         self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
         self._trainer = trainer
