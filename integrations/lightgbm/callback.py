@@ -315,8 +315,8 @@ class _ForestsInTraining:
             dataset = boosters[0].train_set
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
-        how: dict[str, Any] = {"validation": validation, "threshold": callback.threshold, "groups": self.groups}
-        self._trainings = [BoosterInTraining.of(booster, env.params, **how) for booster in boosters]
+        of_rows = callback.threshold, self.groups, validation
+        self._trainings = [BoosterInTraining.of(booster, *of_rows) for booster in boosters]
         first, goal, truth = self._trainings[0].forest, callback.goal, [of.truth for of in self._trainings]
         if any(first.text.are_soft(labels) for labels in truth if labels is not None):
             refuse_soft_labels(goal)
@@ -324,8 +324,8 @@ class _ForestsInTraining:
         self._truth = None if any(labels is None for labels in truth) else truth
         self._goal = goal.checked(len(first.classes), self._truth and np.concatenate(truth), in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        how = {"share": 1.0 / len(boosters), "every_tree": isinstance(goal, MetricGoal)}
-        self._votes = [_votes_in(training, data, **how) for training in self._trainings]
+        every_tree = isinstance(goal, MetricGoal)
+        self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
         if isinstance(goal, MetricGoal):
             self._refuse_what_does_not_fit(goal.metric)
         self.dependence = dependence_of(first)
@@ -344,7 +344,6 @@ class _ForestsInTraining:
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
         for votes in self._votes if env.iteration > env.begin_iteration else ():
-            votes.training.check_bagging(env.params)
             votes.read()
 
     def report(self) -> Report:
@@ -416,18 +415,17 @@ class _ForestsInTraining:
             )
 
 
-def _votes_in(training: BoosterInTraining, data: Any, *, share: float, every_tree: bool) -> VotesInTraining:
+def _votes_in(training: BoosterInTraining, data: Any, share: float, every_tree: bool) -> VotesInTraining:
     """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
     if data is not None:
         return WalkedVotes.of_data(training, data)
-    kept = rows_of(training.dataset)
-    if kept is not None:
-        try:
+    try:
+        if (kept := rows_of(training.dataset)) is not None:
             return WalkedVotes(training, kept)
-        except RfsizeError:
-            raise
-        except ValueError:  # rows of a kind, or under names, that rfsize does not take
-            pass
+    except RfsizeError:
+        raise
+    except ValueError:  # rows of a kind, or under names, that rfsize does not take
+        pass
     return PredictedVotes(training, share=share, every_tree=every_tree)
 
 

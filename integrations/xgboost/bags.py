@@ -94,7 +94,8 @@ def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InbagError(
             f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}): "
-            f"remove it by set_attr({_ATTRIBUTE}=None), or give seed= and subsample= of the training"
+            f"remove it by set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, "
+            "seed=..., subsample=...)"
         ) from error
     return DrawnBags(subsample, seeds)
 
@@ -187,14 +188,15 @@ class XgboostBags(LaidOutBags):
         if off.size:
             raise InbagError(
                 f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if the rows had "
-                "weights, give sample_weight=; if they had a base_margin, train with a constant one as base_score"
+                "weights, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...); if they had a base_margin, train with a constant one as base_score"
             )
 
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in their order, with sample_weight=, missing=, seed= and "
-            "subsample= of the training, which a booster or its file does not keep; if several workers trained it, "
+            "Give exactly the training rows, all of them, in their order. A booster does not keep weights nor what meant "
+            "missing, and one from a file neither seed nor subsample: go on with rfsize.tree_outputs(model, X, y, "
+            "oob=True, sample_weight=..., missing=..., seed=..., subsample=...). If several workers trained it, give "
             "their DaskDMatrix, or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, "
             "feature_weights, seed_per_iteration, tree_method='exact' or a GPU."
         )

@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import Blocks, Scores
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
@@ -119,12 +118,12 @@ class NoisyScores(NamedTuple):
     beyond: Floats
 
     @classmethod
-    def of(cls, blocks: TreeBlocks) -> NoisyScores:
+    def of(cls, blocks: Blocks) -> NoisyScores:
         """The scores of the rows of the blocks."""
         blocks = blocks.where(blocks.scores.asked > 1)
-        asked = np.maximum(blocks.asked.sum(axis=1), 1)
+        asked = np.maximum(blocks.n_scored.sum(axis=1), 1)
         mean = blocks.total.sum(axis=1) / asked
-        return cls(blocks.scores, (blocks.total - blocks.asked * mean[:, None]) / asked[:, None])
+        return cls(blocks.scores, (blocks.total - blocks.n_scored * mean[:, None]) / asked[:, None])
 
     def with_noise(self, weights: Floats) -> Iterator[Scores]:
         """Yield the scores with the noise of the trees added to their means once more, for each draw of weights."""
@@ -216,7 +215,7 @@ class SoftLeads(Estimate):
         """The factor from the normal law to the disagreement of so many trees, shape (n_sizes,)."""
         return between(sizes, (*_MEASURED, _NORMAL), np.append(self.of_few, 1.0))
 
-    def measured_by(self, blocks: TreeBlocks | None) -> SoftLeads:
+    def measured_by(self, blocks: Blocks | None) -> SoftLeads:
         """The same estimate, with the disagreement of few trees measured on some of the rows."""
         if blocks is not None:
             one_in = max(1, len(blocks.rows) // _MEASURED_ROWS)
@@ -238,11 +237,11 @@ class SoftLeads(Estimate):
         sizes = sizes_around(size)
         return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         noisy = NoisyScores.of(blocks).with_noise(weights)
         return partial(_disagreements, [SoftLeads.of(Leads.of(scores, self._cut)) for scores in noisy])
 
-    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+    def leads(self, blocks: Blocks) -> LeadChanges:
         return NoisyScores.of(blocks).leads(self._cut)
 
     def why_infinite(self, alpha: float) -> str:
@@ -252,7 +251,7 @@ class SoftLeads(Estimate):
         return f"on {in_percent(level)} of the rows the averaged scores are exactly level, and never settle"
 
 
-def _disagreement_of_few(blocks: TreeBlocks, cut: float, n_trees: int) -> float:
+def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int) -> float:
     """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN without rows to measure it."""
     n_first = blocks.n_first.min(axis=1)
     enough = n_first >= 2 * n_trees
@@ -276,7 +275,7 @@ def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
     return np.array([[one.disagreement(int(size)) for size in sizes] for one in leads])
 
 
-def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
+def plug_in(scores: Scores, cut: float, blocks: Blocks | None = None) -> SoftLeads:
     """The plug-in estimate from measured leads; raises ``ValueError`` as `Leads.of` does."""
     return SoftLeads.of(Leads.of(scores, cut), cut).measured_by(blocks)
 
@@ -382,7 +381,7 @@ class SmoothLeads(SoftLeads):
         curves[1::2] *= unbiased
         return Curves(sizes, curves)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for scores in NoisyScores.of(blocks).with_noise(weights):
             leads = Leads.of(scores, self._cut)
@@ -390,7 +389,7 @@ class SmoothLeads(SoftLeads):
         return partial(self._curve, mass=np.stack(masses))
 
 
-def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
+def _unbiased(blocks: Blocks, cut: float) -> Floats | float:
     """The factor that removes the bias from the disagreement estimated by all trees, at each of `_SIZES`.
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
@@ -404,7 +403,7 @@ def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
     return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
 
 
-def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SmoothLeads:
+def smooth(scores: Scores, cut: float, blocks: Blocks | None = None) -> SmoothLeads:
     """The smooth estimate of leads; with ``blocks`` of the trees on some of the rows, its bias is removed.
 
     Raises ``ValueError`` as `Leads.of` does.
@@ -419,12 +418,12 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
     return found
 
 
-def smooth_or_plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
+def smooth_or_plug_in(scores: Scores, cut: float, blocks: Blocks | None = None) -> Estimate:
     """The smooth estimate, or the plug-in estimate if the scores have a peak at a tie, as for votes."""
     return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut, blocks))
 
 
-ESTIMATORS: dict[str, Callable[[Scores, float, TreeBlocks | None], Estimate]] = {
+ESTIMATORS: dict[str, Callable[[Scores, float, Blocks | None], Estimate]] = {
     "auto": smooth_or_plug_in,
     "plugin": plug_in,
     "smooth": smooth,
