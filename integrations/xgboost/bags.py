@@ -321,7 +321,7 @@ class _Growth(NamedTuple):
         )
 
     def spaced_places(self, sampled: tuple[bool, ...], max_depth: int, max_leaves: int, by_loss: bool) -> Int64s:
-        """The outputs of the twister that seed the bags from XGBoost 3.3 on; columns ``sampled`` by tree, level, node."""
+        """The outputs of the twister that seed bags from XGBoost 3.3 on; columns ``sampled`` by tree, level, node."""
         by_tree, by_level, by_node = sampled
         # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
         # last allowed leaf.
