@@ -187,15 +187,16 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if the rows had "
-                "weights, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...); if they had a base_margin, train with a constant one as base_score"
+                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if rows had "
+                "weights, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...); if they had a "
+                "base_margin, train with a constant one as base_score"
             )
 
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in their order. A booster does not keep weights nor what meant "
-            "missing, and one from a file neither seed nor subsample: go on with rfsize.tree_outputs(model, X, y, "
+            "Give exactly the training rows, all of them, in their order. A booster keeps neither weights nor what "
+            "meant missing, and one from a file no seed or subsample: go on with rfsize.tree_outputs(model, X, y, "
             "oob=True, sample_weight=..., missing=..., seed=..., subsample=...). If several workers trained it, give "
             "their DaskDMatrix, or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, "
             "feature_weights, seed_per_iteration, tree_method='exact' or a GPU."

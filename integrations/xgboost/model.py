@@ -48,7 +48,7 @@ from rfsize.integrations.xgboost.model_json import (
 from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest, LearningRate, Model, Output
-from rfsize.models.rows import Rows, open_rows
+from rfsize.models.rows import Rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
@@ -293,9 +293,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on with "
-                "rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without bagging, "
-                f"train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on "
+                "with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without "
+                f"bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
