@@ -151,7 +151,7 @@ class XgboostModel(Model):
         if confused:
             raise ValueError(
                 f"the columns {confused} of X hold other categories than at training, or in another order, which "
-                "XGBoost confuses if names are not ASCII: set those of training, with .cat.set_categories"
+                "XGBoost confuses if names are not ASCII: give a pandas DataFrame with the categories of training"
             )
         return rows
 
@@ -293,9 +293,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on with "
-                "rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without bagging, "
-                f"train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on "
+                "with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without "
+                f"bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
@@ -378,7 +378,8 @@ class XgboostForest(XgboostModel, Forest):
             return
         stored = int(self.settings["generic_param"]["seed"])
         chosen = stored if seed is None else whole("seed", seed, at_least=-(2**63))
-        for tree_seed in candidate_seeds(chosen, self._children, self._grown):
+        is_from_file = seed is not None or subsample is not None
+        for tree_seed in candidate_seeds(chosen, self._children, self._grown, is_from_file=is_from_file):
             yield DrawnBags(fraction, tree_seed)
 
     @property

@@ -85,6 +85,22 @@ def test_a_loaded_model_must_be_told_its_seed(xgb_booster: xgb.Booster, data: Da
         rfsize.inbag(loaded, data.X, seed=3, subsample=1.5)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"colsample_bylevel": 0.6},
+        {"colsample_bytree": 0.6, "colsample_bynode": 1, "max_depth": 0, "max_leaves": 7},
+        {"grow_policy": "lossguide", "max_leaves": 7},
+    ],
+)
+def test_a_loaded_model_need_not_be_told_how_columns_were_sampled(settings: dict[str, Any], data: Data) -> None:
+    model = train_xgboost(data.X, data.y, 20, **settings)
+    loaded = xgb.Booster()
+    loaded.load_model(model.save_raw("ubj"))
+    found = rfsize.inbag(loaded, data.X, seed=3, subsample=0.632)
+    assert np.array_equal(found, rfsize.inbag(model, data.X))
+
+
 def test_weights_are_part_of_the_proof(data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.1, 3.0, len(data.X))
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, random_state=3)
