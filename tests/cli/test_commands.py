@@ -180,9 +180,14 @@ def test_what_labels_go_by(voting: str | None, folder: Path, run: Run) -> None:
     expected = (majority if voting == "hard" else averages).astype(int).tolist()
     assert (averages != majority).any()
     assert run("compile", "lgb.txt", *options, "-o", "own.npz") == 0
-    for arguments in (["lgb.txt", *options], ["own.npz"]):
-        assert run("predict", arguments[0], "fresh.parquet", *arguments[1:], "-o", "out.csv") == 0
-        assert pd.read_csv("out.csv")["label"].tolist() == expected
+    of_majority = majority.astype(int).tolist()
+    for given, labels in (
+        (["lgb.txt", *options], expected),
+        (["own.npz"], expected),
+        (["own.npz", "--voting", "hard"], of_majority),
+    ):
+        assert run("predict", given[0], "fresh.parquet", *given[1:], "-o", "out.csv") == 0
+        assert pd.read_csv("out.csv")["label"].tolist() == labels
 
 
 def test_predict_numbers_and_means(folder: Path, run: Run) -> None:
@@ -197,6 +202,7 @@ def test_predict_numbers_and_means(folder: Path, run: Run) -> None:
     np.testing.assert_allclose(written["p_1"], mean, atol=1e-12)
     assert written["label"].tolist() == (mean > 0.5).astype(int).tolist()
     assert set(written["trees"]) == {14}
+    assert run("predict", "mean.npz", "fresh.parquet", "--voting", "hard", "-o", "out.csv") == 2
 
 
 def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
