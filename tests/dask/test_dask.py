@@ -17,7 +17,20 @@ import reference.bagging
 import reference.counting
 import rfsize
 from helpers.models import (
-    FRESH, LIGHTGBM, N_ROWS, NAMES, NUMBER, SEED, THREE, TWO, WEIGHT, XGBOOST, X, Forest, model, own_predict,
+    FRESH,
+    LIGHTGBM,
+    N_ROWS,
+    NAMES,
+    NUMBER,
+    SEED,
+    THREE,
+    TWO,
+    WEIGHT,
+    XGBOOST,
+    Forest,
+    X,
+    model,
+    own_predict,
 )  # fmt: skip
 from rfsize.exceptions import InbagError
 
