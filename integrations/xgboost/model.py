@@ -48,7 +48,7 @@ from rfsize.integrations.xgboost.model_json import (
 from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest, LearningRate, Model, Output
-from rfsize.models.rows import Rows
+from rfsize.models.rows import Rows, open_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
@@ -146,7 +146,7 @@ class XgboostModel(Model):
     def open(self, X: Any) -> Rows:
         if isinstance(X, xgb.DMatrix):
             self._check_dmatrix(X)
-        rows = super().open(X)
+        rows = open_rows(X, self.columns)
         confused = confused_columns(self._encoded_categories, self.feature_names, X)
         if confused:
             raise ValueError(
