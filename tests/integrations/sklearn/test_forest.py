@@ -223,7 +223,7 @@ def test_what_cannot_be_voted_on_is_refused(data: Data) -> None:
         rfsize.tree_outputs(RandomForestClassifier(3).fit(data.X, np.ones(len(data.X), dtype=int)), data.fresh)
     with pytest.raises(NotFittedError):
         rfsize.tree_outputs(RandomForestClassifier(3), data.fresh)
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="KNeighborsClassifier"):
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="decision trees"):
         rfsize.compile(fitted("neighbours", data))
     model = RandomForestClassifier(3).fit(data.X, data.y)
     with pytest.raises(ValueError, match="X has 3 columns"):
@@ -288,7 +288,7 @@ class Constant(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("answer", [-1, 99])
 def test_answers_that_are_no_class_are_refused(answer: int, data: Data) -> None:
     model = BaggingClassifier(Constant(answer), 5, random_state=0).fit(data.X[:ROWS], data.y[:ROWS])
-    with pytest.raises(ValueError, match=f"{answer}.*which are not all indices of its 2 classes"):
+    with pytest.raises(ValueError, match=f"{answer}.*not all indices"):
         rfsize.tree_outputs(model, data.fresh)
 
 
