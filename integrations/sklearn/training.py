@@ -160,7 +160,7 @@ class SklearnInTraining(ForestInTraining):
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = n_trees, forest.link
         self.threshold, self.groups = threshold, groups
-        self.voting, self.cut = forest.voting_at(threshold), forest.raw_threshold(threshold)
+        self.voting = forest.voting_at(threshold)
         self.out_of_bag = Sums.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
         self._read = type(forest)
         if n_trees:

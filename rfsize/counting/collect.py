@@ -1,4 +1,4 @@
-"""Where outputs come from: a finished forest, a forest in training, counted votes, or the folds of a cross-validation."""
+"""Where outputs come from: a finished forest, a forest in training, counted votes, or folds of a cross-validation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.count import Keeps, count
+from rfsize.counting.count import Keeps, Sums, count
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.outputs import TreeOutputs, with_warnings
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import PartSums, Scores
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
@@ -40,9 +39,7 @@ def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
         task.n_rows,
         forest.n_trees,
         Votes(sums.counts, classes, forest.n_trees, threshold=threshold) if len(classes) else None,
-        sums.scores,
-        sums.blocks,
-        sums.averages,
+        sums,
         predictor=task.predictor,
         source=task.source,
         groups=task.groups,
@@ -76,8 +73,7 @@ def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
         len(sums.counts),
         n_trees,
         votes,
-        sums.scores,
-        sums.blocks,
+        sums,
         predictor=Predictor(np.zeros(0) if votes is None else votes.classes, forest.link, threshold, forest.voting),
         source="oob",
         groups=forest.groups,
@@ -103,7 +99,7 @@ def outputs_of_folds(
     Returns
     -------
     TreeOutputs
-        Scores and blocks of trees come only from forests that know all classes.
+        Scores and parts of the forests come only from forests that know all classes.
     """
     of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
     knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
@@ -118,19 +114,18 @@ def outputs_of_folds(
         groups=groups,
         warnings=(*of_folds, *warning_of_copies(groups)),
     )
-    of_forests = [fold.scores for _, fold in knowing_all if fold.scores is not None]
-    if not of_forests:
+    sums = [fold.sums for _, fold in knowing_all if fold.sums is not None]
+    if not sums:
         return outputs
-    order = np.concatenate([rows for rows, _ in knowing_all])
-    number = np.concatenate([rows[fold.number] for (rows, _), fold in zip(knowing_all, of_forests, strict=True)])
-    blocks = TreeBlocks.of_forests(
-        [fold.blocks for _, fold in knowing_all if fold.blocks is not None], [len(rows) for rows, _ in knowing_all]
-    )
+    numbers = [rows for rows, _ in knowing_all]
     # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
-    scored = np.delete(np.arange(n_rows), np.setdiff1d(order, number))
-    scores = Scores.stacked(of_forests).placed(np.searchsorted(scored, number), len(scored))
+    number = np.concatenate([rows[fold.scores.number] for rows, fold in zip(numbers, sums, strict=True)])
+    scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
+    scores = Scores.stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
     scores = replace(scores, rows=None if len(scored) == n_rows else scored)
-    return replace(outputs, scores=scores, blocks=replace(blocks, rows=order[blocks.rows]))
+    parts = PartSums.of_forests([fold.parts for fold in sums if fold.parts is not None], numbers)
+    counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
+    return replace(outputs, sums=Sums(counts, scores, parts))
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.counting.averages import Averages
-from rfsize.counting.blocks import N_BLOCKS, TreeBlocks, dealt, first_asked, rows_in_blocks
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
+from rfsize.counting.part_sums import N_BLOCKS, Blocks, Means, Parts, PartSums, Scores, deal, scored_every
 from rfsize.counting.proof import BagCheck, GroupInbag
-from rfsize.counting.scores import Scores, scored_every
 from rfsize.counting.task import Batch, Pass, Task, oob_order, pair_oob_trees
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
@@ -40,40 +38,62 @@ class Sums:
         Votes for each class; no columns for regression.
     scores : Scores
         Scores before the link, of the rows whose scores are kept.
-    blocks : TreeBlocks or None
-        Votes and scores of some of the rows by blocks of trees; None if nobody needs them.
-    averages : Averages or None
-        Averaged scores of all rows, if they are kept.
+    parts : PartSums or None
+        Sums over parts of the forest on some of the rows; None if nobody needs them.
+    means : Means or None
+        Mean scores of all rows, if they are kept.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
-    blocks: TreeBlocks | None = None
-    averages: Averages | None = None
+    parts: PartSums | None = None
+    means: Means | None = None
 
     @classmethod
     def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Sums:
         """The sums of a forest without trees."""
-        rows = np.arange(n_rows)[rows_in_blocks(n_rows, n_classes, n_scores)]
-        blocks = TreeBlocks.nothing(rows, n_classes, n_scores)
-        scores = Scores.nothing(n_rows, n_scores, every=scored_every(n_rows, n_scores))
-        return cls(np.zeros((n_rows, n_classes), dtype=np.int32), scores, blocks)
+        rows = np.arange(0, n_rows, Parts.of(n_rows, 0, n_scores).every)
+        return cls(
+            np.zeros((n_rows, n_classes), dtype=np.int32),
+            Scores.nothing(n_rows, n_scores, every=scored_every(n_rows, n_scores)),
+            PartSums.nothing(rows, n_rows, n_classes, n_scores),
+        )
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Sums over blocks of the trees, for estimates."""
+        assert self.parts is not None
+        return self.parts.blocks(self.counts, self.scores)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(0 if of is None else of.nbytes for of in (self.counts, self.scores, self.parts, self.means))
+
+    def take(self, rows: Bools) -> Sums:
+        """The sums on the rows of a mask."""
+        number = np.cumsum(rows) - 1
+        scores = self.scores.take(rows[self.scores.number])
+        return Sums(
+            self.counts[rows],
+            replace(scores, rows=None if self.scores.rows is None else number[scores.number]),
+            None if self.parts is None else self.parts.take(rows),
+        )
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
-        blocks = None if self.blocks is None or other.blocks is None else self.blocks.plus(other.blocks)
-        return Sums(self.counts + other.counts, self.scores.plus(other.scores), blocks)
+        parts = None if self.parts is None or other.parts is None else self.parts.plus(other.parts)
+        return Sums(self.counts + other.counts, self.scores.plus(other.scores), parts)
 
     @classmethod
-    def stacked(cls, parts: Sequence[Sums]) -> Sums:
-        """The sums of the same trees on the rows of all parts, in their order."""
-        blocks = [part.blocks for part in parts if part.blocks is not None]
-        averages = [part.averages for part in parts if part.averages is not None]
+    def stacked(cls, sums: Sequence[Sums]) -> Sums:
+        """The sums of the same trees on other rows, one after another."""
+        parts, means = ([part for of in sums if (part := getattr(of, name)) is not None] for name in ("parts", "means"))
         return cls(
-            np.concatenate([part.counts for part in parts]),
-            Scores.stacked([part.scores for part in parts]),
-            TreeBlocks.stacked(blocks) if blocks else None,
-            Averages.stacked(averages) if averages else None,
+            np.concatenate([of.counts for of in sums]),
+            Scores.stacked([of.scores for of in sums]),
+            PartSums.stacked(parts) if parts else None,
+            Means.stacked(means) if means else None,
         )
 
 
@@ -88,7 +108,7 @@ def count(task: Task, keeps: Keeps = "outputs") -> Sums:
     what = "votes" if keeps == "votes" else "votes and scores"
     if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, keeps, what)
-    return _added_up(task.walk, Kept(range(task.n_rows), task.n_rows, keeps), task.threshold, what)
+    return _added_up(task.walk, Part(range(task.n_rows), task.n_rows, keeps, task.threshold), what)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -115,32 +135,21 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
         If a threshold is given for more than two classes.
     """
     rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    kept = Kept(range(bags.n_rows), bags.n_rows)
-    return _added_up(rows, kept, forest.checked_threshold(threshold), "out-of-bag votes")
-
-
-class Kept(NamedTuple):
-    """What is kept of which rows: the rows counted are those with the numbers ``rows`` among ``n_rows``."""
-
-    rows: range
-    n_rows: int
-    keeps: Keeps = "outputs"
-
-
-def _added_up(rows: Pass, kept: Kept, threshold: float, what: str, check: BagCheck | None = None) -> Sums:
-    adder = _Adder(rows, kept, threshold)
-    with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        for batch in rows.batches(what, check=check):
-            adder.add(batch)
-    return adder.sums
+    part = Part(range(bags.n_rows), bags.n_rows, "outputs", forest.checked_threshold(threshold))
+    return _added_up(rows, part, "out-of-bag votes")
 
 
 class Part(NamedTuple):
-    """All that is needed to count some of the rows where they lie.
+    """All that is needed to count some of the rows where they lie, beside the forest.
 
     Attributes
     ----------
-    kept : Kept
+    rows : range
+        Numbers of these rows among all rows.
+    n_rows : int
+        Number of all rows.
+    keeps : {"votes", "outputs", "all"}
+        What is added up.
     threshold : float
         As in `Task`.
     bags : LaidOutBags or None
@@ -149,20 +158,29 @@ class Part(NamedTuple):
         Trees that saw rows of the same groups.
     """
 
-    kept: Kept
+    rows: range
+    n_rows: int
+    keeps: Keeps
     threshold: float
-    bags: LaidOutBags | None
-    group_inbag: GroupInbag | None
+    bags: LaidOutBags | None = None
+    group_inbag: GroupInbag | None = None
+
+
+def _added_up(rows: Pass, part: Part, what: str, check: BagCheck | None = None) -> Sums:
+    adder = _Adder(rows.forest, part)
+    with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
+        for batch in rows.batches(what, check=check):
+            adder.add(batch)
+    return adder.sums
 
 
 def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
     opened, bags = forest.open(X), part.bags
-    lookup = leaf_lookup(forest, opened, part.kept.n_rows)
+    lookup = leaf_lookup(forest, opened, part.n_rows)
     rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
     check = None if bags is None else BagCheck(forest, bags)
-    sums = _added_up(rows, part.kept, part.threshold, "votes and scores", check)
-    return sums, None if check is None else check.rebuilt
+    return _added_up(rows, part, "votes and scores", check), None if check is None else check.rebuilt
 
 
 def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
@@ -184,50 +202,52 @@ def _part(task: Task, keeps: Keeps, of_groups: GroupInbag | None, rows: range) -
         assert isinstance(bags, LaidOutBags)
         bags = bags.part(rows.start, rows.stop)
     of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(Kept(rows, task.n_rows, keeps), task.threshold, bags, of_groups)
+    return Part(rows, task.n_rows, keeps, task.threshold, bags, of_groups)
 
 
 class _Adder:
     """Adds up batches of rows in order."""
 
-    def __init__(self, of: Pass, kept: Kept, threshold: float) -> None:
-        forest, (rows, n_rows, keeps) = of.forest, kept
-        number = np.arange(rows.start, rows.stop)
-        self._leaf_class = forest.leaf_class(threshold)
-        self._n_classes, self._n_scores, self._first = len(forest.classes), forest.n_scores, rows.start
-        every = scored_every(n_rows, self._n_scores)
-        in_blocks = rows_in_blocks(n_rows, self._n_classes, self._n_scores).step
-        self._scored = (number % every == 0) & (keeps != "votes")
-        self._in_blocks = (number % in_blocks == 0) & (keeps != "votes")
+    def __init__(self, forest: Forest, part: Part) -> None:
+        rows, self._n_rows, self._keeps = part.rows, part.n_rows, part.keeps
+        self._leaf_class, self._number = forest.leaf_class(part.threshold), np.arange(rows.start, rows.stop)
+        self._n_classes, self._n_scores = len(forest.classes), forest.n_scores
+        self._every, self._dealt = (
+            scored_every(self._n_rows, self._n_scores),
+            Parts.of(self._n_rows, forest.n_trees, self._n_scores),
+        )
         self._counts = np.zeros((len(rows), self._n_classes), dtype=np.int32)
-        self._rows_scored = None if every == 1 else number[self._scored]
         self._scores = [Scores.nothing(0, self._n_scores)]
-        self._blocks = [TreeBlocks.nothing(number[:0], self._n_classes, self._n_scores)]
-        self._averages = None
-        if keeps == "all":
-            self._averages = Averages.empty(rows, n_rows, forest.n_trees, self._n_scores, of.n_bags)
+        self._parts = [PartSums.nothing(self._number[:0], self._n_rows, self._n_classes, self._n_scores)]
+        self._means: list[Means] = []
 
     def add(self, batch: Batch) -> None:
+        """Add the votes and scores of some rows."""
         paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
+        counts, number = self._counts[batch.rows], self._number[batch.rows]
         if self._n_classes:
-            self._count_votes(paired, may_vote, self._counts[batch.rows])
-        if (scored := self._scored[batch.rows]).any():
-            rows: Any = slice(None) if scored.all() else scored
-            self._scores.append(_scores_of(paired.take(rows), may_vote[rows], self._n_scores))
-        if self._averages is not None:
-            self._averages.fill(batch.rows, batch.leaves.scores, batch.may_score)
-        rows = np.flatnonzero(self._in_blocks[batch.rows])
+            self._count_votes(paired, may_vote, counts)
+        if self._keeps == "votes":
+            return
+        rows = np.flatnonzero(number % self._every == 0)
+        scored: Any = slice(None) if len(rows) == len(number) else rows
+        scores = _scores_of(paired.take(scored), may_vote[scored], self._n_scores)
+        self._scores.append(replace(scores, rows=None if self._every == 1 else number[rows]))
+        if self._keeps == "all":
+            self._means.append(Means.of(batch.leaves.scores, batch.may_score))
+        rows = np.flatnonzero(number % self._dealt.every == 0)
         if rows.size:
-            number = self._first + batch.rows.start + rows
-            pair = (paired.take(rows), may_vote[rows])
-            self._blocks.append(self._blocks_of(number, batch.take(rows), pair, self._counts[batch.rows][rows]))
+            pair = paired.take(rows), may_vote[rows]
+            self._parts.append(self._parts_of(number[rows], batch.take(rows), pair, counts[rows]))
 
     @property
     def sums(self) -> Sums:
         """Everything added up so far."""
-        blocks = self._blocks[1:] or self._blocks
-        scores = replace(Scores.stacked(self._scores), rows=self._rows_scored)
-        return Sums(self._counts, scores, TreeBlocks.stacked(blocks), self._averages)
+        parts = PartSums.stacked(self._parts[1:] or self._parts)
+        scores = Scores.stacked(self._scores)
+        if self._every > 1 and scores.rows is None:
+            scores = replace(scores, rows=self._number[:0])
+        return Sums(self._counts, scores, parts, Means.stacked(self._means) if self._means else None)
 
     def _count_votes(self, leaves: LeafIds, may_vote: Bools, counts: NDArray[np.int32]) -> None:
         def add(start: int, stop: int) -> None:
@@ -237,30 +257,20 @@ class _Adder:
 
         each_range(add, len(counts), ROWS_PER_THREAD)
 
-    def _blocks_of(
+    def _parts_of(
         self, number: Int64s, batch: Batch, pair: tuple[LeafIds, Bools], counts: NDArray[np.int32]
-    ) -> TreeBlocks:
-        """Blocks of trees on the rows with these numbers."""
+    ) -> PartSums:
+        """Sums over parts of the forest on the rows with these numbers."""
         (paired, may_vote), may_score = pair, batch.may_score
-        score = np.where(may_score, batch.leaves.scores, np.float64(0.0))
         votes = np.zeros((len(number), N_BLOCKS, self._n_classes), dtype=np.int32)
         if self._n_classes and may_score.shape[2] == 1:
-            vote = np.asarray(self._leaf_class(paired))
-            of_class = [dealt((vote == index) & may_vote) for index in range(self._n_classes)]
-            votes = np.stack(of_class, axis=2).astype(np.int32)
+            vote = np.where(may_vote, self._leaf_class(paired), -1)
+            votes = deal((vote[:, :, None] == np.arange(self._n_classes)).astype(np.int32), N_BLOCKS)
         elif self._n_classes:
             votes = _votes_of_paired_trees(self._leaf_class(paired), may_vote, counts, oob_order(~may_score))
-        return TreeBlocks(
-            number,
-            counts=counts,
-            scores=Scores.of(paired.scores, may_vote),
-            votes=votes,
-            total=dealt(score),
-            squares=dealt(score * score),
-            asked=dealt(may_score).astype(np.int32),
-            first=first_asked(score, may_score),
-            n_trees=may_vote.shape[1],
-        )
+        total = self._dealt.deal(np.where(may_score, batch.leaves.scores, np.float64(0.0)))
+        n_scored = self._dealt.deal(may_score.astype(np.uint16))
+        return PartSums(number, self._n_rows, may_vote.shape[1], votes, total, n_scored)
 
 
 def _scores_of(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:

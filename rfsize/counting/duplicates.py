@@ -31,7 +31,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
     Parameters
     ----------
     groups : array_like of shape (n_rows,), "copies", "rows" or None
-        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None if the user says nothing.
+        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None if nothing is said.
     X
         Training rows as a framework takes them, or None if they are not available.
     n_rows : int

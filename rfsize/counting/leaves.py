@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
@@ -134,8 +133,8 @@ def _sample(rows: Rows) -> Any:
     numbers = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
     for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _ROWS_COMPARED // _ROWS_OF_PLACE).astype(np.int64):
         values = read(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
-        missing: NDArray[Any] = np.isnan(values).any(axis=1) if isinstance(values, np.ndarray) else np.zeros(0)
-        numbers.append(start + np.flatnonzero(missing)[:_ROWS_OF_PLACE])
+        if isinstance(values, np.ndarray):
+            numbers.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
     return rows.pick(np.unique(np.concatenate(numbers))).source
 
 

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.averages import Averages
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.count import count
+from rfsize.counting.count import Sums, count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import Means, PartSums, Scores
 from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
@@ -40,8 +38,6 @@ class TreeOutputs:
     ----------
     n_rows, n_trees : int
         Number of rows, and of trees in the forest.
-    scores : Scores or None
-        Mean and scatter of the trees' scores before the link function; None for `Votes` you counted yourself.
     source : str
         Where the outputs come from: "oob", "rows given", "cross-validation" or, in training, the validation set.
     y, sample_weight : ndarray, shape (n_rows,), or None
@@ -73,9 +69,7 @@ class TreeOutputs:
     n_rows: int
     n_trees: int
     voted: Votes | None = None
-    scores: Scores | None = None
-    blocks: TreeBlocks | None = None
-    averages: Averages | None = None
+    sums: Sums | None = None
     predictor: Predictor | None = None
     source: str = "rows given"
     groups: Groups = NO_GROUPS
@@ -98,6 +92,11 @@ class TreeOutputs:
         return self.voted
 
     @property
+    def scores(self) -> Scores | None:
+        """Mean and scatter of the trees' scores before the link function; None for `Votes` you counted yourself."""
+        return None if self.sums is None else self.sums.scores
+
+    @property
     def classes(self) -> NDArray[Any]:
         """Class labels; empty for regression."""
         return np.zeros(0) if self.voted is None else self.voted.classes
@@ -105,8 +104,7 @@ class TreeOutputs:
     @property
     def nbytes(self) -> int:
         """Memory in bytes that the outputs take, without the model and the rows."""
-        of_votes = 0 if self.voted is None else self.voted.counts.nbytes
-        return of_votes + sum(0 if part is None else part.nbytes for part in (self.scores, self.blocks, self.averages))
+        return self.votes.counts.nbytes if self.sums is None else self.sums.nbytes
 
     def __len__(self) -> int:
         return self.n_rows
@@ -228,7 +226,7 @@ class TreeOutputs:
         predicted = _predicted(self)
         if output == "class numbers":
             predicted = predictor_of(self).labels(predicted).astype(np.float64)
-        elif output != "probabilities" or averages_of(self).mean.shape[1] == 1:
+        elif output != "probabilities" or means_of(self).mean.shape[1] == 1:
             predicted = predicted[:, -1]
         return _filled(self, predicted, fill)
 
@@ -306,11 +304,24 @@ def predictor_of(outputs: TreeOutputs) -> Predictor:
     return outputs.predictor
 
 
-def averages_of(outputs: TreeOutputs) -> Averages:
-    """Averaged scores of all rows, and of parts of the forest; may count again."""
-    averages = outputs.averages or count(task_of(outputs), "all").averages
-    assert averages is not None
-    return averages
+def sums_of(outputs: TreeOutputs) -> Sums:
+    """Votes, scores and sums over parts of the forest; only for outputs that have scores."""
+    assert outputs.sums is not None
+    return outputs.sums
+
+
+def parts_of(outputs: TreeOutputs) -> PartSums:
+    """Sums over parts of the forest; only for outputs that have scores."""
+    parts = sums_of(outputs).parts
+    assert parts is not None
+    return parts
+
+
+def means_of(outputs: TreeOutputs) -> Means:
+    """Mean scores of all rows; may count again."""
+    means = sums_of(outputs).means or count(task_of(outputs), "all").means
+    assert means is not None
+    return means
 
 
 def with_warnings(outputs: TreeOutputs, *cautions: Caution) -> TreeOutputs:
@@ -333,17 +344,11 @@ def voting_of(outputs: TreeOutputs, voting: str) -> str:
 
 def take(outputs: TreeOutputs, rows: Bools) -> TreeOutputs:
     """The outputs on the rows of a mask."""
-    here, scores = np.cumsum(rows) - 1, outputs.scores
-    if scores is not None:
-        of_all, scores = scores.rows is None, scores.take(rows[scores.number])
-        scores = replace(scores, rows=None if of_all else here[scores.number])
     return replace(
         outputs,
         n_rows=int(np.count_nonzero(rows)),
         voted=None if outputs.voted is None else outputs.voted.take(rows),
-        scores=scores,
-        blocks=None if outputs.blocks is None else outputs.blocks.take(rows),
-        averages=None,
+        sums=None if outputs.sums is None else outputs.sums.take(rows),
         groups=outputs.groups.take(rows),
         y=None if outputs.y is None else outputs.y[rows],
         sample_weight=None if outputs.sample_weight is None else outputs.sample_weight[rows],
@@ -366,9 +371,9 @@ def coverage(outputs: TreeOutputs) -> Coverage:
     return _coverage(outputs, scores.asked, slice(None) if scores.rows is None else scores.rows)
 
 
-def coverage_of_averages(outputs: TreeOutputs) -> Coverage:
+def coverage_of_means(outputs: TreeOutputs) -> Coverage:
     """The number of trees that score each row, averaged over its scores."""
-    return _coverage(outputs, averages_of(outputs).asked.mean(axis=1))
+    return _coverage(outputs, means_of(outputs).n_votes.mean(axis=1))
 
 
 def _coverage(outputs: TreeOutputs, n_votes: NDArray[Any], rows: Any = slice(None)) -> Coverage:
@@ -382,12 +387,12 @@ def _coverage(outputs: TreeOutputs, n_votes: NDArray[Any], rows: Any = slice(Non
 
 def _predicted(outputs: TreeOutputs) -> Floats:
     """Predictions for all rows; meaningless for rows that no tree may vote on."""
-    return predictor_of(outputs).predictions(averages_of(outputs).mean)
+    return predictor_of(outputs).predictions(means_of(outputs).mean)
 
 
 def _labels(outputs: TreeOutputs, fill: Any) -> NDArray[Any]:
     """Predicted labels; `FewVotesError` if some rows have no label and ``fill`` is None."""
-    predictor, is_known = predictor_of(outputs), averages_of(outputs).is_asked
+    predictor, is_known = predictor_of(outputs), means_of(outputs).is_known
     labels = predictor.classes[predictor.labels(_predicted(outputs))]
     _warn_of_scores(outputs, None)
     if fill is not None:
@@ -402,7 +407,7 @@ def _labels(outputs: TreeOutputs, fill: Any) -> NDArray[Any]:
 
 def _filled(outputs: TreeOutputs, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
     """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree may vote on."""
-    is_known = averages_of(outputs).is_asked
+    is_known = means_of(outputs).is_known
     _warn_of_scores(outputs, is_known if fill is None else None)
     mask = is_known if predicted.ndim == 1 else is_known[:, None]
     return with_fill(predicted, mask, np.nan if fill is None else fill)
@@ -410,7 +415,7 @@ def _filled(outputs: TreeOutputs, predicted: NDArray[Any], fill: Any) -> NDArray
 
 def _warn_of_scores(outputs: TreeOutputs, is_known: Bools | None) -> None:
     """Warn if a score of the predictions would mislead, or if ``is_known`` shows rows that will be NaN."""
-    problem = coverage_of_averages(outputs).problem_of_some("how good the forest is on fresh rows")
+    problem = coverage_of_means(outputs).problem_of_some("how good the forest is on fresh rows")
     if problem is not None:
         warn(problem.message, NoVotesWarning)
     elif is_known is not None and not is_known.all():

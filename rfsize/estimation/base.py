@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize import theory
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges, TreeNoise
 from rfsize.utils.typing import Floats, Int64s
@@ -82,12 +82,12 @@ class Estimate(ABC):
         """Replicates of the disagreement around an ensemble size, or over all sizes, which show its uncertainty."""
 
     @abstractmethod
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         """Disagreement on the rows of the blocks, after adding the noise of the trees to the votes once more.
 
         Parameters
         ----------
-        blocks : TreeBlocks
+        blocks : Blocks
             Blocks of trees on rows that the estimate was made from.
         weights : ndarray of float, shape (n_draws, n_blocks)
             How much of each block's deviation is added; see `shared_trees`.
@@ -99,15 +99,16 @@ class Estimate(ABC):
             float of shape (n_draws, n_sizes). It can be pickled.
         """
 
-    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+    def leads(self, blocks: Blocks) -> LeadChanges:
         """The leads of the leading classes, by the votes."""
         return LeadChanges.of_votes(blocks)
 
-    def tree_noise(self, blocks: TreeBlocks | None) -> TreeNoise | None:
+    def tree_noise(self, blocks: Blocks | None) -> TreeNoise | None:
         """The noise that all rows share; None without blocks of trees."""
         if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
             return None
         generator = np.random.default_rng(SEED + 1)
+        blocks = blocks.apart
         return TreeNoise.of(partial(self.with_noise, blocks), blocks, self.leads(blocks), generator)
 
     def replicates_with(self, noise: TreeNoise | None, size: int | float) -> Curves:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import VoteHistogram
 from rfsize.estimation.intervals import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
@@ -131,7 +131,7 @@ class SmoothFractions(TwoClassFractions):
         sizes, disagreement = _disagreement()
         return Curves(sizes, self._density.draws @ disagreement)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for counts in noisy_counts(blocks, weights):
             cells = VoteCells.binned(counts.min(axis=1), counts.sum(axis=1), np.ones(len(counts)))[0]

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import Blocks, Scores
 from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.models.link import Link
 from rfsize.utils.progress import CELLS_PER_BLOCK
@@ -113,22 +112,23 @@ class Deviations:
         return np.asarray(np.maximum(sizes * np.exp(self._noise * rng.standard_normal(REPLICATES)), 1.0))
 
 
-def noise_of_trees(blocks: TreeBlocks, link: Link) -> float:
+def noise_of_trees(blocks: Blocks, link: Link) -> float:
     """Relative standard error of the mean squared deviation, which arises because all rows ask the same trees.
 
     The mean square is a sum over blocks of trees. Blocks are independent draws, but one block may deviate on many rows
     at once. The link is taken to first order, each prediction by its own score.
     """
+    blocks = blocks.apart
     n_blocks = blocks.n_filled
     if n_blocks < 2:
         return 0.0
-    asked = np.maximum(blocks.asked.sum(axis=1, keepdims=True), 1)
+    asked = np.maximum(blocks.n_scored.sum(axis=1, keepdims=True), 1)
     mean = blocks.total.sum(axis=1, keepdims=True) / asked
     weight = link.steepness(mean) ** 2 / asked
-    squares = blocks.squares - 2.0 * mean * blocks.total + mean**2 * blocks.asked
+    squares = blocks.squares - 2.0 * mean * blocks.total + mean**2 * blocks.n_scored
     by_block = np.sum(weight * squares, axis=(0, 2))
     # Blocks may hold different numbers of trees.
-    expected = np.sum(weight * squares.sum(axis=1, keepdims=True) / asked * blocks.asked, axis=(0, 2))
+    expected = np.sum(weight * squares.sum(axis=1, keepdims=True) / asked * blocks.n_scored, axis=(0, 2))
     total = by_block.sum()
     scatter = n_blocks / (n_blocks - 1.0) * np.sum((by_block - expected) ** 2)
     return float(math.sqrt(scatter) / total) if total > 0.0 else 0.0

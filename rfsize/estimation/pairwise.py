@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
@@ -119,7 +119,7 @@ class SmoothPairs(Estimate):
         added = np.array([self.disagreement(int(size)) for size in sizes]) / (density.mass @ overtaken)
         return Curves(sizes, density.draws @ overtaken * added)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for counts in noisy_counts(blocks, weights):
             leader, *rivals = _ranked(counts)

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from rfsize import theory
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
@@ -69,7 +69,7 @@ class TwoClassFractions(Estimate):
         generator = np.random.default_rng(SEED)
         return Curves(sizes, means_of_draws(theory.disagreement(sizes, centre[:, None]), rows, generator))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         counted = noisy_counts(blocks, weights)
         return partial(_disagreements, [_binned(of.min(axis=1) / of.sum(axis=1), np.ones(len(of))) for of in counted])
 
@@ -126,7 +126,7 @@ class ManyClassFractions(Estimate):
         by_row = _by_row(self._rivals, sizes)
         return Curves.of_rows(sizes, by_row, np.ones(len(by_row)))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         some = np.arange(len(blocks.rows)) % max(1, len(blocks.rows) // _ROWS_WITH_NOISE) == 0
         counted = noisy_counts(blocks.where(some), weights)
         return partial(_means, [Rivals.of(counts / counts.sum(axis=1, keepdims=True)) for counts in counted])

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import two_leaders
 from rfsize.estimation.intervals import REPLICATES, Curves, between, sizes_around
 from rfsize.utils.typing import Floats, Int64s
@@ -56,7 +56,7 @@ class LeadChanges(NamedTuple):
     weight: Floats
 
     @classmethod
-    def of_votes(cls, blocks: TreeBlocks) -> LeadChanges:
+    def of_votes(cls, blocks: Blocks) -> LeadChanges:
         """Leads in votes."""
         counts, each = blocks.counts, np.arange(len(blocks.rows))
         leader, rival = two_leaders(counts)
@@ -108,7 +108,7 @@ class TreeNoise:
     def of(
         cls,
         with_noise: Callable[[Floats], Callable[[Int64s], Floats]],
-        blocks: TreeBlocks,
+        blocks: Blocks,
         leads: LeadChanges,
         generator: np.random.Generator,
     ) -> TreeNoise:
@@ -135,7 +135,7 @@ class TreeNoise:
         return Curves(curves.sizes, np.minimum(curves.disagreement * np.exp(factors), 1.0))
 
 
-def beyond_mean(blocks: TreeBlocks) -> Floats:
+def beyond_mean(blocks: Blocks) -> Floats:
     """Votes of each block minus those of the same number of average trees, shape (n_rows, n_blocks, n_classes)."""
     votes = blocks.votes.astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
@@ -143,7 +143,7 @@ def beyond_mean(blocks: TreeBlocks) -> Floats:
     return votes - of_block * total / np.maximum(total.sum(axis=2, keepdims=True), 1.0)
 
 
-def noisy_counts(blocks: TreeBlocks, weights: Floats) -> Iterator[Floats]:
+def noisy_counts(blocks: Blocks, weights: Floats) -> Iterator[Floats]:
     """Yield the votes with the noise of the trees added once more, on rows that have votes.
 
     Each array has shape (n_rows, n_classes); there is one for each draw of ``weights``, shape (n_draws, n_blocks).

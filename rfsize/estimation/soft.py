@@ -25,14 +25,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
@@ -92,7 +91,7 @@ class Leads(NamedTuple):
             )
         if scores.n_scores == 1:
             return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
-        leader = scores.leading()
+        leader = leading(scores.mean, cut)
         lead = np.empty((len(scores), scores.n_scores - 1))
         top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
         for place in range(scores.n_scores - 1):
@@ -119,12 +118,12 @@ class NoisyScores(NamedTuple):
     beyond: Floats
 
     @classmethod
-    def of(cls, blocks: TreeBlocks) -> NoisyScores:
+    def of(cls, blocks: Blocks) -> NoisyScores:
         """The scores of the rows of the blocks."""
         blocks = blocks.where(blocks.scores.asked > 1)
-        asked = np.maximum(blocks.asked.sum(axis=1), 1)
+        asked = np.maximum(blocks.n_scored.sum(axis=1), 1)
         mean = blocks.total.sum(axis=1) / asked
-        return cls(blocks.scores, (blocks.total - blocks.asked * mean[:, None]) / asked[:, None])
+        return cls(blocks.scores, (blocks.total - blocks.n_scored * mean[:, None]) / asked[:, None])
 
     def with_noise(self, weights: Floats) -> Iterator[Scores]:
         """Yield the scores with the noise of the trees added to their means once more, for each draw of weights."""
@@ -140,7 +139,7 @@ class NoisyScores(NamedTuple):
             beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
         else:
             # If rivals are equal but for the last bits, the class number decides, as it does for leaders.
-            leader, least = scores.leading(), lead.min(axis=1, keepdims=True)
+            leader, least = leading(scores.mean, cut), lead.min(axis=1, keepdims=True)
             nearest = (lead <= least + _ROUNDING * (1.0 + least)).argmax(axis=1)
             rival = nearest + (nearest >= leader)
             variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
@@ -216,7 +215,7 @@ class SoftLeads(Estimate):
         """The factor from the normal law to the disagreement of so many trees, shape (n_sizes,)."""
         return between(sizes, (*_MEASURED, _NORMAL), np.append(self.of_few, 1.0))
 
-    def measured_by(self, blocks: TreeBlocks | None) -> SoftLeads:
+    def measured_by(self, blocks: Blocks | None) -> SoftLeads:
         """The same estimate, with the disagreement of few trees measured on some of the rows."""
         if blocks is not None:
             one_in = max(1, len(blocks.rows) // _MEASURED_ROWS)
@@ -238,11 +237,11 @@ class SoftLeads(Estimate):
         sizes = sizes_around(size)
         return Curves.of_rows(sizes, np.stack([self._by_row(int(one)) for one in sizes], axis=1), self._rows)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         noisy = NoisyScores.of(blocks).with_noise(weights)
         return partial(_disagreements, [SoftLeads.of(Leads.of(scores, self._cut)) for scores in noisy])
 
-    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+    def leads(self, blocks: Blocks) -> LeadChanges:
         return NoisyScores.of(blocks).leads(self._cut)
 
     def why_infinite(self, alpha: float) -> str:
@@ -252,7 +251,7 @@ class SoftLeads(Estimate):
         return f"on {in_percent(level)} of the rows the averaged scores are exactly level, and never settle"
 
 
-def _disagreement_of_few(blocks: TreeBlocks, cut: float, n_trees: int) -> float:
+def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int) -> float:
     """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN without rows to measure it."""
     n_first = blocks.n_first.min(axis=1)
     enough = n_first >= 2 * n_trees
@@ -260,15 +259,10 @@ def _disagreement_of_few(blocks: TreeBlocks, cut: float, n_trees: int) -> float:
     n_rows, n_kept, n_scores = blocks.first.shape
     n_forests = n_kept // n_trees
     forests = blocks.first[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
-    differs = _labels(forests, cut) != _labels(blocks.scores.mean, cut)[:, None]
+    differs = leading(forests, cut) != leading(blocks.scores.mean, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
     beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum()) if n_rows else math.nan
-
-
-def _labels(mean: Floats, cut: float) -> NDArray[Any]:
-    """The class of the highest mean score, or of two classes whether the score exceeds the cut."""
-    return np.asarray(mean[..., 0] > cut if mean.shape[-1] == 1 else mean.argmax(axis=-1))
 
 
 def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
@@ -276,7 +270,7 @@ def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:
     return np.array([[one.disagreement(int(size)) for size in sizes] for one in leads])
 
 
-def plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SoftLeads:
+def plug_in(scores: Scores, cut: float, blocks: Blocks | None = None) -> SoftLeads:
     """The plug-in estimate from measured leads; raises ``ValueError`` as `Leads.of` does."""
     return SoftLeads.of(Leads.of(scores, cut), cut).measured_by(blocks)
 
@@ -382,7 +376,7 @@ class SmoothLeads(SoftLeads):
         curves[1::2] *= unbiased
         return Curves(sizes, curves)
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         masses = []
         for scores in NoisyScores.of(blocks).with_noise(weights):
             leads = Leads.of(scores, self._cut)
@@ -390,7 +384,7 @@ class SmoothLeads(SoftLeads):
         return partial(self._curve, mass=np.stack(masses))
 
 
-def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
+def _unbiased(blocks: Blocks, cut: float) -> Floats | float:
     """The factor that removes the bias from the disagreement estimated by all trees, at each of `_SIZES`.
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
@@ -404,7 +398,7 @@ def _unbiased(blocks: TreeBlocks, cut: float) -> Floats | float:
     return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
 
 
-def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> SmoothLeads:
+def smooth(scores: Scores, cut: float, blocks: Blocks | None = None) -> SmoothLeads:
     """The smooth estimate of leads; with ``blocks`` of the trees on some of the rows, its bias is removed.
 
     Raises ``ValueError`` as `Leads.of` does.
@@ -419,12 +413,12 @@ def smooth(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Smoo
     return found
 
 
-def smooth_or_plug_in(scores: Scores, cut: float, blocks: TreeBlocks | None = None) -> Estimate:
+def smooth_or_plug_in(scores: Scores, cut: float, blocks: Blocks | None = None) -> Estimate:
     """The smooth estimate, or the plug-in estimate if the scores have a peak at a tie, as for votes."""
     return smooth(scores, cut, blocks).unless_doubted(lambda: plug_in(scores, cut, blocks))
 
 
-ESTIMATORS: dict[str, Callable[[Scores, float, TreeBlocks | None], Estimate]] = {
+ESTIMATORS: dict[str, Callable[[Scores, float, Blocks | None], Estimate]] = {
     "auto": smooth_or_plug_in,
     "plugin": plug_in,
     "smooth": smooth,

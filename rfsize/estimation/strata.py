@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges
@@ -107,7 +107,7 @@ class Strata(Estimate):
         at_sizes = [generator.permutation(curve.at(sizes)) for curve in curves]
         return Curves(sizes, np.tensordot(self._shares, np.stack(at_sizes), axes=1))
 
-    def with_noise(self, blocks: TreeBlocks, weights: Floats) -> Callable[[Int64s], Floats]:
+    def with_noise(self, blocks: Blocks, weights: Floats) -> Callable[[Int64s], Floats]:
         return partial(
             self._mean,
             [
@@ -119,7 +119,7 @@ class Strata(Estimate):
     def _mean(self, parts: list[Callable[[Int64s], Floats]], sizes: Int64s) -> Floats:
         return np.asarray(sum(share * part(sizes) for share, part in zip(self._shares, parts, strict=True)))
 
-    def leads(self, blocks: TreeBlocks) -> LeadChanges:
+    def leads(self, blocks: Blocks) -> LeadChanges:
         """Leads in all strata; the weight of a row is its stratum's share, divided by the rows of the stratum."""
         found = []
         for part, share, some in zip(self._parts, self._shares, self._of_each(blocks), strict=True):
@@ -128,7 +128,7 @@ class Strata(Estimate):
                 found.append(one._replace(weight=one.weight * (share / one.weight.sum())))
         return LeadChanges(*(np.concatenate(arrays) for arrays in zip(*found, strict=True)))
 
-    def _of_each(self, blocks: TreeBlocks) -> list[TreeBlocks]:
+    def _of_each(self, blocks: Blocks) -> list[Blocks]:
         """Blocks of each part, on the rows that at least two trees predicted."""
         assert blocks.strata is not None
         asked = blocks.scores.asked > 1

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import coverage_of_averages, task_of
+from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
@@ -119,7 +119,7 @@ def oob_importance(
     task = task_of(outputs)
     labels_at = task.threshold if judge.name == "accuracy" else None
     give(learning_rate_of(task.forest, labels_at=labels_at))
-    coverage_of_averages(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
+    coverage_of_means(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
     names = task.X.names or task.forest.feature_names
     sets = ColumnSets(columns, names, task.forest.n_features)

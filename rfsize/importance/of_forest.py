@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize import _core
-from rfsize.counting.blocks import N_BLOCKS
+from rfsize.counting.part_sums import N_BLOCKS
 from rfsize.estimation.intervals import SEED
 from rfsize.importance.measured import Measured, noise_of_rows
 from rfsize.importance.permuted import PartOfSets, PermutedRows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.counting.leaves import NativeWalk, checked_walk
-from rfsize.counting.outputs import TreeOutputs, averages_of, task_of
+from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.estimation.intervals import SEED
 from rfsize.exceptions import NotAForestError
@@ -81,8 +81,8 @@ class PermutedRows:
     @property
     def used(self) -> tuple[int, float]:
         """How many rows ask any tree, and how many trees each of them asks on average."""
-        averages = averages_of(self.outputs)
-        return int(averages.is_asked.sum()), float(averages.asked[averages.is_asked].mean())
+        means = means_of(self.outputs)
+        return int(means.is_known.sum()), float(means.n_votes[means.is_known].mean())
 
     def at_nodes(self, of_leaves: Floats) -> Floats:
         """Values of the leaves in the order in which the compiled loops hold the nodes."""

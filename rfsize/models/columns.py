@@ -77,12 +77,16 @@ class Columns:
 
 
 def places_of(
-    names: Sequence[str] | None, n_columns: int, columns: Columns, lacking: Mapping[str, str] | None = None
+    names: Sequence[str] | None,
+    n_columns: int,
+    columns: Columns,
+    lacking: Mapping[str, str] | None = None,
+    told: set[str] | None = None,
 ) -> list[int] | None:
     """The places of the features among the columns of rows; None if the columns are the features, in their order.
 
-    Columns with other names are left out, with an `UnknownColumnsWarning`. ``lacking`` names, for columns that only
-    some files have, a file without the column.
+    Columns with other names are left out, with an `UnknownColumnsWarning`, once for each name in ``told``. ``lacking``
+    names, for columns that only some files have, a file without the column.
 
     Raises
     ------
@@ -109,11 +113,11 @@ def places_of(
             f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}"
             + (f"; not all files have them, for instance {files[0]} has not" if files else "")
         )
-    if unknown:
-        warn(
-            f"the columns {unknown} of X are left out, because the model was not trained on them",
-            UnknownColumnsWarning,
-        )
+    news = [name for name in unknown if told is None or name not in told]
+    if news:
+        warn(f"the columns {news} of X are left out, because the model was not trained on them", UnknownColumnsWarning)
+    if told is not None:
+        told.update(news)
     return [place[name] for name in columns.names]
 
 

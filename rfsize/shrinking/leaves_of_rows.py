@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rfsize.counting.task import Task
+from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows
 from rfsize.utils.typing import Floats, Int64s
@@ -60,6 +61,12 @@ class LeavesOfRows:
 
     def __len__(self) -> int:
         return len(self.leaf)
+
+    @property
+    def ensemble(self) -> TreeEnsemble:
+        """The trees of the whole forest."""
+        assert self.forest.ensemble is not None
+        return self.forest.ensemble
 
     def some(self, rows: Int64s) -> LeavesOfRows:
         """Select rows by their index here."""

@@ -7,7 +7,7 @@ float, so that such a row counts 36. A few of these rows decide the mean, and sm
 
 from __future__ import annotations
 
-from rfsize.counting.blocks import TreeBlocks
+from rfsize.counting.part_sums import Blocks
 from rfsize.exceptions import ClippedLossWarning
 from rfsize.sizing.forest_parts import Predicted, mean_of_smaller_forests
 from rfsize.sizing.metrics import Metric
@@ -23,7 +23,7 @@ def cautions_of_rows(judge: Metric, rows: Int64s, predicted: Floats, n_trees: in
     return () if clipped is None else _cautions(clipped.value(rows, predicted), n_trees)
 
 
-def cautions_of_size(judge: Metric, blocks: TreeBlocks, predicted: Predicted, n_trees: int) -> tuple[Caution, ...]:
+def cautions_of_size(judge: Metric, blocks: Blocks, predicted: Predicted, n_trees: int) -> tuple[Caution, ...]:
     """A warning if forests of ``n_trees`` of the trees clip the log loss of some rows."""
     clipped = clipped_rows(judge)
     return () if clipped is None else _cautions(mean_of_smaller_forests(blocks, clipped, predicted, n_trees), n_trees)

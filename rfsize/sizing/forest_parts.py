@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import N_BLOCKS, TreeBlocks
+from rfsize.counting.part_sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import UndefinedMetricError
@@ -175,7 +175,7 @@ class Measured(NamedTuple):
 
 
 def losses_of_few_trees(
-    blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, *, below: float
+    blocks: Blocks, judge: Metric, predicted: Predicted, units: Int64s | None = None, *, below: float
 ) -> list[Measured]:
     """The losses of forests of `SIZES` that are smaller than ``below`` and than half of the trees kept.
 
@@ -206,24 +206,26 @@ def losses_of_few_trees(
     return found
 
 
-def mean_of_smaller_forests(blocks: TreeBlocks, judge: Metric, predicted: Predicted, n_trees: int) -> float:
+def mean_of_smaller_forests(blocks: Blocks, judge: Metric, predicted: Predicted, n_trees: int) -> float:
     """The mean of a metric over forests of ``n_trees`` of the trees; many trees are taken in blocks."""
     generator, trees = np.random.default_rng(SEED), _kept(blocks, judge, predicted)
     if 2 * n_trees <= trees.total.shape[1]:
         forests = np.concatenate(_deals(trees.total.shape[1], n_trees, generator))
         return float(trees.values(judge, forests).mean())
-    blocks = blocks.laid_over()
-    n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / max(1.0, float(blocks.asked.sum(axis=1).mean())))))
+    blocks = blocks
+    n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / max(1.0, float(blocks.n_scored.sum(axis=1).mean())))))
     place = generator.permuted(np.tile(np.arange(N_BLOCKS), (_FORESTS, 1)), axis=1)
     forests = (place < n_blocks).astype(np.float64)
-    some = np.flatnonzero((judge.weight[blocks.rows] > 0.0) & (weighted_sums(blocks.asked, forests) > 0.0).all((0, 2)))
+    some = np.flatnonzero(
+        (judge.weight[blocks.rows] > 0.0) & (weighted_sums(blocks.n_scored, forests) > 0.0).all((0, 2))
+    )
     if not len(some):
         return math.nan
-    dealt = ForestParts(blocks.rows[some], blocks.total[some], blocks.asked[some], predicted)
+    dealt = ForestParts(blocks.rows[some], blocks.total[some], blocks.n_scored[some], predicted)
     return float(dealt.values(judge, forests).mean())
 
 
-def _kept(blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> ForestParts:
+def _kept(blocks: Blocks, judge: Metric, predicted: Predicted) -> ForestParts:
     """Single trees: as many as nearly all counting rows have, on the rows that have as many."""
     some = np.flatnonzero(judge.weight[blocks.rows] > 0.0)
     most = judge.most_rows(1 + len(SIZES) * 2 * _FORESTS, max(blocks.first.shape[2], 2))

@@ -42,7 +42,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.counting.blocks import N_BLOCKS, TreeBlocks
+from rfsize.counting.part_sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
@@ -168,12 +168,12 @@ class MetricLoss:
         return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
 
 
-def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
+def metric_loss(blocks: Blocks, judge: Metric, predicted: Predicted, units: Int64s | None = None) -> MetricLoss:
     """Measure how much a metric loses because a forest has too few trees.
 
     Parameters
     ----------
-    blocks : TreeBlocks
+    blocks : Blocks
         Scores of blocks of the trees on rows, which are numbered as in the truth of the metric.
     judge : Metric
         A metric whose direction is known.
@@ -189,7 +189,7 @@ def metric_loss(blocks: TreeBlocks, judge: Metric, predicted: Predicted, units: 
     ValueError
         If the metric is no number.
     """
-    parts = _DealtBlocks.dealt(blocks.laid_over(), judge, predicted)
+    parts = _DealtBlocks.dealt(blocks, judge, predicted)
     by_deal = parts.losses(judge)
     of_rows = parts.scatter_of_rows(judge, parts.kinds(_DEALS_OF_ROWS), units)
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
@@ -242,26 +242,26 @@ class _DealtBlocks(ForestParts):
     votes_per_row: float
 
     @classmethod
-    def dealt(cls, blocks: TreeBlocks, judge: Metric, predicted: Predicted) -> _DealtBlocks:
+    def dealt(cls, blocks: Blocks, judge: Metric, predicted: Predicted) -> _DealtBlocks:
         """Deal the blocks of trees again and again."""
         weight = judge.weight[blocks.rows]
         counts = weight > 0.0
         if not counts.any():
             raise no_weight()
-        votes_per_row = float(blocks.asked[counts].sum(axis=1).mean())
+        votes_per_row = float(blocks.n_scored[counts].sum(axis=1).mean())
         if votes_per_row < FEWEST_ASKED or blocks.n_filled < N_BLOCKS:
             raise _too_few(blocks.n_trees, votes_per_row)
         n_outputs = max(blocks.total.shape[2], 2)
         most = judge.most_rows(1 + _DEALS * _FORESTS, n_outputs)
         some = np.flatnonzero(counts)[:: 1 if most is None else -(-int(counts.sum()) // most)]
         in_part = _deals()
-        asked = weighted_sums(blocks.asked[some], in_part)
+        asked = weighted_sums(blocks.n_scored[some], in_part)
         known = (asked > 0.0).all(axis=(0, 2))
         if known.mean() < _FEWEST_ROWS:
             raise _too_few(blocks.n_trees, votes_per_row)
         some, asked = some[known], asked[:, known]
         n_asked = [_shares(one, weight[some]) for one in (asked[:1], *_of_kinds(asked[1:]))]
-        dealt = blocks.total[some], blocks.asked[some]
+        dealt = blocks.total[some], blocks.n_scored[some]
         return cls(blocks.rows[some], *dealt, predicted, in_part, n_asked, votes_per_row)
 
     @property

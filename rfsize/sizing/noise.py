@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from rfsize.counting.outputs import TreeOutputs, averages_of, predictor_of
+from rfsize.counting.outputs import TreeOutputs, means_of, parts_of, predictor_of
+from rfsize.counting.part_sums import deal
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError, UndefinedMetricError
@@ -18,6 +19,7 @@ from rfsize.utils.typing import Floats, Int64s
 _MOST_TRIES = 5
 _ROWS_TRIED = 50_000  # most rows for each bootstrap replicate of a callable
 _AT_HAND = 100_000  # rows whose predictions determine the bins
+_MOST_PARTS = 1000  # that are drawn
 
 
 def noise_of_rows(
@@ -70,41 +72,47 @@ def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int6
 def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = None) -> tuple[Floats, Floats]:
     """The metric of forests drawn from the parts of a forest, twice, each of shape (REPLICATES,).
 
-    The first replicates are as noisy as the whole forest, the second as the parts that each row asked. At most
+    The first replicates are as noisy as the whole forest, the second as the trees that may predict each row. At most
     ``most_rows`` rows are used, spread over all.
     """
-    averages, n_trees = averages_of(outputs), outputs.n_trees
-    n_parts = len(averages.parts)
+    parts, means, n_trees = parts_of(outputs), means_of(outputs), outputs.n_trees
+    n_parts = min(parts.total.shape[1], _MOST_PARTS)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
     weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)
     # The forest itself, then replicates as noisy as the whole forest, then replicates as noisy as the out-of-bag trees.
     kinds = 2 if outputs.source == "oob" else 1
-    n_scores, n_outputs = averages.mean.shape[1], max(1, len(outputs.classes))
+    n_scores, n_outputs = means.mean.shape[1], max(1, len(outputs.classes))
     at_most = [most for most in (most_rows, judge.most_rows(1 + kinds * REPLICATES, n_outputs)) if most is not None]
-    step = -(-len(averages.total) // min(at_most, default=len(averages.total)))
+    kept = np.arange(len(parts.rows))[:: -(-len(parts.rows) // min(at_most, default=len(parts.rows)))]
     # The order of single scores is the order of their predictions.
     is_order = judge.by_order and n_scores == 1
 
     def predicted(score: Floats) -> Floats:
         return score if is_order else predictor_of(outputs).predictions(score)
 
-    some = averages.mean[averages.is_asked]
-    measuring = judge.start(1 + kinds * REPLICATES, predicted(some[:: -(-len(some) // _AT_HAND) or 1]))
+    at_hand = means.mean[means.is_known]
+    measuring = judge.start(1 + kinds * REPLICATES, predicted(at_hand[:: -(-len(at_hand) // _AT_HAND) or 1]))
     n_rows = 0
-    cells = max(1, (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs) // step)
-    for start, stop in blocks(len(averages.total), cells, what="metric"):
-        part = averages.take(start + -start % step, stop, step)
-        # A deviation of each score needs two parts that were asked.
-        part = part.where(part.n_parts_asked.min(axis=1) > 1)
-        if not len(part.rows):
+    for start, stop in blocks(len(kept), (2 + 2 * kinds) * REPLICATES * max(n_scores, n_outputs), what="metric"):
+        total, n_scored = (deal(of[kept[start:stop]], n_parts) for of in (parts.total, parts.n_scored))
+        n_filled = np.count_nonzero(n_scored, axis=1)
+        known = n_filled.min(axis=1) > 1  # a deviation of each score needs two parts
+        if not known.any():
             continue
-        drawn = np.maximum(weighted_sums(part.asked_of, weights), 1e-9)  # if no part is drawn, the mean stays
-        spread = np.sqrt(part.n_parts_asked / (part.n_parts_asked - 1.0))
-        noise = weighted_sums(part.total - part.mean[:, None] * part.asked_of, weights) / drawn * spread
-        scaled = noise * np.sqrt(part.asked / n_trees)
-        score = np.concatenate([part.mean[None], part.mean + scaled, part.mean + noise][: 1 + kinds])
-        measuring.add(part.rows, predicted(score))
-        n_rows += len(part.rows)
+        rows, total, n_scored, n_filled = (
+            parts.rows[kept[start:stop]][known],
+            total[known],
+            n_scored[known],
+            n_filled[known],
+        )
+        mean = means.mean[rows]
+        drawn = np.maximum(weighted_sums(n_scored, weights), 1e-9)  # if no part is drawn, the mean stays
+        spread = np.sqrt(n_filled / (n_filled - 1.0))
+        noise = weighted_sums(total - mean[:, None] * n_scored, weights) / drawn * spread
+        scaled = noise * np.sqrt(means.n_votes[rows] / n_trees)
+        score = np.concatenate([mean[None], mean + scaled, mean + noise][: 1 + kinds])
+        measuring.add(rows, predicted(score))
+        n_rows += len(rows)
     if n_rows == 0:
         raise FewVotesError("no row was left out of the bags of two trees: give validation rows")
     value = measuring.conclude()

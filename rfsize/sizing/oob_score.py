@@ -29,7 +29,7 @@ from scipy.stats import t as student
 
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, averages_of, coverage_of_averages, predictor_of, task_of
+from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, parts_of, predictor_of, task_of
 from rfsize.counting.task import Task
 from rfsize.estimation.intervals import TAIL
 from rfsize.models.model import learning_rate_of
@@ -150,7 +150,7 @@ def _score_of(outputs: TreeOutputs, metric: MetricLike | None) -> OobScore:
     labels_at = predictor.threshold if metric == "accuracy" else None
     give(learning_rate_of(forest, labels_at=labels_at))
     judge = judge_of(metric, outputs)
-    coverage_of_averages(outputs).check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
+    coverage_of_means(outputs).check(f"the {metric_in_words(judge.name)} on fresh rows", of_these_trees=True)
     give(warning_of_copies(outputs.groups))
     return _scored(outputs, judge)
 
@@ -175,16 +175,16 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
 
 
 def _scored(outputs: TreeOutputs, judge: Metric) -> OobScore:
-    averages = averages_of(outputs)
-    rows = np.flatnonzero(averages.is_asked)
-    predicted = predictor_of(outputs).predictions(averages.mean[rows])
+    means = means_of(outputs)
+    rows = np.flatnonzero(means.is_known)
+    predicted = predictor_of(outputs).predictions(means.mean[rows])
     value = value_of(judge, rows, predicted)
     give(cautions_of_rows(judge, rows, predicted, outputs.n_trees))
     units = outputs.groups.units
     units = rows if units is None else units[rows]
     noise, freedom = noise_of_rows(judge, rows, predicted, units, outputs.sample_weight)
     gain, noise_of_trees = _gain_by_all_trees(outputs, judge)
-    votes_per_row = float(averages.asked[rows].mean())
+    votes_per_row = float(means.n_votes[rows].mean())
     if judge.steps or judge.by_order:
         gain *= 1.0 + _BENT / votes_per_row
     at_all_trees, noise_of_gain = float(np.clip(value + gain, *judge.range)), abs(gain) * _UNTOLD / votes_per_row
@@ -236,18 +236,18 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
 
 
 def _curve(outputs: TreeOutputs, judge: Metric, value: float) -> Curve:
-    """The metric of the first trees, for some numbers of them."""
-    averages = averages_of(outputs)
-    ends, every = averages.parts.ends, averages.parts.every
-    points = np.unique(np.geomspace(1, len(ends), _POINTS).round().astype(np.int64)) - 1
-    n_known = len(averages.total)
-    total, asked = np.zeros(averages.total.shape[::2]), np.zeros(averages.asked_of.shape[::2])
-    rows, values, done = np.arange(n_known) * every, [], 0
+    """The metric of the first parts of the forest, for some numbers of them; ``value`` is that of all trees."""
+    parts = parts_of(outputs)
+    n_parts = parts.total.shape[1]
+    points = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64)) - 1
+    total, n_scored = np.zeros(parts.total.shape[::2]), np.zeros(parts.n_scored.shape[::2])
+    values, done = [], 0
     for point in points:
-        total += averages.total[:, done : point + 1].sum(axis=1, dtype=np.float64)
-        asked += averages.asked_of[:, done : point + 1].sum(axis=1)
+        total += parts.total[:, done : point + 1].sum(axis=1)
+        n_scored += parts.n_scored[:, done : point + 1].sum(axis=1)
         done = point + 1
-        known = (asked > 0).all(axis=1)
-        values.append(value_or_nan(judge, rows[known], predictor_of(outputs).predictions(total[known] / asked[known])))
-    values[-1] = value  # the curve may know only some rows, rounded; this value is exact
-    return Curve(ends[points], np.array(values))
+        known = (n_scored > 0).all(axis=1)
+        predicted = predictor_of(outputs).predictions(total[known] / n_scored[known])
+        values.append(value_or_nan(judge, parts.rows[known], predicted))
+    values[-1] = value  # the parts may be known on some rows only
+    return Curve(np.cumsum(parts.sizes)[points], np.array(values))

@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import TrainingData
-from rfsize.counting.outputs import averages_of, coverage_of_averages
+from rfsize.counting.outputs import coverage_of_means, means_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError, NotAForestError
 
@@ -41,9 +41,9 @@ class OutOfBagPredictions:
             outputs = replace(outputs_of(task, "all"), y=data.truth)
         except (InbagError, NotAForestError) as refused:
             return str(refused)
-        averages, predictor = averages_of(outputs), task.predictor
-        is_known, predicted = averages.is_asked, predictor.predictions(averages.mean)
-        problem = coverage_of_averages(outputs).problem_of_some("the out-of-bag score")
+        means, predictor = means_of(outputs), task.predictor
+        is_known, predicted = means.is_known, predictor.predictions(means.mean)
+        problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
         score: float | str = math.nan
         if problem is not None:
             score = problem.message

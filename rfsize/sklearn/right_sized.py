@@ -205,7 +205,7 @@ class RightSizedForest(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             estimator, y = of_size(self.estimator, until.next_look), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups}
             try:
-                growth = Growth.outputs_of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
+                growth = Growth.of_estimator(estimator, data.X, y, goal, threshold=self.threshold, **of_rows)
                 return *growth.to_size(until), None
             except (InbagError, FewVotesError) as refused:
                 self.oob_refusal_ = str(refused)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from rfsize.counting.count import Sums
-from rfsize.counting.scores import Scores
+from rfsize.counting.part_sums import Scores
 from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
@@ -129,9 +129,7 @@ class Judge(ABC):
 
 def _halves(candidate: Sums) -> list[Sums]:
     """The outputs of each half of the trees, on the rows whose outputs are kept by blocks of trees."""
-    blocks = candidate.blocks
-    assert blocks is not None
-    found = []
+    blocks, found = candidate.blocks, []
     for half, scores in zip((slice(0, None, 2), slice(1, None, 2)), blocks.halves(), strict=True):
         counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
         counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)

@@ -11,7 +11,7 @@ import xgboost as xgb
 from scipy.special import expit
 
 from helpers.forests import Data
-from rfsize.integrations.xgboost.trainer import XgboostTrainer
+from rfsize.integrations.xgboost.training import XgboostTrainer
 
 
 def class_margins(model: xgb.Booster, X: np.ndarray, trees: Any) -> np.ndarray:

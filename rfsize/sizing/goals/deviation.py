@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.counting.coverage import too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs
-from rfsize.counting.scores import Scores
+from rfsize.counting.outputs import TreeOutputs, sums_of
+from rfsize.counting.part_sums import Scores
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.estimation.intervals import TAIL, quantile_of
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -78,7 +78,7 @@ class DeviationGoal(GoalWithin):
         used = scores.take(scores.asked > 1)
         if not len(used):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
-        noise = 0.0 if outputs.blocks is None else noise_of_trees(outputs.blocks, link)
+        noise = noise_of_trees(sums_of(outputs).blocks, link)
         n_dropped = len(scores) - len(used)
         lacks_votes = outputs.groups.index is not None and too_many_without_votes(n_dropped, len(scores))
         return DeviationAnswer(self, Deviations(used, link, noise), used, n_dropped, lacks_votes)

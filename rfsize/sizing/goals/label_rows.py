@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.blocks import TreeBlocks
-from rfsize.counting.outputs import TreeOutputs, predictor_of
-from rfsize.counting.scores import Scores
+from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
+from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
@@ -45,7 +44,7 @@ class VotedRows:
         """Index of the class that leads on each row, shape (n_rows,)."""
         return _most_voted(self.votes.counts)
 
-    def leaders_of(self, blocks: TreeBlocks) -> Int64s:
+    def leaders_of(self, blocks: Blocks) -> Int64s:
         """Index of the class that leads on each row of the blocks."""
         return _most_voted(blocks.counts)
 
@@ -56,8 +55,8 @@ class ScoredRows:
 
     scores: Scores
     cut: float
-    estimated_by: Callable[[Scores, float, TreeBlocks | None], Estimate]
-    blocks: TreeBlocks | None
+    estimated_by: Callable[[Scores, float, Blocks | None], Estimate]
+    blocks: Blocks | None
 
     at_least = 2
 
@@ -76,15 +75,10 @@ class ScoredRows:
         return self.estimated_by(self.scores.take(rows), self.cut, blocks)
 
     def leaders(self) -> Int64s:
-        return self._highest(self.scores)
+        return leading(self.scores.mean, self.cut)
 
-    def leaders_of(self, blocks: TreeBlocks) -> Int64s:
-        return self._highest(blocks.scores)
-
-    def _highest(self, scores: Scores) -> Int64s:
-        if scores.n_scores == 1:
-            return (scores.mean[:, 0] > self.cut).astype(np.int64)
-        return scores.leading()
+    def leaders_of(self, blocks: Blocks) -> Int64s:
+        return leading(blocks.scores.mean, self.cut)
 
 
 def _most_voted(counts: NDArray[np.int32]) -> Int64s:
@@ -119,4 +113,4 @@ def label_rows(outputs: TreeOutputs, voting: str, method: str) -> LabelRows:
             "and its rows, or take voting='hard'"
         )
     cut = predictor_of(outputs).raw_threshold
-    return ScoredRows(outputs.scores, cut, soft.ESTIMATORS[method], outputs.blocks)
+    return ScoredRows(outputs.scores, cut, soft.ESTIMATORS[method], sums_of(outputs).blocks)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.blocks import TreeBlocks
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, voting_of
+from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
@@ -129,7 +129,7 @@ class LabelGoal(GoalOnRows):
         rows = label_rows(outputs, voting, self.method)
         if not (rows.asked >= rows.at_least).any():
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
-        sizes, blocks = outputs.groups.sizes, outputs.blocks
+        sizes, blocks = outputs.groups.sizes, None if outputs.sums is None else outputs.sums.blocks
         strata = coverage(outputs).strata if outputs.source == "oob" else None
         if strata is None and sizes is not None:
             strata = of_group_sizes(sizes)
@@ -159,7 +159,7 @@ class LabelAnswer(Answer):
     rows : LabelRows
     strata : ndarray of int64, shape (n_rows,), or None
         Strata of the rows, which the blocks know too; None if there are no strata.
-    blocks : TreeBlocks or None
+    blocks : Blocks or None
     outputs : TreeOutputs
         Where the names of the classes and the voting rule of the model's own ``predict`` come from.
     """
@@ -171,7 +171,7 @@ class LabelAnswer(Answer):
         goal: LabelGoal,
         rows: LabelRows,
         strata: Int64s | None,
-        blocks: TreeBlocks | None,
+        blocks: Blocks | None,
         outputs: TreeOutputs,
     ) -> None:
         self.goal, self._rows, self._strata, self._blocks, self._outputs = goal, rows, strata, blocks, outputs
@@ -220,7 +220,7 @@ class LabelAnswer(Answer):
         return self._rows.asked >= self._rows.at_least
 
     @cached_property
-    def _shared(self) -> TreeBlocks | None:
+    def _shared(self) -> Blocks | None:
         """The blocks of trees; for a mean over classes, with the class that leads on each of their rows."""
         if self._blocks is None or self.goal.average == "micro":
             return self._blocks

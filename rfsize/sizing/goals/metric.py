@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfsize.counting.coverage import too_many_without_votes
-from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.estimation.intervals import COVERAGE, TAIL
 from rfsize.exceptions import LabelsOnlyWarning
 from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
@@ -69,12 +69,13 @@ class MetricGoal(GoalWithin):
 
         The Brier score replaces the log loss if the latter is clipped on some row.
         """
-        if outputs.y is None or outputs.blocks is None or outputs.scores is None or not outputs.scores.are_finite():
+        if outputs.y is None or outputs.scores is None or not outputs.scores.are_finite():
             return ()
         if not len(outputs.classes):
             return ("rmse",)
-        judge, scores = judge_of("log_loss", outputs), outputs.blocks.scores
-        rows, predicted = outputs.blocks.rows, predictor_of(outputs).predictions(scores.mean)
+        judge, blocks = judge_of("log_loss", outputs), sums_of(outputs).blocks
+        rows, scores = blocks.rows, blocks.scores
+        predicted = predictor_of(outputs).predictions(scores.mean)
         clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
         of_probabilities = "brier" if clipped else "log_loss"
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
@@ -108,13 +109,12 @@ class MetricGoal(GoalWithin):
             If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
         """
         scores_of(outputs, self.metric)
-        blocks = outputs.blocks
-        assert blocks is not None
+        blocks = sums_of(outputs).blocks
         judge = judge_of(self.metric, outputs)
         check_direction(judge)
         predicted = predictions_for(outputs, judge)
         lost = metric_loss(blocks, judge, predicted, outputs.groups.units)
-        unasked = int(np.count_nonzero((blocks.asked.sum(axis=1) == 0).any(axis=1)))
+        unasked = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
         lacks_votes = outputs.groups.index is not None and too_many_without_votes(unasked, len(blocks.rows))
         n_few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
         answer = MetricAnswer(self, judge, lost, n_few, lacks_votes)

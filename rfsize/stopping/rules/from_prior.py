@@ -15,7 +15,7 @@ from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.collect import outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.counting.votes import Votes
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
@@ -115,11 +115,11 @@ def terms_of_prior(n_trees: int, alpha: float, prior: Any, n_classes: int | None
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
     """The votes of a prior, after a check that they stand for the votes on new rows."""
-    evidence = outputs_of_votes(prior) if isinstance(prior, Votes) else prior._evidence.distinct
-    lack = evidence.by_votes().of_some_rows("where voting may stop") if evidence.votes.is_out_of_bag else None
-    if lack is not None:
-        raise lack.error()
-    return evidence.votes
+    outputs = outputs_of_votes(prior) if isinstance(prior, Votes) else distinct(prior)
+    problem = coverage(outputs).problem_of_some("where voting may stop") if outputs.votes.is_out_of_bag else None
+    if problem is not None:
+        raise problem.error()
+    return outputs.votes
 
 
 @dataclass(frozen=True, eq=False)

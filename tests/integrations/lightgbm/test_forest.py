@@ -15,7 +15,7 @@ from sklearn.base import clone
 import reference.counting
 import rfsize
 from helpers.forests import LIGHTGBM, Data, train_lightgbm
-from rfsize.integrations.lightgbm.merging import merged
+from rfsize.integrations.lightgbm.training import merged
 
 
 def test_multiclass_votes(lgb_multiclass: lgb.Booster, data: Data) -> None:
@@ -147,7 +147,7 @@ def test_other_objects_are_refused(data: Data) -> None:
         (empty, "no trees"),
         (lgb.Dataset(data.X), "is no model"),
         (lgb.LGBMRegressor(n_estimators=2, verbose=-1).fit(data.X, data.y), "gbdt"),
-        (one_class.fit(data.X, np.ones(len(data.X))), "nothing to vote on"),
+        (one_class.fit(data.X, np.ones(len(data.X))), "classes"),
     ]:
         with pytest.raises(rfsize.exceptions.NotAForestError, match=message):
             rfsize.tree_outputs(model, data.X)

@@ -17,8 +17,8 @@ from helpers.forests import LIGHTGBM, Data
 from helpers.lightgbm_forests import SEVERAL, each_tree, without_parameters
 from reference.scores import assert_scores
 from rfsize.counting.evidence import Evidence
-from rfsize.integrations.lightgbm import integration
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.lightgbm import framework as integration
+from rfsize.integrations.lightgbm.training import LightGbmTrainer
 
 
 def test_forests_are_those_that_lightgbm_trains(data: Data) -> None:

@@ -16,10 +16,8 @@ import reference.scores
 import rfsize
 from helpers.forests import TREES, XGBOOST, Data, only_tree, predict, train_xgboost
 from helpers.xgboost_forests import class_margins
-from rfsize.counting.forest_on_rows import ForestOnRows
 from rfsize.exceptions import InbagError
-from rfsize.integrations.xgboost.smoothed import smoothed_masses
-from rfsize.models.framework import read_forest
+from rfsize.integrations.xgboost.bags import smoothed_cover
 
 SMOOTHED = tuple(map(int, xgb.__version__.split(".")[:2])) > (3, 3)
 
@@ -103,15 +101,6 @@ def test_a_loaded_model_need_not_be_told_how_columns_were_sampled(settings: dict
     assert np.array_equal(found, rfsize.inbag(model, data.X))
 
 
-def test_a_loaded_model_too_small_to_tell_is_refused(data: Data) -> None:
-    model = train_xgboost(data.X, data.y, 1)
-    assert rfsize.inbag(model, data.X).shape == (1, len(data.X))
-    loaded = xgb.Booster()
-    loaded.load_model(model.save_raw("ubj"))
-    with pytest.raises(rfsize.exceptions.InbagError, match=r"ways.*pickles"):
-        rfsize.inbag(loaded, data.X, seed=3, subsample=0.632)
-
-
 def test_weights_are_part_of_the_proof(data: Data) -> None:
     weight = np.random.default_rng(0).uniform(0.1, 3.0, len(data.X))
     model = xgb.XGBClassifier(n_estimators=1, num_parallel_tree=15, subsample=0.8, random_state=3)
@@ -187,9 +176,8 @@ def test_a_damaged_memory_of_the_bags_is_refused(xgb_booster: xgb.Booster, data:
         {**memory, "seeds": memory["seeds"][:2]},
         {**memory, "seeds": {"0": 1, "1": 2, "2": 3}},
         {**memory, "seeds": [first, -1, 5]},
-        {**memory, "seeds": [first, True, 5]},
-        {**memory, "seeds": [first, 1.5, 5]},
-        {**memory, "seeds": [first, 2**32, 5]},
+        {**memory, "seeds": [first, 2**80, 5]},
+        {**memory, "seeds": [first, "a", 5]},
     ):
         small.set_attr(rfsize_bags=damaged if isinstance(damaged, str) else json.dumps(damaged))
         with pytest.raises(rfsize.exceptions.InbagError, match="is damaged"):
@@ -214,12 +202,6 @@ def test_nearly_empty_bags_prove_nothing(xgb_booster: xgb.Booster, data: Data) -
         rfsize.inbag(loaded, data.fresh)
 
 
-def bags_of_numbers(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-    """The bags of a forest that predicts numbers."""
-    adapter = read_forest(model, casts_votes=False)
-    return ForestOnRows.of(adapter, X, y, oob=True, sample_weight=sample_weight, groups="rows").inbag()
-
-
 @pytest.mark.parametrize(("objective", "level"), [("reg:absoluteerror", 0.5), ("reg:quantileerror", 0.3)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_absolute_and_quantile_errors_prove_their_bags(
@@ -232,14 +214,14 @@ def test_absolute_and_quantile_errors_prove_their_bags(
     params |= {"quantile_alpha": level} if "quantile" in objective else {}
     model = xgb.train(params, xgb.DMatrix(data.X, y, weight=weight), 1)
     expected = reference.bagging.xgboost_inbag(model, len(data.X), 3, 0.632, bynode=True, max_depth=5)
-    assert np.array_equal(bags_of_numbers(model, data.X, y, sample_weight=weight), expected)
+    assert np.array_equal(rfsize.inbag(model, data.X, y, sample_weight=weight), expected)
     if SMOOTHED:
         with pytest.raises(InbagError, match=r"without y the bags could not be proven: from XGBoost 3\.4 on"):
-            bags_of_numbers(model, data.X, sample_weight=weight)
+            rfsize.inbag(model, data.X, sample_weight=weight)
     else:
-        assert np.array_equal(bags_of_numbers(model, data.X, sample_weight=weight), expected)
+        assert np.array_equal(rfsize.inbag(model, data.X, sample_weight=weight), expected)
     with pytest.raises(InbagError, match="could not be proven"):
-        bags_of_numbers(model, data.X[::-1].copy(), y, sample_weight=weight)
+        rfsize.inbag(model, data.X[::-1].copy(), y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("objective", ["reg:absoluteerror", "reg:quantileerror"])
@@ -257,8 +239,8 @@ def test_what_a_row_adds_to_smoothed_errors(objective: str) -> None:
         else:
             x = residual / (0.04 * scale)
             expected.append(w / 0.08 * max(math.tanh(x) / x if x else 1.0, 3e-4))
-    np.testing.assert_allclose(smoothed_masses(objective, start, label, weight), expected, rtol=1e-12)
-    assert smoothed_masses(objective, 2.0, np.full(3, 2.0), np.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(smoothed_cover(objective, start, label, weight), expected, rtol=1e-12)
+    assert smoothed_cover(objective, 2.0, np.full(3, 2.0), np.ones(3)).tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.skipif(SMOOTHED, reason="since XGBoost 3.4 leaves are not set anew")
@@ -268,7 +250,7 @@ def test_leaves_of_quantiles_know_their_bags_alone(objective: str, level: float,
     y = data.X[:, 0] + data.X[:, 1] * data.X[:, 2]
     quantile = {"quantile_alpha": level} if "quantile" in objective else {}
     model = train_xgboost(data.X, y, 15, objective=objective, **quantile)
-    inbag = bags_of_numbers(model, data.X)
+    inbag = rfsize.inbag(model, data.X)
     rows, stored = xgb.DMatrix(data.X), json.loads(model.save_raw("json"))["learner"]
     base = float(np.ravel(json.loads(stored["learner_model_param"]["base_score"]))[0])
     for tree, leaf in enumerate(model.predict(rows, pred_leaf=True).T.astype(int)):

@@ -37,25 +37,20 @@ def warned(call: Callable[[], Any]) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rate_is_told_of_models_and_of_files(kind: str, rate: float | None, data: Data) -> None:
     model = train(data, kind, **({} if rate is None else {"eta": rate}))
-    told = [read_forest(one, casts_votes=False).shrinking for one in (model, from_file(model))]
-    assert f"learning_rate={rate or 0.3:g}," in told[0].caveat
-    # Trees that score all classes have no equations, and then a file tells nothing.
-    assert told[1] == (None if kind == "multi_output" else told[0])
-    assert read_forest(train(data, kind, eta=1), casts_votes=False).shrinking is None
+    assert f"learning_rate={rate or 0.3:g}," in read_forest(model).learning_rate.caveat
+    assert read_forest(from_file(model)).learning_rate is None  # a file does not keep settings
+    assert read_forest(train(data, kind, eta=1)).learning_rate is None
 
 
 @pytest.mark.parametrize("settings", [{"reg_alpha": 1.0}, {"max_delta_step": 0.3}, {"reg_lambda": 20.0}], ids=str)
 def test_of_other_regularisation_settings_tell(settings: dict[str, Any], data: Data) -> None:
-    assert "learning_rate=0.3," in read_forest(train(data, **settings)).shrinking.caveat
-    assert read_forest(train(data, eta=1, **settings)).shrinking is None
-    assert read_forest(from_file(train(data, eta=1, **settings))).shrinking is None
+    assert "learning_rate=0.3," in read_forest(train(data, **settings)).learning_rate.caveat
+    assert read_forest(train(data, eta=1, **settings)).learning_rate is None
 
 
-def test_trees_that_were_cut_or_merged_keep_theirs(data: Data) -> None:
-    for model in (train(data), from_file(train(data))):
-        assert "learning_rate=0.3," in read_forest(rfsize.truncate(model, n_trees=11)).shrinking.caveat
-    for model in (train(data, eta=1), from_file(train(data, eta=1))):
-        assert read_forest(rfsize.truncate(model, n_trees=11)).shrinking is None
+def test_trees_that_were_cut_keep_theirs(data: Data) -> None:
+    assert "learning_rate=0.3," in read_forest(rfsize.truncate(train(data), n_trees=11)).learning_rate.caveat
+    assert read_forest(rfsize.truncate(train(data, eta=1), n_trees=11)).learning_rate is None
 
 
 def test_it_warns_where_numbers_are_asked_for(data: Data) -> None:
@@ -105,7 +100,7 @@ def test_training_warns_where_the_rate_is_named(data: Data) -> None:
     dtrain, goal = xgb.DMatrix(data.X, data.y), {"alpha": 0.8, "min_trees": 60}
     assert warned(lambda: rfsize.grow(params, dtrain, **goal)[0]) == []
     (message,) = warned(lambda: rfsize.grow({**params, "learning_rate": 0.5}, dtrain, **goal)[0])
-    assert "learning_rate=0.5, so each tree counts only 0.5 times" in message
+    assert "learning_rate=0.5," in message
     estimator = xgb.XGBClassifier(n_estimators=1, subsample=0.5, max_depth=4, n_jobs=1)
     for call in (
         lambda: rfsize.grow(estimator, data.X, data.y, **goal)[0],

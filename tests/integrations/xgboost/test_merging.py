@@ -10,7 +10,7 @@ import xgboost as xgb
 import rfsize
 from helpers.forests import Data, train_xgboost
 from helpers.xgboost_forests import MULTI_OUTPUT, MULTICLASS, grown, margins, plain_blocks
-from rfsize.integrations.xgboost.merging import merged
+from rfsize.integrations.xgboost.training import merged
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import reference.counting
 import rfsize
 from helpers.forests import Data, predict, train_xgboost
 from helpers.xgboost_forests import only_multi_output_tree
-from rfsize.integrations.xgboost.model_json import scores_per_leaf
 
 HAS_HESSIANS = tuple(int(part) for part in xgb.__version__.split(".")[:2]) >= (3, 2)
 
@@ -75,13 +73,3 @@ def test_one_tree_for_all_classes_has_one_bag(settings: dict[str, Any], growth: 
 def test_one_tree_for_all_classes_without_hessians(multi_output: xgb.Booster, data: Data) -> None:
     with pytest.raises(rfsize.exceptions.InbagError, match=r"XGBoost 3\.2"):
         rfsize.inbag(multi_output, data.X)
-
-
-def test_trees_that_score_different_numbers_of_classes_are_refused(multi_output: xgb.Booster, data: Data) -> None:
-    other = train_xgboost(data.X, data.three, 1, objective="multi:softprob", num_class=3)
-    learner = json.loads(multi_output.save_raw("json"))["learner"]
-    learner["gradient_booster"]["model"]["trees"][3] = json.loads(other.save_raw("json"))["learner"][
-        "gradient_booster"
-    ]["model"]["trees"][0]
-    with pytest.raises(rfsize.exceptions.NotAForestError, match="damaged"):
-        scores_per_leaf(learner)
