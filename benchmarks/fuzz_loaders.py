@@ -18,8 +18,6 @@ import xgboost as xgb
 
 import rfsize
 from rfsize.cli.models import load_model
-from rfsize.integrations.lightgbm import model_text
-from rfsize.integrations.lightgbm.bags import seed_dependence, shared_bags
 from rfsize.integrations.xgboost import model_json
 from rfsize.integrations.xgboost.first_round import Nodes, base_margins, gradients, refuse_other_starts, start_of
 from rfsize.integrations.xgboost.forest import _leaf_table
@@ -107,22 +105,6 @@ def damaged_lightgbm(content: bytes, rng: np.random.Generator) -> bytes:
     for _ in range(some(rng, (1, 1, 1, 2, 3))):
         text = damaged_text(text, rng)
     return text.encode()
-
-
-def lightgbm_text() -> Loader:
-    """Texts of models, read without LightGBM."""
-
-    def read(content: bytes) -> None:
-        forest = model_text.ForestText.read(content.decode(), casts_votes=False)
-        shared_bags(forest)
-        seed_dependence(forest)
-        forest.blocks()
-        model_text.conventions(forest)
-        score = np.concatenate(forest.leaf_value)
-        if not np.isfinite(model_text.tree_table(forest, score, np.zeros(0)).value).all():
-            raise AssertionError("a score is not finite")
-
-    return Loader(lightgbm_texts(), damaged_lightgbm, read)
 
 
 def lightgbm_model() -> Loader:
@@ -345,7 +327,6 @@ LOADERS: dict[str, Callable[[], Loader]] = {
     "certified table": certified_tables,
     "LightGBM file": lightgbm_files,
     "XGBoost file": xgboost_files,
-    "LightGBM text": lightgbm_text,
     "XGBoost document": xgboost_json,
     "LightGBM model": lightgbm_model,
     "XGBoost model": xgboost_model,
