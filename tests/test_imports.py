@@ -82,8 +82,7 @@ MAY_IMPORT = {
 # What one module may import beyond its package.
 MODULE_MAY_IMPORT = {
     "integrations.lightgbm.callback": {"sizing", "training.until_enough"},
-    "integrations.sklearn.warm_start": {"theory.sampling_ratio"},
-    "integrations.sklearn.adaboost": {"stopping.rules.weighted"},
+    "integrations.sklearn.training": {"theory.sampling_ratio"},
 }
 
 
