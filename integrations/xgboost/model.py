@@ -116,6 +116,9 @@ class XgboostModel(Model):
         by_tree: NDArray[np.int64] = leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
         return by_tree + self.ensemble.tree_start
 
+    def native_rows(self, X: Any) -> Any:
+        return self.matrix(X) if self._model is self.booster else X
+
     def matrix(self, X: Any) -> xgb.DMatrix:
         """Rows as a DMatrix, with the names and the missing value of the model."""
         if isinstance(X, xgb.DMatrix):
