@@ -12,7 +12,7 @@ import rfsize_baggedtrees
 from baggedtrees import BaggedTrees
 
 import rfsize
-from rfsize.testing import check_integration
+from rfsize.testing import check_framework
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(400, 6))
@@ -24,7 +24,7 @@ FRESH = rng.normal(size=(50, 6))
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_rfsize_is_taught_right(y: np.ndarray) -> None:
     model = BaggedTrees(15).fit(X, y)
-    answers = check_integration(rfsize_baggedtrees.integration, model, X, y)
+    answers = check_framework(rfsize_baggedtrees.framework, model, X, y)
     assert {part for part, answer in answers.items() if answer != "right"} == {"more trees"}
 
 
@@ -85,10 +85,10 @@ def test_what_is_wrong_is_found(damage: Callable[..., None], monkeypatch: pytest
     model = BaggedTrees(15).fit(X, TWO)
     damage(monkeypatch, model)
     with pytest.raises((AssertionError, IndexError)):
-        check_integration(rfsize_baggedtrees.integration, model, X, TWO)
+        check_framework(rfsize_baggedtrees.framework, model, X, TWO)
 
 
 def test_the_framework_is_none_of_rfsizes() -> None:
     assert not [name for name in vars(baggedtrees) if "rfsize" in name]
     with pytest.raises(AssertionError, match="entry point"):
-        check_integration(rfsize_baggedtrees.integration, object(), X, TWO)
+        check_framework(rfsize_baggedtrees.framework, object(), X, TWO)
