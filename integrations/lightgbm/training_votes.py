@@ -229,8 +229,9 @@ class VotesInTraining(ABC):
         training, sums = self.training, self.sums()
         forest, threshold = training.forest, training.threshold
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
-        predictor, groups = Predictor(forest.classes, forest.link, threshold), training.groups.take(self.rows)
-        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor, source, groups)
+        of_rows: dict[str, Any] = {"source": source, "groups": training.groups.take(self.rows)}
+        predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
+        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
 
 
 class WalkedVotes(VotesInTraining):

@@ -72,8 +72,8 @@ def read_boosted(model: Any) -> Model:
 def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
     return (
-        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws and "
-        "there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
+        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws "
+        "and there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
     )
 
 

@@ -48,7 +48,7 @@ from rfsize.integrations.xgboost.model_json import (
 from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest, LearningRate, Model, Output
-from rfsize.models.rows import Rows
+from rfsize.models.rows import Rows, open_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
@@ -146,12 +146,12 @@ class XgboostModel(Model):
     def open(self, X: Any) -> Rows:
         if isinstance(X, xgb.DMatrix):
             self._check_dmatrix(X)
-        rows = super().open(X)
+        rows = open_rows(X, self.columns)
         confused = confused_columns(self._encoded_categories, self.feature_names, X)
         if confused:
             raise ValueError(
                 f"the columns {confused} of X hold other categories than at training, or in another order, which "
-                "XGBoost confuses if names are not ASCII: set those of training, with .cat.set_categories"
+                "XGBoost confuses if names are not ASCII: give a pandas DataFrame with the categories of training"
             )
         return rows
 
@@ -293,9 +293,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on with "
-                "rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without bagging, "
-                f"train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on "
+                "with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without "
+                f"bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
@@ -378,7 +378,8 @@ class XgboostForest(XgboostModel, Forest):
             return
         stored = int(self.settings["generic_param"]["seed"])
         chosen = stored if seed is None else whole("seed", seed, at_least=-(2**63))
-        for tree_seed in candidate_seeds(chosen, self._children, self._grown):
+        is_from_file = seed is not None or subsample is not None
+        for tree_seed in candidate_seeds(chosen, self._children, self._grown, is_from_file=is_from_file):
             yield DrawnBags(fraction, tree_seed)
 
     @property

@@ -258,7 +258,8 @@ def _conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.fl
     """How XGBoost reads rows and adds up scores."""
     stored, objective = tree_model(learner), learner["objective"]["name"]
     encoded = stored.get("cats", {}).get("enc", [])
-    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
+    is_ascii = [column.get("offsets") is None or _text(column).isascii() for column in encoded]
+    named = tuple(feature for feature, column in enumerate(encoded) if column["values"] and is_ascii[feature])
     declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
     return Conventions(
         framework="XGBoost",
@@ -269,11 +270,11 @@ def _conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.fl
         absent_is_missing=True,
         reads_by_column=True,
         labels_of_scores=objective == "multi:softmax",
-        takes_codes="cats" not in stored,
+        takes_codes="cats" not in stored or not all(is_ascii),  # frames have the codes of training: `confused_columns`
         categories=tuple(_category_names(encoded[feature]) for feature in named),
         category_features=named,
         coded_features=tuple(feature for feature in declared if feature not in named),
-        unreadable=None if all(_text(column).isascii() for column in encoded if "offsets" in column) else _NOT_ASCII,
+        unreadable=None if all(is_ascii) else _NOT_ASCII,
     )
 
 
@@ -295,35 +296,40 @@ _COUNTS_BYTES = VERSION >= (3, 4)
 
 
 def _category_names(column: dict[str, Any]) -> tuple[Any, ...]:
-    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends."""
+    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends.
+
+    But from pandas, XGBoost before 3.4 stores the ends in characters, and cuts off the last bytes if not all are ASCII.
+    """
     if "offsets" not in column:
         return tuple(column["values"])
-    text, ends = _text(column), column["offsets"]
-    if not text.isascii():  # from pandas, XGBoost before 3.4 stores ends in characters, and cuts off the last bytes
-        return tuple(f"category {code}" for code in range(len(ends) - 1))
-    return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
+    text = _text(column).decode("ascii")
+    return tuple(text[start:stop] for start, stop in itertools.pairwise(column["offsets"]))
 
 
 def confused_columns(encoded: list[dict[str, Any]], names: list[str] | None, X: Any) -> list[str]:
-    """The columns of a DataFrame whose categories XGBoost would confuse, by the stored categories of the features.
+    """The columns of a frame whose categories XGBoost would confuse, by the stored categories of the features.
 
     Before 3.4, XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names
-    stand for the same categories only if all categories are as at training.
+    stand for the same categories only if all categories are as at training. Only pandas tells them and their order.
     """
+    if hasattr(X, "dtype") or isinstance(X, xgb.DMatrix):
+        return []
     wrong = []
-    for feature, stored in enumerate(encoded if hasattr(X, "iloc") else []):
+    for feature, stored in enumerate(encoded):
         if "offsets" not in stored:
             continue
-        column = X.iloc[:, feature] if names is None else X[names[feature]]
-        if str(column.dtype) != "category":
-            continue
-        categories = [str(name) for name in column.cat.categories]
+        categories: list[str] = []
+        if hasattr(X, "iloc"):
+            column = X.iloc[:, feature] if names is None else X[names[feature]]
+            if str(column.dtype) != "category":
+                continue
+            categories = list(map(str, column.cat.categories))
         text = "".join(categories)
         sizes = (len(name.encode() if _COUNTS_BYTES else name) for name in categories)
         ends = list(itertools.accumulate(sizes, initial=0))
         is_as_stored = ends == stored["offsets"] and text.encode()[: ends[-1]] == _text(stored)
         if not is_as_stored and not (text.isascii() and _text(stored).isascii()):
-            wrong.append(str(column.name))
+            wrong.append(str(feature if names is None else names[feature]))
     return wrong
 
 

@@ -186,6 +186,7 @@ def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]
 def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
     check = None if task.bags is None else BagCheck(task.forest, task.bags)
+    assert isinstance(task.X, DistributedRows)
     part_of, parts = partial(_part, task, keeps, GroupInbag.of(task.bags, task.groups)), []
     for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what=what):
         parts.append(sums)

@@ -110,6 +110,18 @@ class Means(NamedTuple):
         return self.mean.nbytes + self.n_votes.nbytes
 
 
+def leading(mean: Floats, cut: float) -> Int64s:
+    """Index of the highest mean score, of shape (…, n_scores), or of a single score whether it exceeds the cut.
+
+    If scores tie, the lowest index wins. Scores also tie if they differ only in their last bits, which depend on the
+    order of the trees.
+    """
+    if mean.shape[-1] == 1:
+        return (mean[..., 0] > cut + _LEVEL * abs(cut)).astype(np.int64)
+    top = mean.max(axis=-1, keepdims=True)
+    return np.asarray((mean >= top - _LEVEL * np.abs(top)).argmax(axis=-1), dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """Mean and scatter of the trees' scores on each row, before the link turns them into predictions.
@@ -180,14 +192,6 @@ class Scores:
         arrays = [np.concatenate(of_parts) for of_parts in zip(*(part._arrays() for part in parts), strict=True)]
         numbers = [part.rows for part in parts if part.rows is not None]
         return cls(arrays[0], arrays[1], arrays[2], np.concatenate(numbers) if numbers else None)
-
-    def leading(self) -> Int64s:
-        """Index of the highest mean score of each row, shape (n_rows,). If scores tie, the lowest index wins.
-
-        Scores also tie if they differ only in their last bits, which depend on the order of the trees.
-        """
-        top = self.mean.max(axis=1, keepdims=True)
-        return np.asarray((self.mean >= top - _LEVEL * np.abs(top)).argmax(axis=1), dtype=np.int64)
 
     def are_finite(self) -> bool:
         """Whether no score is NaN or infinite."""
@@ -274,7 +278,7 @@ class Blocks:
             return self
         mine = np.arange(int(self.forest.max(initial=0)) + 1) == self.forest[:, None]
         arrays: Any = {
-            name: (of[:, None] * mine[:, :, None, None]).reshape(len(of), -1, of.shape[2])
+            name: (of[:, None] * mine[:, :, None, None]).reshape(len(of), mine.shape[1] * of.shape[1], of.shape[2])
             for name in ("votes", "total", "squares", "n_scored")
             for of in [getattr(self, name)]
         }
@@ -395,9 +399,11 @@ class PartSums:
     def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
         """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
         squares = self.total**2 / np.maximum(self.n_scored, 1)  # of a part of several trees as many as of one
-        dealt = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
+        total, squares, n_scored = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
         of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
-        return Blocks(self.rows, *of_all, self.votes, *dealt, *self._first(), self.n_trees, self.forest)
+        return Blocks(
+            self.rows, *of_all, self.votes, total, squares, n_scored, *self._first(), self.n_trees, self.forest
+        )
 
     def _first(self) -> tuple[Floats, Int64s]:
         n_rows, _, n_scores = self.total.shape

@@ -25,13 +25,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from rfsize.counting.part_sums import Blocks, Scores
+from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
@@ -91,7 +91,7 @@ class Leads(NamedTuple):
             )
         if scores.n_scores == 1:
             return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
-        leader = scores.leading()
+        leader = leading(scores.mean, cut)
         lead = np.empty((len(scores), scores.n_scores - 1))
         top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
         for place in range(scores.n_scores - 1):
@@ -139,7 +139,7 @@ class NoisyScores(NamedTuple):
             beyond = self.beyond[:, :, 0] * np.sign(scores.mean - cut)
         else:
             # If rivals are equal but for the last bits, the class number decides, as it does for leaders.
-            leader, least = scores.leading(), lead.min(axis=1, keepdims=True)
+            leader, least = leading(scores.mean, cut), lead.min(axis=1, keepdims=True)
             nearest = (lead <= least + _ROUNDING * (1.0 + least)).argmax(axis=1)
             rival = nearest + (nearest >= leader)
             variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
@@ -259,15 +259,10 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int) -> float:
     n_rows, n_kept, n_scores = blocks.first.shape
     n_forests = n_kept // n_trees
     forests = blocks.first[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
-    differs = _labels(forests, cut) != _labels(blocks.scores.mean, cut)[:, None]
+    differs = leading(forests, cut) != leading(blocks.scores.mean, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
     beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum()) if n_rows else math.nan
-
-
-def _labels(mean: Floats, cut: float) -> NDArray[Any]:
-    """The class of the highest mean score, or of two classes whether the score exceeds the cut."""
-    return np.asarray(mean[..., 0] > cut if mean.shape[-1] == 1 else mean.argmax(axis=-1))
 
 
 def _disagreements(leads: list[SoftLeads], sizes: Int64s) -> Floats:

@@ -101,7 +101,7 @@ class Rows:
         return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
 
     def reader(self) -> Callable[[int, int], Any]:
-        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back begins anew."""
+        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back starts anew"""
         return self.whole().read if not self.is_stream else ForwardReader(self).read
 
 
@@ -245,7 +245,7 @@ def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns 
     if _reads_itself(columns):
         if frame is not None and places is not None:
             X = frame[:, places].to_native()
-        if frame is not None and columns.names is None:
+        if frame is not None and columns is not None and columns.names is None:
             X = np.asarray(X)  # members that were trained without names would warn of these
         return _sliced_chunk(X, start)
     if hasattr(X, "num_row"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -223,11 +224,15 @@ def test_learners_answer_for_rows_out_of_bag_only() -> None:
     assert sum(rows) == votes.asked.sum() == N_ROWS * 10 - rfsize.inbag(trained, X).sum()
 
 
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
+@pytest.mark.parametrize(
+    "kind", ["lightgbm", "lightgbm categories", "xgboost", "xgboost softprob", "random forest with gaps"]
+)
 def test_many_rows_repeat_few(kind: str) -> None:
     """Rows go in batches, and by compiled loops where there are many: each row gets what it gets among few."""
-    forest, times = model(kind), 1200
-    few, many = (rfsize.tree_outputs(forest.model, rows) for rows in (FRESH, np.tile(FRESH, (times, 1))))
+    forest = model(kind)
+    times = 5_000_000 // forest.tree_scores(forest.fresh).size
+    repeat = pd.concat if isinstance(forest.fresh, pd.DataFrame) else np.concatenate
+    few, many = (rfsize.tree_outputs(forest.model, rows) for rows in (forest.fresh, repeat([forest.fresh] * times)))
     assert np.array_equal(many.votes.counts, np.tile(few.votes.counts, (times, 1)))
     np.testing.assert_allclose(many.predict_proba(), np.tile(few.predict_proba(), (times, 1)), rtol=1e-12)
 

@@ -25,7 +25,7 @@ from helpers.models import FRESH, LIGHTGBM, N_ROWS, NUMBER, THREE, TWO, XGBOOST,
 from helpers.rows import Batches, Slices
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 
-Case = tuple[Callable[[], Any], type[Exception], str]
+Case = tuple[Callable[[], Any], str]  # and what the message names
 ONE_ROUND = XGBOOST | {"num_parallel_tree": 5}
 GOSS = LIGHTGBM | {"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}
 
@@ -42,6 +42,10 @@ def inbag(trained: Any, **options: Any) -> Any:
     return rfsize.inbag(trained, X, **options)
 
 
+def of(kind: str) -> Any:
+    return model(kind).model
+
+
 def called(y: Any = TWO, params: Any = None, **options: Any) -> Any:
     """LightGBM's training with a callback of these options."""
     return lgb.train(LIGHTGBM | (params or {}), lgb.Dataset(X, y), 110, callbacks=[rfsize.SizeCallback(**options)])
@@ -52,11 +56,11 @@ def crossed(**options: Any) -> Any:
 
 
 def grouped(groups: Any) -> Any:
-    return rfsize.tree_outputs(model("lightgbm").model, X, oob=True, groups=groups)
+    return rfsize.tree_outputs(of("lightgbm"), X, oob=True, groups=groups)
 
 
 def counted() -> rfsize.TreeOutputs:
-    return rfsize.tree_outputs(model("lightgbm").model, X, oob=True)
+    return rfsize.tree_outputs(of("lightgbm"), X, oob=True)
 
 
 class Constant(ClassifierMixin, BaseEstimator):
@@ -70,269 +74,180 @@ class Constant(ClassifierMixin, BaseEstimator):
         return np.full(len(X), 99)
 
 
-MODELS: dict[str, Case] = {
-    "data": (lambda: rfsize.tree_outputs(lgb.Dataset(X), X), NotAForestError, "lightgbm"),
-    "matrix": (lambda: rfsize.tree_outputs(xgb.DMatrix(X), X), NotAForestError, "xgboost"),
-    "outputs": (lambda: rfsize.compile(counted()), NotAForestError, "TreeOutputs"),
+NO_FORESTS: dict[str, Case] = {
+    "data": (lambda: rfsize.tree_outputs(lgb.Dataset(X), X), "lightgbm"),
+    "matrix": (lambda: rfsize.tree_outputs(xgb.DMatrix(X), X), "xgboost"),
+    "outputs": (lambda: rfsize.compile(counted()), "TreeOutputs"),
     "folds": (
         lambda: rfsize.tree_outputs(
             lgb.cv(LIGHTGBM, lgb.Dataset(X, TWO), 3, nfold=2, return_cvbooster=True)["cvbooster"], X
         ),
-        NotAForestError,
         "cvbooster.boosters",
     ),
-    "no trees, LightGBM": (
-        lambda: rfsize.tree_outputs(lgb.Booster(LIGHTGBM, lgb.Dataset(X, TWO)), X),
-        NotAForestError,
-        "no trees",
-    ),
-    "no trees, XGBoost": (lambda: rfsize.tree_outputs(xgboost(rounds=0), X), NotAForestError, "no trees"),
-    "dart": (lambda: rfsize.size(lightgbm(boosting="dart"), X), NotAForestError, "boosting="),
-    "linear learner": (lambda: rfsize.size(xgboost(booster="gblinear"), X), NotAForestError, "gblinear"),
-    "objective": (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X), NotAForestError, "binary:logistic"),
+    "no trees, LightGBM": (lambda: rfsize.tree_outputs(lgb.Booster(LIGHTGBM, lgb.Dataset(X, TWO)), X), "no trees"),
+    "no trees, XGBoost": (lambda: rfsize.tree_outputs(xgboost(rounds=0), X), "no trees"),
+    "dart": (lambda: rfsize.size(lightgbm(boosting="dart"), X), "boosting="),
+    "linear learner": (lambda: rfsize.size(xgboost(booster="gblinear"), X), "gblinear"),
+    "objective": (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X), "binary:logistic"),
     "several targets": (
         lambda: rfsize.size(xgb.XGBClassifier(n_estimators=1).fit(X, np.stack([TWO, 1 - TWO], axis=1)), X),
-        NotAForestError,
         "target",
     ),
-    "votes of numbers": (
-        lambda: rfsize.tree_outputs(model("lightgbm regression").model, X, oob=True).votes,
-        NotAForestError,
-        "scores",
-    ),
+    "votes of numbers": (lambda: rfsize.tree_outputs(of("lightgbm regression"), X, oob=True).votes, "scores"),
     "identical trees, LightGBM": (
         lambda: rfsize.size(lightgbm(X[:, :3], bagging_freq=0, feature_fraction=0.9), FRESH[:, :3]),
-        NotAForestError,
         "bagging_freq=",
     ),
     "identical trees, scikit-learn": (
         lambda: rfsize.size(RandomForestClassifier(6, bootstrap=False, max_depth=2).fit(X[:, :1], TWO), FRESH[:, :1]),
-        NotAForestError,
         "bootstrap=",
     ),
-    "classes of regressors": (
-        lambda: rfsize.tree_outputs(BaggingClassifier(Ridge(), 5).fit(X, TWO), FRESH),
-        ValueError,
-        "classes",
+    "folds of rounds": (
+        lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3),
+        "num_parallel_tree",
     ),
+    "training: boosted": (lambda: called(params={"boosting": "gbdt"}), "boosting="),
+    "training: votes of numbers": (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
+    "training: rounds": (lambda: rfsize.grow(xgb.XGBClassifier(), None, [0, 1]), "num_parallel_tree"),
+    "training: objective of params": (
+        lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)),
+        "rank:ndcg",
+    ),
+}
+OTHERS: dict[str, Case] = {
+    "classes of regressors": (lambda: rfsize.tree_outputs(BaggingClassifier(Ridge(), 5).fit(X, TWO), FRESH), "classes"),
     "answers that are no class": (
         lambda: rfsize.tree_outputs(BaggingClassifier(Constant(), 5).fit(X, TWO), FRESH),
-        ValueError,
         "99",
     ),
     "weights of members": (
         lambda: rfsize.compile(RandomForestClassifier(15).fit(X, TWO), rfsize.StopTable.lossless(np.arange(1.0, 16.0))),
-        ValueError,
         "count",
     ),
-}
-
-BAGS: dict[str, Case] = {
-    "goss": (lambda: inbag(lgb.train(GOSS, lgb.Dataset(X, TWO), 5)), InbagError, "GOSS"),
-    "all rows in each bag": (lambda: inbag(lightgbm(bagging_fraction=0.99999)), InbagError, "bag"),
-    "trees of one leaf": (lambda: inbag(lightgbm(min_data_in_leaf=N_ROWS)), InbagError, "leaf"),
-    "exact": (lambda: inbag(xgboost(tree_method="exact", colsample_bynode=1)), InbagError, "tree_method="),
-    "gradients": (lambda: inbag(xgboost(sampling_method="gradient_based")), InbagError, "gradient"),
-    "no sampling": (lambda: inbag(xgboost(subsample=1.0)), InbagError, "subsample"),
-    "seed of scikit-learn": (lambda: inbag(model("random forest").model, seed=3), ValueError, "seed"),
-    "share": (lambda: inbag(model("xgboost").model, seed=3, subsample=1.5), ValueError, "subsample must"),
-    "labels, other number": (lambda: inbag(model("lightgbm pos/neg").model, y=TWO[:-1]), ValueError, "y"),
-    "weights, other number": (
-        lambda: inbag(model("xgboost weights").model, sample_weight=np.ones(3)),
-        ValueError,
-        "sample_weight",
-    ),
-    "weights, negative": (
-        lambda: inbag(model("xgboost weights").model, sample_weight=-np.ones(N_ROWS)),
-        ValueError,
-        "sample_weight",
-    ),
-    "seed of fresh rows": (lambda: rfsize.tree_outputs(model("xgboost").model, FRESH, seed=3), ValueError, "seed"),
-    "share of fresh rows": (
-        lambda: rfsize.tree_outputs(model("xgboost").model, FRESH, subsample=0.5),
-        ValueError,
-        "subsample",
-    ),
-    "groups of votes": (lambda: rfsize.size(counted().votes, groups="rows"), ValueError, "groups"),
-    "groups of a number": (
-        lambda: rfsize.truncate(model("lightgbm").model, n_trees=3, groups="rows"),
-        ValueError,
-        "groups",
-    ),
-    "groups, two dimensions": (lambda: grouped(np.zeros((N_ROWS, 1))), ValueError, "(500, 1)"),
-    "groups, none for a row": (lambda: grouped([*range(N_ROWS - 1), None]), ValueError, "row 499"),
-    "groups, NaN": (lambda: grouped([np.nan, np.nan, *range(N_ROWS - 2)]), ValueError, "row 0"),
-    "groups, masked": (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), ValueError, "masked"),
-    "groups of lists": (lambda: grouped([[1], [1, 2]] * (N_ROWS // 2)), ValueError, "groups"),
-    "groups, misspelt": (lambda: grouped("copy"), ValueError, "'copies'"),
-    "every row seen": (
-        lambda: rfsize.size(RandomForestClassifier(15).fit(np.repeat(X[:40], 12, axis=0), np.repeat(TWO[:40], 12)),
-                            np.repeat(X[:40], 12, axis=0), oob=True, groups="copies"),
-        FewVotesError,
-        "groups='rows'",
-    ),
-}  # fmt: skip
-
-OPTIONS: dict[str, Case] = {
-    "threshold of three": (
-        lambda: rfsize.tree_outputs(model("xgboost multi_output").model, FRESH, threshold=0.4),
-        ValueError,
-        "threshold=",
-    ),
-    "threshold beyond": (
-        lambda: rfsize.tree_outputs(model("lightgbm").model, FRESH, threshold=2.0),
-        ValueError,
-        "threshold",
-    ),
-    "missing of a classifier": (
-        lambda: rfsize.tree_outputs(model("XGBClassifier").model, FRESH, missing=2.0),
-        ValueError,
-        "missing=",
-    ),
-    "missing that is no number": (
-        lambda: rfsize.tree_outputs(model("xgboost").model, FRESH, missing="none"),
-        ValueError,
-        "missing",
-    ),
-    "missing of a matrix": (
-        lambda: rfsize.tree_outputs(model("xgboost").model, xgb.DMatrix(FRESH), missing=0.0),
-        ValueError,
-        "missing",
-    ),
-    "fill, a word for a number": (
-        lambda: rfsize.oob_predict(model("random forest regressor").model, X, fill="none"),
-        ValueError,
-        "fill",
-    ),
-    "fill, a word for a label": (
-        lambda: rfsize.oob_predict(model("random forest").model, X, fill="none"),
-        ValueError,
-        "fill",
-    ),
-    "fill, a number for a word": (
-        lambda: rfsize.oob_predict(model("random forest of names").model, X, fill=-1),
-        ValueError,
-        "fill",
-    ),
-    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), ValueError, "trees"),
+    "bags: seed of scikit-learn": (lambda: inbag(of("random forest"), seed=3), "seed"),
+    "bags: share": (lambda: inbag(of("xgboost"), seed=3, subsample=1.5), "subsample must"),
+    "bags: labels, other number": (lambda: inbag(of("lightgbm pos/neg"), y=TWO[:-1]), "y"),
+    "bags: weights, other number": (lambda: inbag(of("xgboost weights"), sample_weight=np.ones(3)), "sample_weight"),
+    "bags: weights, negative": (lambda: inbag(of("xgboost weights"), sample_weight=-np.ones(N_ROWS)), "sample_weight"),
+    "bags: seed of fresh rows": (lambda: rfsize.tree_outputs(of("xgboost"), FRESH, seed=3), "seed"),
+    "bags: share of fresh rows": (lambda: rfsize.tree_outputs(of("xgboost"), FRESH, subsample=0.5), "subsample"),
+    "bags: groups of votes": (lambda: rfsize.size(counted().votes, groups="rows"), "groups"),
+    "bags: groups of a number": (lambda: rfsize.truncate(of("lightgbm"), n_trees=3, groups="rows"), "groups"),
+    "bags: groups, two dimensions": (lambda: grouped(np.zeros((N_ROWS, 1))), "(500, 1)"),
+    "bags: groups, none for a row": (lambda: grouped([*range(N_ROWS - 1), None]), "row 499"),
+    "bags: groups, NaN": (lambda: grouped([np.nan, np.nan, *range(N_ROWS - 2)]), "row 0"),
+    "bags: groups, masked": (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "masked"),
+    "bags: groups of lists": (lambda: grouped([[1], [1, 2]] * (N_ROWS // 2)), "groups"),
+    "bags: groups, misspelt": (lambda: grouped("copy"), "'copies'"),
+    "threshold of three": (lambda: rfsize.tree_outputs(of("xgboost multi_output"), FRESH, threshold=0.4), "threshold="),
+    "threshold beyond": (lambda: rfsize.tree_outputs(of("lightgbm"), FRESH, threshold=2.0), "threshold"),
+    "missing of a classifier": (lambda: rfsize.tree_outputs(of("XGBClassifier"), FRESH, missing=2.0), "missing="),
+    "missing that is no number": (lambda: rfsize.tree_outputs(of("xgboost"), FRESH, missing="none"), "missing"),
+    "missing of a matrix": (lambda: rfsize.tree_outputs(of("xgboost"), xgb.DMatrix(FRESH), missing=0.0), "missing"),
+    "fill, a word for a number": (lambda: rfsize.oob_predict(of("random forest regressor"), X, fill="none"), "fill"),
+    "fill, a word for a label": (lambda: rfsize.oob_predict(of("random forest"), X, fill="none"), "fill"),
+    "fill, a number for a word": (lambda: rfsize.oob_predict(of("random forest of names"), X, fill=-1), "fill"),
+    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "trees"),
     "probabilities of numbers": (
-        lambda: rfsize.tree_outputs(model("random forest regressor").model, FRESH).predict_proba(),
-        ValueError,
+        lambda: rfsize.tree_outputs(of("random forest regressor"), FRESH).predict_proba(),
         "predict",
     ),
-    "weights without truth": (
-        lambda: counted().with_truth(None, sample_weight=np.ones(N_ROWS)),
-        ValueError,
-        "sample_weight",
-    ),
-    "outputs and oob": (lambda: rfsize.size(counted(), oob=True), ValueError, "oob"),
-    "cv of one": (lambda: crossed(cv=1), ValueError, "cv"),
-    "cv of more than the rows": (lambda: crossed(cv=N_ROWS + 1), ValueError, "n_splits"),
-    "cv without folds": (lambda: crossed(cv=[]), ValueError, "folds"),
-    "folds that share rows": (lambda: crossed(cv=[(np.arange(10), np.arange(9, 20))]), ValueError, "hold out"),
-    "rows held out twice": (lambda: crossed(cv=[(np.arange(10), np.array([20, 20]))]), ValueError, "once"),
-    "folds of a mask": (lambda: crossed(cv=[(np.arange(10), np.zeros(N_ROWS, dtype=bool))]), ValueError, "indices"),
-    "threshold of folds": (lambda: crossed(cv=3, threshold=1.0), ValueError, "threshold"),
-    "folds of one class": (lambda: crossed(cv=3, y=np.zeros(N_ROWS)), ValueError, "class"),
-    "folds without y": (lambda: rfsize.tree_outputs(RandomForestClassifier(5), X, cv=3), ValueError, "y"),
-    "folds of a Sequence": (
-        lambda: rfsize.tree_outputs(RandomForestClassifier(5), [Slices(X)], TWO, cv=3),
-        ValueError,
-        "X",
-    ),
-    "folds of rounds": (
-        lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3),
-        NotAForestError,
-        "num_parallel_tree",
-    ),
+    "weights without truth": (lambda: counted().with_truth(None, sample_weight=np.ones(N_ROWS)), "sample_weight"),
+    "outputs and oob": (lambda: rfsize.size(counted(), oob=True), "oob"),
+    "cv of one": (lambda: crossed(cv=1), "cv"),
+    "cv of more than the rows": (lambda: crossed(cv=N_ROWS + 1), "n_splits"),
+    "cv without folds": (lambda: crossed(cv=[]), "folds"),
+    "folds that share rows": (lambda: crossed(cv=[(np.arange(10), np.arange(9, 20))]), "hold out"),
+    "rows held out twice": (lambda: crossed(cv=[(np.arange(10), np.array([20, 20]))]), "once"),
+    "folds of a mask": (lambda: crossed(cv=[(np.arange(10), np.zeros(N_ROWS, dtype=bool))]), "indices"),
+    "threshold of folds": (lambda: crossed(cv=3, threshold=1.0), "threshold"),
+    "folds of one class": (lambda: crossed(cv=3, y=np.zeros(N_ROWS)), "class"),
+    "folds without y": (lambda: rfsize.tree_outputs(RandomForestClassifier(5), X, cv=3), "y"),
+    "folds of a Sequence": (lambda: rfsize.tree_outputs(RandomForestClassifier(5), [Slices(X)], TWO, cv=3), "X"),
     "folds of numbers at a threshold": (
         lambda: rfsize.tree_outputs(RandomForestRegressor(5), X, NUMBER, cv=3, threshold=0.3),
-        ValueError,
         "threshold=",
     ),
-    "votes of one dimension": (lambda: rfsize.Votes([1, 2]), ValueError, "counts"),
-    "votes for one class": (lambda: rfsize.Votes([[1], [2]]), ValueError, "counts"),
-    "votes, too many": (lambda: rfsize.Votes([[2**40, 2]]), ValueError, "counts"),
-    "votes, words": (lambda: rfsize.Votes([["a", "b"]]), ValueError, "counts"),
-    "votes, classes": (lambda: rfsize.Votes([[1, 2]], classes=["a"]), ValueError, "classes"),
-    "votes, few trees": (lambda: rfsize.Votes([[1, 2]], n_trees=2), ValueError, "n_trees"),
-    "votes, merged rows": (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]] * 2)), ValueError, "concat"),
-    "votes, more trees": (lambda: rfsize.Votes([[1, 2]]).concat(rfsize.Votes([[1, 1]])), ValueError, "merge"),
-    "votes, other classes": (
-        lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]], classes=[1, 2])),
-        ValueError,
-        "class",
-    ),
-    "votes, three in a histogram": (lambda: rfsize.Votes([[1, 2, 3]]).histogram(), ValueError, "two classes"),
-    "votes of unknown trees": (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), ValueError, "n_trees="),
-}
-
-TRAININGS: dict[str, Case] = {
-    "alpha": (lambda: rfsize.SizeCallback(alpha=1.0), ValueError, "alpha"),
-    "threshold": (lambda: rfsize.SizeCallback(threshold=0.0), ValueError, "threshold"),
-    "min_trees": (lambda: rfsize.SizeCallback(min_trees=2.5), ValueError, "min_trees"),
-    "voting": (lambda: rfsize.SizeCallback(voting="averaged"), ValueError, "voting"),
-    "metric": (lambda: rfsize.SizeCallback(metric="near", tolerance=0.1), ValueError, "metric"),
-    "no tolerance": (lambda: rfsize.SizeCallback(metric="scores"), ValueError, "tolerance"),
-    "data and validation": (lambda: rfsize.SizeCallback(data=X, validation="valid_0"), ValueError, "validation="),
-    "data of a file": (lambda: rfsize.SizeCallback(data="rows.csv"), ValueError, "data must"),
-    "validation set": (lambda: called(validation="mine"), ValueError, "'mine'"),
-    "boosted": (lambda: called(params={"boosting": "gbdt"}), NotAForestError, "boosting="),
-    "votes of numbers": (
-        lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9),
-        NotAForestError,
-        "metric=",
-    ),
-    "GOSS": (lambda: called(params=GOSS), InbagError, "GOSS"),
-    "threshold of three": (
+    "votes of one dimension": (lambda: rfsize.Votes([1, 2]), "counts"),
+    "votes for one class": (lambda: rfsize.Votes([[1], [2]]), "counts"),
+    "votes, too many": (lambda: rfsize.Votes([[2**40, 2]]), "counts"),
+    "votes, words": (lambda: rfsize.Votes([["a", "b"]]), "counts"),
+    "votes, classes": (lambda: rfsize.Votes([[1, 2]], classes=["a"]), "classes"),
+    "votes, few trees": (lambda: rfsize.Votes([[1, 2]], n_trees=2), "n_trees"),
+    "votes, merged rows": (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]] * 2)), "concat"),
+    "votes, more trees": (lambda: rfsize.Votes([[1, 2]]).concat(rfsize.Votes([[1, 1]])), "merge"),
+    "votes, other classes": (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]], classes=[1, 2])), "class"),
+    "votes, three in a histogram": (lambda: rfsize.Votes([[1, 2, 3]]).histogram(), "two classes"),
+    "votes of unknown trees": (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), "n_trees="),
+    "training: alpha": (lambda: rfsize.SizeCallback(alpha=1.0), "alpha"),
+    "training: threshold": (lambda: rfsize.SizeCallback(threshold=0.0), "threshold"),
+    "training: min_trees": (lambda: rfsize.SizeCallback(min_trees=2.5), "min_trees"),
+    "training: voting": (lambda: rfsize.SizeCallback(voting="averaged"), "voting"),
+    "training: metric": (lambda: rfsize.SizeCallback(metric="near", tolerance=0.1), "metric"),
+    "training: no tolerance": (lambda: rfsize.SizeCallback(metric="scores"), "tolerance"),
+    "training: data and validation": (lambda: rfsize.SizeCallback(data=X, validation="valid_0"), "validation="),
+    "training: data of a file": (lambda: rfsize.SizeCallback(data="rows.csv"), "data must"),
+    "training: validation set": (lambda: called(validation="mine"), "'mine'"),
+    "training: threshold of three": (
         lambda: called(y=THREE, params={"objective": "multiclass", "num_class": 3}, threshold=0.3),
-        ValueError,
         "threshold",
     ),
-    "fewer rows": (lambda: called(data=X[:-1]), ValueError, "data"),
-    "order of rows": (lambda: called(data=X[::-1]), InbagError, "data"),
-    "rounds": (lambda: rfsize.grow(xgb.XGBClassifier(), None, [0, 1]), NotAForestError, "num_parallel_tree"),
-    "objective of params": (
-        lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)),
-        NotAForestError,
-        "rank:ndcg",
-    ),
-    "one bag for all": (
-        lambda: rfsize.grow(XGBOOST | {"tree_method": "approx"}, xgb.DMatrix(X, TWO)),
-        InbagError,
-        "tree_method",
-    ),
-    "bagging of params": (
-        lambda: rfsize.grow(LIGHTGBM | {"bagging_freq": 0}, lgb.Dataset(X, TWO)),
-        InbagError,
-        "bagging_freq=",
-    ),
-    "labels beyond the classes": (lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, THREE)), ValueError, "label"),
-    "a base margin": (
+    "training: fewer rows": (lambda: called(data=X[:-1]), "data"),
+    "training: labels beyond the classes": (lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, THREE)), "label"),
+    "training: a base margin": (
         lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, TWO, base_margin=np.zeros(N_ROWS))),
-        ValueError,
         "base_margin",
     ),
-    "initial scores": (
+    "training: initial scores": (
         lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO, init_score=np.zeros(N_ROWS))),
-        ValueError,
         "init_score",
     ),
-    "rows that are gone": (
-        lambda: rfsize.grow(model("lightgbm").model, lgb.Dataset(X, TWO).construct()),
-        ValueError,
+    "training: rows that are gone": (
+        lambda: rfsize.grow(of("lightgbm"), lgb.Dataset(X, TWO).construct()),
         "free_raw_data=False",
     ),
-    "more trees of other classes": (
-        lambda: rfsize.grow(model("random forest of names").model, X, np.zeros(N_ROWS, dtype=int)),
-        ValueError,
+    "training: more trees of other classes": (
+        lambda: rfsize.grow(of("random forest of names"), X, np.zeros(N_ROWS, dtype=int)),
         "y holds",
     ),
 }
+NO_BAGS: dict[str, Case] = {
+    "bags: goss": (lambda: inbag(lgb.train(GOSS, lgb.Dataset(X, TWO), 5)), "GOSS"),
+    "bags: all rows in each bag": (lambda: inbag(lightgbm(bagging_fraction=0.99999)), "bag"),
+    "bags: trees of one leaf": (lambda: inbag(lightgbm(min_data_in_leaf=N_ROWS)), "leaf"),
+    "bags: exact": (lambda: inbag(xgboost(tree_method="exact", colsample_bynode=1)), "tree_method="),
+    "bags: gradients": (lambda: inbag(xgboost(sampling_method="gradient_based")), "gradient"),
+    "bags: no sampling": (lambda: inbag(xgboost(subsample=1.0)), "subsample"),
+    "training: GOSS": (lambda: called(params=GOSS), "GOSS"),
+    "training: order of rows": (lambda: called(data=X[::-1]), "data"),
+    "training: one bag for all": (
+        lambda: rfsize.grow(XGBOOST | {"tree_method": "approx"}, xgb.DMatrix(X, TWO)),
+        "tree_method",
+    ),
+    "training: bagging of params": (
+        lambda: rfsize.grow(LIGHTGBM | {"bagging_freq": 0}, lgb.Dataset(X, TWO)),
+        "bagging_freq=",
+    ),
+}
+FEW_VOTES: dict[str, Case] = {
+    "bags: every row seen": (
+        lambda: rfsize.size(
+            RandomForestClassifier(15).fit(np.repeat(X[:40], 12, axis=0), np.repeat(TWO[:40], 12)),
+            np.repeat(X[:40], 12, axis=0),
+            oob=True,
+            groups="copies",
+        ),
+        "groups='rows'",
+    ),
+}
 
-CASES = MODELS | {f"bags: {name}": case for name, case in BAGS.items()}
-CASES |= {f"option: {name}": case for name, case in OPTIONS.items()}
-CASES |= {f"training: {name}": case for name, case in TRAININGS.items()}
+CASES = {
+    name: (call, error, names)
+    for error, cases in (
+        (NotAForestError, NO_FORESTS), (InbagError, NO_BAGS), (FewVotesError, FEW_VOTES), (ValueError, OTHERS)
+    )
+    for name, (call, names) in cases.items()
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -376,7 +291,6 @@ ROWS: dict[str, tuple[Any, str]] = {
     "an empty Sequence": ([Slices(X), Slices(X[:0])], "empty"),
     "batches of other widths": ([Slices(X), Slices(X[:, :5])], "5 columns"),
     "a DataIter of nothing": (Batches([]), "batch"),
-    "a DataIter of two kinds": (Batches([X, pd.DataFrame(X)]), "piece"),
     "a path to nothing": ("nowhere", "nowhere"),
     "a path to something else": (__file__, "Parquet"),
 }
@@ -386,6 +300,6 @@ ROWS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("call", [rfsize.tree_outputs, lambda trained, rows: rfsize.compile(trained).predict(rows)])
 def test_rows(name: str, call: Callable[[Any, Any], Any]) -> None:
     rows, names = ROWS[name]
-    trained = model("lightgbm").model
+    trained = of("lightgbm")
     with pytest.raises((ValueError, OSError), match=re.escape(names)):
         call(trained, rows)

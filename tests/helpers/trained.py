@@ -52,7 +52,7 @@ def data_for(framework: str, X: Any, y: Any, weight: Any = None) -> Any:
     """The training data of LightGBM or XGBoost."""
     if framework == "lightgbm":
         return lgb.Dataset(X, y, weight=weight, free_raw_data=False)
-    return xgb.DMatrix(X, y, weight=weight)
+    return xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
 
 
 def train(framework: str, X: Any, y: Any, n_trees: int = 60, *, weight: Any = None, **params: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -155,45 +154,6 @@ CLASSIFIERS = [name for name, kind in KINDS.items() if kind.n_classes]
 REGRESSORS = [name for name, kind in KINDS.items() if not kind.n_classes]
 
 
-def _thresholds(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Features and thresholds of the splits of a forest, which are numbers."""
-    model = getattr(model, "booster_", model)
-    model = model.get_booster() if isinstance(model, xgb.XGBModel) else model
-    if isinstance(model, lgb.Booster):
-        splits = model.trees_to_dataframe().query("decision_type == '<='")
-        return splits["split_feature"].str.removeprefix("Column_").astype(int).to_numpy(), splits["threshold"].to_numpy(
-            float
-        )
-    if isinstance(model, xgb.Booster):
-        trees = json.loads(model.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-        kept = [[tree[part] for tree in trees] for part in ("split_indices", "split_conditions", "left_children")]
-        feature, threshold, left = (np.concatenate(part) for part in kept)
-        return feature[left != -1], threshold[left != -1]
-    members = getattr(model, "estimators_", None) or model.estimator_.estimators_
-    columns = getattr(model, "estimators_features_", [np.arange(FEATURES)] * len(members))
-    pairs = [(own[tree.tree_.feature], tree.tree_.threshold) for tree, own in zip(members, columns, strict=True)]
-    feature, threshold = map(np.concatenate, zip(*pairs, strict=True))
-    return feature[threshold != -2], threshold[threshold != -2]
-
-
-def rows_on_thresholds(name: str, n_rows: int) -> np.ndarray:
-    """Rows of thresholds, and of the numbers beside them in single and in double precision."""
-    rng, X = np.random.default_rng(4), rows_for(name, n_rows)
-    feature, threshold = _thresholds(model(name))
-    for column in set(feature) - {3} if takes_missing(name) else set(feature):
-        cut = rng.choice(threshold[feature == column].clip(-3e38, 3e38), n_rows)
-        single = cut.astype(np.float32)
-        near = [
-            cut,
-            np.nextafter(cut, np.inf),
-            np.nextafter(cut, -np.inf),
-            np.nextafter(single, np.float32(9e9)),
-            single,
-        ]
-        X[:, column] = np.choose(rng.integers(0, len(near), n_rows), near)
-    return X.clip(-3e38, 3e38)
-
-
 def takes_missing(name: str) -> bool:
     """Whether the kind is fed rows with missing values; of scikit-learn's, some versions take them, some do not."""
     return name.startswith(("lgb", "xgb"))
@@ -274,6 +234,8 @@ def own_votes(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def assert_same_bits(found: np.ndarray, own: np.ndarray, *, is_exact: bool) -> None:
     """Equal, but for the last bits of a link that the mathematics library of the platform rounds."""
-    assert found.shape == own.shape
-    units = np.abs(found - own) / np.spacing(np.maximum(np.abs(own), 0.25).astype(own.dtype))
+    assert (found.dtype, found.shape) == (own.dtype, own.shape)
+    if own.dtype.kind != "f":
+        found, own, is_exact = (found != own).astype(float), np.zeros(own.shape), True
+    units = np.abs(found - own) / np.spacing(np.maximum(np.abs(own), 0.25))
     assert units.max() <= (0 if is_exact else 8)

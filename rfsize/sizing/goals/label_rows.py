@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
-from rfsize.counting.part_sums import Blocks, Scores
+from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
@@ -75,15 +75,10 @@ class ScoredRows:
         return self.estimated_by(self.scores.take(rows), self.cut, blocks)
 
     def leaders(self) -> Int64s:
-        return self._highest(self.scores)
+        return leading(self.scores.mean, self.cut)
 
     def leaders_of(self, blocks: Blocks) -> Int64s:
-        return self._highest(blocks.scores)
-
-    def _highest(self, scores: Scores) -> Int64s:
-        if scores.n_scores == 1:
-            return (scores.mean[:, 0] > self.cut).astype(np.int64)
-        return scores.leading()
+        return leading(blocks.scores.mean, self.cut)
 
 
 def _most_voted(counts: NDArray[np.int32]) -> Int64s:
