@@ -30,7 +30,8 @@ from rfsize.integrations.sklearn.model import (
     names_of,
     unnamed,
 )
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.model import Model
 from rfsize.models.rows import Rows
 from rfsize.utils.typing import Floats, Int64s

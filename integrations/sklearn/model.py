@@ -25,7 +25,8 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, part_of, why_no_bags
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link

@@ -109,7 +109,6 @@ def test_rooms_import_only_rooms_before_them() -> None:
     ("module", "source"),
     [
         ("utils.ring", "def later():\n    from rfsize.sizing import report"),
-        ("voting.votes", "from rfsize import sizing"),
         ("theory.binary", "from ..utils.words import _private"),
         ("integrations.xgboost.model", "import rfsize.integrations.lightgbm.model"),
         ("integrations.lightgbm.model", "import rfsize.sizing.report"),
