@@ -144,7 +144,7 @@ def tree_outputs(
         of_bags: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
         of_bags |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
         task = Task.of(model, X, oob=oob, threshold=threshold, **of_bags)
-        outputs = collect_outputs(task, y, sample_weight, "all")
+        outputs = collect_outputs(task, y, sample_weight, means=True)
     give(warnings_for(outputs, of_labels=True))
     return outputs
 
@@ -359,4 +359,4 @@ def oob_predict(
 
 
 def _out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
-    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, keeps="all")
+    return collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, means=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.count import Keeps, Sums, count
+from rfsize.counting.count import Sums, count
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.outputs import TreeOutputs, with_warnings
@@ -24,7 +24,7 @@ from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import class_indices
 
 
-def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
+def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:
     """The outputs of a finished forest, with warnings about its training and about copies of rows.
 
     Raises
@@ -32,7 +32,7 @@ def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
     InbagError
         If the bags cannot be proven.
     """
-    forest, threshold, sums = task.forest, task.threshold, count(task, keeps)
+    forest, threshold, sums = task.forest, task.threshold, count(task, means=means)
     classes, spares_labels = forest.classes, not learning_rate_of(forest, labels_at=threshold)
     learning_rate = (replace(caution, spares_labels=spares_labels) for caution in learning_rate_of(forest))
     return TreeOutputs(
@@ -48,11 +48,11 @@ def outputs_of(task: Task, keeps: Keeps = "outputs") -> TreeOutputs:
     )
 
 
-def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, keeps: Keeps = "outputs") -> TreeOutputs:
+def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, *, means: bool = False) -> TreeOutputs:
     """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
     y, sample_weight = brought_here(task.X, y), brought_here(task.X, sample_weight)
     of_rows = warning_of_training_rows(task, y, sample_weight)
-    outputs = outputs_of(task, keeps)
+    outputs = outputs_of(task, means=means)
     if y is None and task.bags is not None:
         sample_weight = None  # given only for the proof of the bags
     return with_warnings(outputs.with_truth(y, sample_weight), *of_rows)
@@ -123,7 +123,7 @@ def outputs_of_folds(
     scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
     scores = Scores.stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
     scores = replace(scores, rows=None if len(scored) == n_rows else scored)
-    part_sums = PartSums.of_forests([fold.parts for fold in sums if fold.parts is not None], numbers)
+    part_sums = PartSums.of_forests([fold.parts for fold in sums], numbers)
     counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
     return replace(outputs, sums=Sums(counts, scores, part_sums))
 

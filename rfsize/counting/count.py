@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,6 @@ from rfsize.models.rows import DistributedRows
 from rfsize.utils.threads import each_range
 from rfsize.utils.typing import Bools, Floats, Int64s
 
-# What is added up: votes; what sizes need; or all that `rfsize.tree_outputs` keeps.
-Keeps = Literal["votes", "outputs", "all"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -38,15 +35,15 @@ class Sums:
         Votes for each class; no columns for regression.
     scores : Scores
         Scores before the link, of the rows whose scores are kept.
-    parts : PartSums or None
-        Sums over parts of the forest on some of the rows; None if nobody needs them.
+    parts : PartSums
+        Sums over parts of the forest on some of the rows.
     means : Means or None
         Mean scores of all rows, if they are kept.
     """
 
     counts: NDArray[np.int32]
     scores: Scores
-    parts: PartSums | None = None
+    parts: PartSums
     means: Means | None = None
 
     @classmethod
@@ -62,53 +59,43 @@ class Sums:
     @cached_property
     def blocks(self) -> Blocks:
         """Sums over blocks of the trees, for estimates."""
-        assert self.parts is not None
         return self.parts.blocks(self.counts, self.scores)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(0 if of is None else of.nbytes for of in (self.counts, self.scores, self.parts, self.means))
+        means = 0 if self.means is None else self.means.nbytes
+        return self.counts.nbytes + self.scores.nbytes + self.parts.nbytes + means
 
     def take(self, rows: Bools) -> Sums:
         """The sums on the rows of a mask."""
-        number = np.cumsum(rows) - 1
         scores = self.scores.take(rows[self.scores.number])
-        return Sums(
-            self.counts[rows],
-            replace(scores, rows=None if self.scores.rows is None else number[scores.number]),
-            None if self.parts is None else self.parts.take(rows),
-        )
+        number = None if self.scores.rows is None else (np.cumsum(rows) - 1)[scores.number]
+        return Sums(self.counts[rows], replace(scores, rows=number), self.parts.take(rows))
 
     def plus(self, other: Sums) -> Sums:
         """The sums of the trees of both, on the same rows."""
-        parts = None if self.parts is None or other.parts is None else self.parts.plus(other.parts)
-        return Sums(self.counts + other.counts, self.scores.plus(other.scores), parts)
+        return Sums(self.counts + other.counts, self.scores.plus(other.scores), self.parts.plus(other.parts))
 
     @classmethod
     def stacked(cls, sums: Sequence[Sums]) -> Sums:
         """The sums of the same trees on other rows, one after another."""
-        parts, means = ([part for of in sums if (part := getattr(of, name)) is not None] for name in ("parts", "means"))
-        return cls(
-            np.concatenate([of.counts for of in sums]),
-            Scores.stacked([of.scores for of in sums]),
-            PartSums.stacked(parts) if parts else None,
-            Means.stacked(means) if means else None,
-        )
+        counts, means = [of.counts for of in sums], [of.means for of in sums if of.means is not None]
+        scores, parts = (Scores.stacked([of.scores for of in sums]), PartSums.stacked([of.parts for of in sums]))
+        return cls(np.concatenate(counts), scores, parts, Means.stacked(means) if means else None)
 
 
-def count(task: Task, keeps: Keeps = "outputs") -> Sums:
-    """Add up votes and scores over all rows of a task; return only if the bags are proven.
+def count(task: Task, *, means: bool = False) -> Sums:
+    """Add up votes and scores over all rows of a task, and ``means`` if you need them; return only proven bags.
 
     Raises
     ------
     InbagError
         If the bags cannot be proven.
     """
-    what = "votes" if keeps == "votes" else "votes and scores"
     if isinstance(task.X, DistributedRows):
-        return _count_elsewhere(task, keeps, what)
-    return _added_up(task.walk, Part(range(task.n_rows), task.n_rows, keeps, task.threshold), what)
+        return _count_elsewhere(task, means)
+    return _added_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -135,8 +122,7 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
         If a threshold is given for more than two classes.
     """
     rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    part = Part(range(bags.n_rows), bags.n_rows, "outputs", forest.checked_threshold(threshold))
-    return _added_up(rows, part, "out-of-bag votes")
+    return _added_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
 
 
 class Part(NamedTuple):
@@ -148,8 +134,8 @@ class Part(NamedTuple):
         Numbers of these rows among all rows.
     n_rows : int
         Number of all rows.
-    keeps : {"votes", "outputs", "all"}
-        What is added up.
+    means : bool
+        Whether to keep mean scores of all rows.
     threshold : float
         As in `Task`.
     bags : LaidOutBags or None
@@ -160,16 +146,16 @@ class Part(NamedTuple):
 
     rows: range
     n_rows: int
-    keeps: Keeps
+    means: bool
     threshold: float
     bags: LaidOutBags | None = None
     group_inbag: GroupInbag | None = None
 
 
-def _added_up(rows: Pass, part: Part, what: str, check: BagCheck | None = None) -> Sums:
+def _added_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
     adder = _Adder(rows.forest, part)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        for batch in rows.batches(what, check=check):
+        for batch in rows.batches("votes and scores", check=check):
             adder.add(batch)
     return adder.sums
 
@@ -180,15 +166,15 @@ def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]
     lookup = leaf_lookup(forest, opened, part.n_rows)
     rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
     check = None if bags is None else BagCheck(forest, bags)
-    return _added_up(rows, part, "votes and scores", check), None if check is None else check.rebuilt
+    return _added_up(rows, part, check), None if check is None else check.rebuilt
 
 
-def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
+def _count_elsewhere(task: Task, means: bool) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
     check = None if task.bags is None else BagCheck(task.forest, task.bags)
     assert isinstance(task.X, DistributedRows)
-    part_of, parts = partial(_part, task, keeps, GroupInbag.of(task.bags, task.groups)), []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what=what):
+    part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
+    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
         parts.append(sums)
         if check is not None:
             check.include(rebuilt)
@@ -197,20 +183,20 @@ def _count_elsewhere(task: Task, keeps: Keeps, what: str) -> Sums:
     return Sums.stacked(parts)
 
 
-def _part(task: Task, keeps: Keeps, of_groups: GroupInbag | None, rows: range) -> Part:
+def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
     bags = task.bags
     if bags is not None:
         assert isinstance(bags, LaidOutBags)
         bags = bags.part(rows.start, rows.stop)
     of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(rows, task.n_rows, keeps, task.threshold, bags, of_groups)
+    return Part(rows, task.n_rows, means, task.threshold, bags, of_groups)
 
 
 class _Adder:
     """Adds up batches of rows in order."""
 
     def __init__(self, forest: Forest, part: Part) -> None:
-        rows, self._n_rows, self._keeps = part.rows, part.n_rows, part.keeps
+        rows, self._n_rows, self._keeps_means = part.rows, part.n_rows, part.means
         self._leaf_class, self._number = forest.leaf_class(part.threshold), np.arange(rows.start, rows.stop)
         self._n_classes, self._n_scores = len(forest.classes), forest.n_scores
         self._every, self._dealt = (
@@ -228,13 +214,11 @@ class _Adder:
         counts, number = self._counts[batch.rows], self._number[batch.rows]
         if self._n_classes:
             self._count_votes(paired, may_vote, counts)
-        if self._keeps == "votes":
-            return
         rows = np.flatnonzero(number % self._every == 0)
         scored: Any = slice(None) if len(rows) == len(number) else rows
         scores = _scores_of(paired.take(scored), may_vote[scored], self._n_scores)
         self._scores.append(replace(scores, rows=None if self._every == 1 else number[rows]))
-        if self._keeps == "all":
+        if self._keeps_means:
             self._means.append(Means.of(batch.leaves.scores, batch.may_score))
         rows = np.flatnonzero(number % self._dealt.every == 0)
         if rows.size:

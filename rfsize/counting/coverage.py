@@ -108,20 +108,14 @@ def few_votes(
     votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES
 ) -> Problem:
     """The problem if too few trees vote on each row to tell ``what``."""
-    enough = _trees_for(fewest, votes_per_row, n_trees)
-    advice = "" if enough is None else f": train at least {how_many(enough, 'tree')}"
+    enough, advice = _trees_for(fewest, votes_per_row, n_trees), ""
+    if enough is not None:
+        advice = f": train at least {how_many(enough, 'tree')}{', or give validation rows' if oob else ''}"
     if oob and votes_per_row < FEW_OUT_OF_BAG * n_trees:
-        advice += (
-            f". On a training row only {in_percent(votes_per_row / n_trees)} of the trees may vote: give validation "
-            "rows, or train with a smaller bagging fraction"
-        )
-    elif oob:
-        advice += ", or give validation rows"
-    return Problem(
-        f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}; it takes at "
-        f"least {fewest}{advice}",
-        enough,
-    )
+        few = in_percent(votes_per_row / n_trees)
+        advice += f". Only {few} of the trees may vote on a training row: train with a smaller bagging fraction"
+    text = f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}"
+    return Problem(f"{text}; it takes at least {fewest}{advice}", enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +146,9 @@ class Coverage:
     of_classes: bool = True
 
     @property
-    def n_without(self) -> int:
-        """Number of rows that no tree votes on."""
-        return int(np.count_nonzero(self.n_votes == 0))
-
-    @property
     def lacks_votes(self) -> bool:
         """Whether so many rows have no votes that an answer holds only for the other rows."""
-        return too_many_without_votes(self.n_without, len(self.n_votes))
+        return too_many_without_votes(int(np.count_nonzero(self.n_votes == 0)), len(self.n_votes))
 
     @cached_property
     def is_uneven(self) -> bool:
@@ -173,8 +162,7 @@ class Coverage:
             votes = np.sort(self.n_votes[first & (sizes == size)])[_FEW_ROWS:].astype(np.float64)
             left_out = float(votes.mean()) / self.n_trees if votes.size else 0.0
             if 0.0 < left_out < 1.0:
-                variance = self.n_trees * left_out * (1.0 - left_out)
-                squares += float(np.sum((votes - votes.mean()) ** 2)) / variance
+                squares += float(np.sum((votes - votes.mean()) ** 2)) / (self.n_trees * left_out * (1.0 - left_out))
                 freedom += votes.size - 1
         return squares > _OVERDISPERSED * freedom and float(chi2.sf(squares, freedom)) < _BY_CHANCE
 
@@ -210,96 +198,64 @@ class Coverage:
 
     def problem_of_some(self, what: str, *, fewest: int = FEWEST_VOTES) -> Problem | None:
         """The problem if some rows have too few votes to tell ``what`` while the others have enough; else None."""
-        if self._are_alike:
+        if self.groups.sizes is None and not self.is_uneven:  # only chance decides how many votes a row has
             return None
-        if self.lacks_votes:
-            return self._poor_kind(what, fewest) or Problem(
-                f"{how_many(self.n_without, 'row')} ({in_percent(self.n_without / len(self.n_votes))}) have no "
-                f"out-of-bag votes, and not by chance: {self._cause}. So the votes on the others cannot tell {what}. "
-                f"{self._advice(None)}"
-            )
-        return self._poor_kind(what, fewest) if self.y is not None else self._poor_rows(what, fewest)
-
-    @property
-    def _are_alike(self) -> bool:
-        """Whether only chance decides how many votes a row has."""
-        return self.groups.sizes is None and not self.is_uneven
-
-    def _poor_rows(self, what: str, fewest: int) -> Problem | None:
-        """The problem if uneven bags leave some rows of unknown kind with too few votes."""
+        poor_kind = self._poor_kind(what, fewest)
         n_poor = int(np.count_nonzero(self.n_votes < fewest))
-        if not self.is_uneven or not too_many_without_votes(n_poor, len(self.n_votes)):
-            return None
-        return Problem(
-            f"{how_many(n_poor, 'row')} have fewer than {fewest} out-of-bag votes, and not by chance: {self._cause}. "
-            f"If they are of one kind, the others cannot tell {what}: give y, which shows their kinds. {self._advice()}"
-        )
+        if poor_kind is None and self.lacks_votes:
+            share = in_percent(float(np.mean(self.n_votes == 0)))
+            return self._problem(f"{share} of the rows have no out-of-bag votes, and not by chance", what, None)
+        if self.y is None and self.is_uneven and too_many_without_votes(n_poor, len(self.n_votes)):
+            text = f"{how_many(n_poor, 'row')} have fewer than {fewest} out-of-bag votes, and y, which is not given, "
+            return self._problem(f"{text}would tell whether they are of one kind", what, None)
+        return poor_kind
 
     def _poor_kind(self, what: str, fewest: int) -> Problem | None:
         """The problem if rows of one kind have too few votes, and fewer than the others."""
-        if self._are_alike or self.n_votes.min() >= fewest or self.y is None:
+        if self.y is None or self.n_votes.min() >= fewest or (self.groups.sizes is None and not self.is_uneven):
             return None
-        names, kind = self._kinds
+        names, kind = self._kinds(self.y)
         poor = [place for place in range(len(names)) if self._is_poor(kind == place, fewest)]
         if not poor:
             return None
         place = min(poor, key=lambda place: float(self.n_votes[kind == place].mean()))
         own, others = self.n_votes[kind == place], self.n_votes[kind != place]
-        mean, without = float(own.mean()), float(np.mean(own == 0))
+        mean = float(own.mean())
+        text = f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average, and "
+        text += f"{in_percent(float(np.mean(own == 0)))} of them none; the others have {others.mean():.1f}"
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
-        none = f", and {in_percent(without)} of them have none" if without > _WITHOUT else ""
-        return Problem(
-            f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average{none}, and "
-            f"the others {others.mean():.1f}: {self._cause}. So these votes cannot tell {what}, which takes {fewest} "
-            f"votes on rows of each kind. {self._advice(enough)}",
-            enough,
-        )
+        return self._problem(text, f"{what}, which takes {fewest} votes on rows of each kind", enough)
 
-    @property
-    def _kinds(self) -> tuple[list[str], Int64s]:
+    def _kinds(self, y: NDArray[Any]) -> tuple[list[str], Int64s]:
         """Names of the kinds of rows, as messages write them after "rows", and the kind of each row."""
-        y = np.asarray(self.y)
         if self.of_classes:
             names, kind = np.unique(y, return_inverse=True)
             return [f"of class {name}" for name in names.tolist()], kind
-        y = y.astype(np.float64)
-        kind = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y, side="right")
+        numbers = y.astype(np.float64)
+        kind = np.searchsorted(np.quantile(numbers, [0.2, 0.4, 0.6, 0.8]), numbers, side="right")
         return [f"in the {fifth} fifth of y" for fifth in _FIFTHS], kind
 
     def _is_poor(self, of_kind: Bools, fewest: int) -> bool:
-        n_votes = self.n_votes[of_kind]
-        if len(n_votes) <= _FEW_ROWS or len(n_votes) == len(self.n_votes):
+        """Whether the rows of a kind have too few votes, and beyond chance fewer than the others (Welch's test)."""
+        first, n_votes = self.groups.first_of_each(len(self.n_votes)), self.n_votes[of_kind]
+        own, others = self.n_votes[of_kind & first], self.n_votes[~of_kind & first]
+        if min(len(own), len(others)) <= _FEW_ROWS:
             return False
-        without = np.count_nonzero(n_votes == 0)
-        if n_votes.mean() >= fewest and without <= max(_FEW_ROWS, _WITHOUT * len(n_votes)):
+        if n_votes.mean() >= fewest and np.count_nonzero(n_votes == 0) <= max(_FEW_ROWS, _WITHOUT * len(n_votes)):
             return False
-        first = self.groups.first_of_each(len(self.n_votes))  # the same trees vote on all rows of a group
-        return _are_fewer(self.n_votes[of_kind & first], self.n_votes[~of_kind & first])
+        error = math.sqrt(own.var() / len(own) + others.var() / len(others))
+        return bool(own.mean() - others.mean() < -_FEWER * error)
 
-    @property
-    def _cause(self) -> str:
+    def _problem(self, text: str, what: str, enough: int | None) -> Problem:
+        """A problem that is due to how the bags were drawn."""
+        cause, ways = "groups are large, and every tree saw some row of them", ["with smaller bags"]
         if self.is_uneven:
-            return (
-                "the bags were not drawn evenly, as with class_weight='balanced' or sample_weight in scikit-learn from "
-                "1.9 on, or with a bagging fraction for each class"
-            )
-        return "they belong to large groups, of which every tree saw some row"
-
-    def _advice(self, enough: int | None = None) -> str:
-        ways = ["with smaller bags (max_samples, bagging_fraction)"]
-        if self.is_uneven:
-            ways = ["with class_weight='balanced_subsample', which draws bags evenly", *ways]
+            cause = "the bags were not drawn evenly, as with class_weight='balanced' or a fraction for each class"
+            ways.insert(0, "with class_weight='balanced_subsample', which draws bags evenly")
         if enough is not None:
-            ways = [f"at least {how_many(enough, 'tree')}", *ways]
-        return f"Train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.groups.by)}"
-
-
-def _are_fewer(n_votes: NDArray[Any], others: NDArray[Any]) -> bool:
-    """Whether rows have fewer votes than the others, beyond chance (Welch's test)."""
-    if min(len(n_votes), len(others)) <= _FEW_ROWS:
-        return False
-    error = math.sqrt(n_votes.var() / len(n_votes) + others.var() / len(others))
-    return bool(n_votes.mean() - others.mean() < -_FEWER * error)
+            ways.insert(0, f"at least {how_many(enough, 'tree')}")
+        advice = f"train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.groups.by)}"
+        return Problem(f"{text}: {cause}. So these votes cannot tell {what}: {advice}", enough)
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:

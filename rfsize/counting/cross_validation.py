@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
@@ -109,12 +109,8 @@ def _classes_of(labels: NDArray[Any]) -> tuple[NDArray[Any], Int64s]:
         check_classification_targets(labels)
         classes, label = np.unique(labels, return_inverse=True)
     except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in labels})
-        if len(kinds) == 1:
-            raise ValueError(
-                f"y holds labels of the type {kinds[0]}, which scikit-learn does not take: {error}"
-            ) from None
-        raise ValueError(f"y mixes labels of the types {', '.join(kinds)}; give labels of one type") from None
+        kinds = ", ".join(sorted({type(value).__name__ for value in labels}))
+        raise ValueError(f"y holds labels of {kinds}, which scikit-learn does not take: {error}") from None
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")
     return classes, label
@@ -137,10 +133,13 @@ def cross_validated(
     names = tree_counts(model)
     chosen = [value for name, value in model.get_params().items() if name in names and value is not None]
     trees_to_train(chosen[0] if chosen else None, " or ".join(sorted(names)))
-    data = _training_data(model, X, y, sample_weight, groups)
-    belong = resolve_groups(groups, data.X, len(data.label))
-    folds = held_out_folds(cv, data.label, belong, stratified=len(data.classes) > 0)
-    return outputs_of_estimator(model, data, folds, belong, threshold).with_truth(data.truth, data.weight)
+    rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
+    n_rows = n_rows_of(rows)
+    classes, label = checked_target(y, n_rows, of_labels=not is_regression(model))
+    weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
+    data, belong = TrainingData(rows, classes, label, weight), resolve_groups(groups, rows, n_rows)
+    folds = held_out_folds(cv, label, belong, stratified=len(classes) > 0)
+    return outputs_of_estimator(model, data, folds, belong, threshold).with_truth(data.truth, weight)
 
 
 def outputs_of_estimator(
@@ -156,15 +155,6 @@ def outputs_of_estimator(
     return outputs_of_folds(parts, data.classes, len(data.label), groups)
 
 
-def _training_data(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> TrainingData:
-    """The checked data to fit the estimator on."""
-    rows = rows_in_memory(X, "cv fits an estimator on rows in memory: give an array or a table")
-    n_rows = n_rows_of(rows)
-    classes, label = checked_target(y, n_rows, of_labels=not is_regression(estimator))
-    weight = None if sample_weight is None else sample_weights(sample_weight, n_rows)
-    return TrainingData(rows, classes, label, weight, groups)
-
-
 def rows_in_memory(X: Any, otherwise: str) -> Any:
     """Rows that folds can be taken from; else ``ValueError``, with ``otherwise`` as the advice."""
     if rows_elsewhere(X) is not None or stream_of(X) is not None or hasattr(X, "num_row"):
@@ -172,81 +162,60 @@ def rows_in_memory(X: Any, otherwise: str) -> Any:
     return plain_rows(X, takes_text=True)
 
 
-def folds_of(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
+def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
     """Folds from anything that scikit-learn takes as ``cv``; an int makes folds that keep groups together.
 
     Raises
     ------
     ValueError
-        If a row is held out twice, or there are no folds.
+        If there are no folds, a row is held out twice, or a fold trains on a row that it holds out, or on another of
+        its group.
     """
-    rows, splitter = np.zeros((label.size, 1)), None
-    belong = groups.units
-    if isinstance(cv, int | np.integer):
-        cv = whole("cv", int(cv), at_least=2)
-        if belong is not None:
-            n_groups = len(np.unique(belong))
-            if cv > n_groups:
-                raise ValueError(f"{cv} folds take as many groups, and there are {n_groups}: give a smaller cv")
-            splitter = (StratifiedGroupKFold if stratified else GroupKFold)(cv)
-    if splitter is None:
-        if isinstance(cv, Iterable) and not isinstance(cv, str):
-            cv = list(cv)
-            _refuse_other_than_pairs(cv)
-        splitter = check_cv(cv, label, classifier=stratified)
-    folds = list(_checked(splitter.split(rows, label, belong), label.size))
+    n_rows, belong, pairs = label.size, groups.units, cv
+    if isinstance(cv, str) or not isinstance(cv, Iterable):
+        pairs = _splitter(cv, label, groups, stratified=stratified).split(np.zeros((n_rows, 1)), label, belong)
+    folds, held_out_before = [_checked_fold(pair, n_rows) for pair in pairs], np.zeros(n_rows, dtype=np.bool_)
     if not folds:
         raise ValueError("cv makes no folds: give an int, such as cv=5, or a splitter")
-    return folds
-
-
-def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> list[Fold]:
-    """Like `folds_of`, but each fold must hold out all rows of a group or none.
-
-    Raises
-    ------
-    ValueError
-        As in `folds_of`, or if a fold holds out only some rows of a group.
-    """
-    folds, belong = folds_of(cv, label, groups, stratified=stratified), groups.units
-    if belong is None:
-        return folds
     for train, held_out in folds:
-        if np.isin(belong[held_out], belong[train]).any():
-            others = "copies" if groups.by == "copies" else "others of the same group"
-            raise ValueError(
-                f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups "
-                "together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
-            )
-    return folds
-
-
-def _refuse_other_than_pairs(folds: list[Any]) -> None:
-    other = next((fold for fold in folds if not hasattr(fold, "__len__") or len(fold) != 2), None)
-    if other is not None:
-        found = f"of {len(other)}" if hasattr(other, "__len__") else f"{other!r}"
-        raise ValueError(
-            f"each fold in cv must be a pair of arrays, the rows to train on and those held out, found a "
-            f"{type(other).__name__} {found}: give list(splitter.split(X, y)), or the splitter"
-        )
-
-
-def _checked(folds: Iterable[tuple[ArrayLike, ArrayLike]], n_rows: int) -> Iterator[Fold]:
-    """The folds; ``ValueError`` if a row is held out twice, or a fold trains on a row that it holds out."""
-    held_out_before = np.zeros(n_rows, dtype=np.bool_)
-    for train, held_out in folds:
-        train, held_out = _checked_rows(train, n_rows), _checked_rows(held_out, n_rows)
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
             raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
+        if belong is not None and np.isin(belong[held_out], belong[train]).any():
+            raise ValueError(
+                f"cv holds out rows, and trains their forest on {_OTHERS[groups.by == 'copies']}: give a splitter that "
+                "keeps groups together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
+            )
         held_out_before[held_out] = True
-        yield train, held_out
+    return folds
 
 
-def _checked_rows(rows: ArrayLike, n_rows: int) -> Int64s:
-    index = np.asarray(rows)
-    if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
-        raise ValueError(f"folds must be pairs of arrays of row indices, found {index.dtype} of shape {index.shape}")
-    if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
-        raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
-    # Sorted, because the frameworks take subsets in order.
-    return np.sort(index).astype(np.int64)
+_OTHERS = "others of the same group", "copies"
+
+
+def _splitter(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> Any:
+    if isinstance(cv, int | np.integer):
+        cv = whole("cv", int(cv), at_least=2)
+        if groups.units is not None:
+            n_groups = len(np.unique(groups.units))
+            if cv > n_groups:
+                raise ValueError(f"{cv} folds take as many groups, and there are {n_groups}: give a smaller cv")
+            return (StratifiedGroupKFold if stratified else GroupKFold)(cv)
+    return check_cv(cv, label, classifier=stratified)
+
+
+def _checked_fold(pair: Any, n_rows: int) -> Fold:
+    """Rows to train on and rows held out, in order, because the frameworks take subsets in order."""
+    if not hasattr(pair, "__len__") or len(pair) != 2:
+        raise ValueError(
+            "each fold in cv must be a pair of arrays, the rows to train on and those held out, found a "
+            f"{type(pair).__name__}: give list(splitter.split(X, y)), or the splitter"
+        )
+    train, held_out = (np.asarray(rows) for rows in pair)
+    for index in (train, held_out):
+        if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+            raise ValueError(
+                f"folds must be pairs of arrays of row numbers, found {index.dtype} of shape {index.shape}"
+            )
+        if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
+            raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
+    return np.sort(train).astype(np.int64), np.sort(held_out).astype(np.int64)

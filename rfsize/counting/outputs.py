@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.counting.count import Sums, count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.part_sums import Means, PartSums, Scores
+from rfsize.counting.part_sums import Means, Scores
 from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
@@ -310,16 +310,9 @@ def sums_of(outputs: TreeOutputs) -> Sums:
     return outputs.sums
 
 
-def parts_of(outputs: TreeOutputs) -> PartSums:
-    """Sums over parts of the forest; only for outputs that have scores."""
-    parts = sums_of(outputs).parts
-    assert parts is not None
-    return parts
-
-
 def means_of(outputs: TreeOutputs) -> Means:
     """Mean scores of all rows; may count again."""
-    means = sums_of(outputs).means or count(task_of(outputs), "all").means
+    means = sums_of(outputs).means or count(task_of(outputs), means=True).means
     assert means is not None
     return means
 

@@ -173,11 +173,15 @@ class Task:
         """
         forest = read_forest(model, missing=missing)
         threshold = forest.checked_threshold(threshold)
-        if not oob:
-            _refuse_options_of_bags(groups, y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
         if not oob:
+            of_bags = {"groups": groups, "y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
+            refuse_unused(
+                "it is about the bags of training rows, and with oob=False every tree votes on every row. Leave it "
+                "out, or give the training rows with oob=True",
+                **of_bags,
+            )
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
@@ -219,20 +223,6 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         """The fields; the cached pass is made again on demand."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def _refuse_options_of_bags(groups: Any, **options: Any) -> None:
-    """Raise ``ValueError`` if groups, or options that rebuild or prove bags, are given without ``oob=True``."""
-    if groups is not None:
-        raise ValueError(
-            "groups say on which training rows a tree may not vote, and with oob=False all trees vote on all rows: "
-            "leave groups out, or give the training rows with oob=True"
-        )
-    refuse_unused(
-        "it rebuilds the bags of training rows, and with oob=False every tree votes on every row. Leave it out, or "
-        "give the training rows with oob=True",
-        **options,
-    )
 
 
 class RowsElsewhere(ABC):

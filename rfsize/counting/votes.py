@@ -125,10 +125,9 @@ class Votes:
     def _repr_html_(self) -> str:
         """What notebooks show: how many rows have a majority for each class."""
         winners = np.bincount(self.counts.argmax(axis=1), minlength=len(self.classes))
-        given = {f"majority for class {name}": f"{rows:,}" for name, rows in zip(self.classes, winners, strict=False)}
-        return shown(
-            "Votes", {"rows": f"{len(self):,}", "trees": f"{self.n_trees:,}", **dict(list(given.items())[:_SHOWN])}
-        )
+        shares = zip(self.classes[:_SHOWN], winners, strict=False)
+        majorities = {f"majority for class {name}": f"{rows:,}" for name, rows in shares}
+        return shown("Votes", {"rows": f"{len(self):,}", "trees": f"{self.n_trees:,}", **majorities})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Votes):
@@ -306,23 +305,20 @@ class Votes:
         return VoteHistogram(cells % side, cells // side, rows)
 
     def _like(self, counts: ArrayLike, n_trees: int, other: Votes, knows_trees: bool) -> Votes:
-        """Votes with the same classes and threshold."""
-        found = Votes(counts, self.classes, n_trees, threshold=self._common_threshold(other))
-        found._knows_trees = knows_trees
-        return found
+        """Votes with the same classes, and the common threshold; if only one of the two has a threshold, that one."""
+        threshold, others = self.threshold, other.threshold
+        if threshold is not None and others is not None and threshold != others:
+            raise ValueError(
+                f"the trees voted for class 1 above {threshold:g} in the one and above {others:g} in the other: count "
+                "both at the same threshold"
+            )
+        votes = Votes(counts, self.classes, n_trees, threshold=others if threshold is None else threshold)
+        votes._knows_trees = knows_trees
+        return votes
 
     def _check_classes(self, other: Votes) -> None:
         if not np.array_equal(self.classes, other.classes):
             raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
-
-    def _common_threshold(self, other: Votes) -> float | None:
-        """The common threshold; if only one of the two has a threshold, that one."""
-        if None not in (self.threshold, other.threshold) and self.threshold != other.threshold:
-            raise ValueError(
-                f"the trees voted for class 1 above {self.threshold:g} in the one and above {other.threshold:g} in the "
-                "other: count both at the same threshold"
-            )
-        return other.threshold if self.threshold is None else self.threshold
 
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rfsize.counting.outputs import TreeOutputs, means_of, parts_of, predictor_of
+from rfsize.counting.outputs import TreeOutputs, means_of, predictor_of, sums_of
 from rfsize.counting.part_sums import deal
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
@@ -75,7 +75,7 @@ def drawn_trees(outputs: TreeOutputs, judge: Metric, *, most_rows: int | None = 
     The first replicates are as noisy as the whole forest, the second as the trees that may predict each row. At most
     ``most_rows`` rows are used, spread over all.
     """
-    parts, means, n_trees = parts_of(outputs), means_of(outputs), outputs.n_trees
+    parts, means, n_trees = sums_of(outputs).parts, means_of(outputs), outputs.n_trees
     n_parts = min(parts.total.shape[1], _MOST_PARTS)
     rng, even = np.random.default_rng(SEED), np.full(n_parts, 1.0 / n_parts)
     weights = rng.multinomial(n_parts, even, size=REPLICATES).astype(np.float64)

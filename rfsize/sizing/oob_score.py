@@ -29,7 +29,7 @@ from scipy.stats import t as student
 
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, parts_of, predictor_of, task_of
+from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
 from rfsize.counting.task import Task
 from rfsize.estimation.intervals import TAIL
 from rfsize.models.model import learning_rate_of
@@ -168,7 +168,7 @@ def known_out_of_bag(model: Any, X: Any, y: Any, groups: Any) -> TreeOutputs:
     else:
         if X is None:
             raise ValueError("X is missing: give all training rows, in the order of training")
-        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, keeps="all")
+        outputs = collect_outputs(Task.of(model, X, y, oob=True, groups=groups), y, means=True)
     if outputs.y is None:
         raise ValueError("y is missing: a score needs the truth of the training rows")
     return outputs
@@ -237,7 +237,7 @@ def _wilson(share: float, noise: float, wide: float, freedom: float) -> tuple[fl
 
 def _curve(outputs: TreeOutputs, judge: Metric, value: float) -> Curve:
     """The metric of the first parts of the forest, for some numbers of them; ``value`` is that of all trees."""
-    parts = parts_of(outputs)
+    parts = sums_of(outputs).parts
     n_parts = parts.total.shape[1]
     points = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64)) - 1
     total, n_scored = np.zeros(parts.total.shape[::2]), np.zeros(parts.n_scored.shape[::2])

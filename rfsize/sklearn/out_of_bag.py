@@ -38,7 +38,7 @@ class OutOfBagPredictions:
         options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
         try:
             task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
-            outputs = replace(outputs_of(task, "all"), y=data.truth)
+            outputs = replace(outputs_of(task, means=True), y=data.truth)
         except (InbagError, NotAForestError) as refused:
             return str(refused)
         means, predictor = means_of(outputs), task.predictor
