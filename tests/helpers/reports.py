@@ -9,23 +9,12 @@ import pytest
 
 import rfsize
 
-_OF_SINGLE_CLASSES = {"label_shares", "loss", "beside", "warnings"}
 _OF_THE_TRUTH = {"beside", "warnings"}
 
 
 def agreement(report: rfsize.Report, n_trees: int) -> float:
     """Share of the labels that equal those of an unlimited forest."""
     return 1.0 - report._answer.value(n_trees)
-
-
-def agreement_by_class(report: rfsize.Report, n_trees: int) -> dict[Any, float]:
-    return {of: 1.0 - lost for of, lost in report._answer.by_class(n_trees).items()}
-
-
-def parts(report: rfsize.Report) -> tuple[Any, Any]:
-    """What halves and quarters of the trees lose of a metric."""
-    quarters, halves = report._answer.lost.measured[-2:]
-    return halves, quarters
 
 
 def as_sure(report: rfsize.Report, confidence: float = 0.8) -> dict[str, Any]:
@@ -62,8 +51,3 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def _is_of_floats(value: Any) -> bool:
     values = value if isinstance(value, list) else [value]
     return bool(values) and all(isinstance(one, float) for one in values)
-
-
-def of_all_classes(report: rfsize.Report) -> dict[str, Any]:
-    """The same without what it says of single classes, whose order decides which of them a tied row is given first."""
-    return {name: value for name, value in report.to_dict().items() if name not in _OF_SINGLE_CLASSES}
