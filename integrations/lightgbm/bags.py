@@ -380,9 +380,10 @@ def _stored_sizes(sampling: Sampling) -> dict[int, float]:
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
     """Raise `InbagError` if the parameters of a model text name a sampler whose bags cannot be rebuilt."""
-    for name, expected in (("data_sample_strategy", "bagging"), ("bagging_by_query", "0")):
-        if parameters.get(name, expected) != expected:
-            raise InbagError(f"bags drawn with {name}={parameters[name]} cannot be rebuilt: take {FRESH_ROWS}")
+    others = (("data_sample_strategy", "bagging", "GOSS"), ("bagging_by_query", "0", "whole queries"))
+    for name, expected, what in others:
+        if (value := parameters.get(name, expected)) != expected:
+            raise InbagError(f"bags of {what} ({name}={value}) cannot be rebuilt: take {FRESH_ROWS}")
     learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
     if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
         return

@@ -186,6 +186,8 @@ class SizeCallback:
         of_labels = {"alpha": alpha, "average": average, "voting": voting}
         self.goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
+        if data is not None and not hasattr(data, "shape"):
+            raise ValueError(f"data must be the training rows, an array or a table, found a {type(data).__name__}")
         if validation is not None:
             reason = f"it is about training rows, and validation={validation!r} names others: leave one of the two out"
             refuse_unused(reason, data=data, groups=groups)
