@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ def _halves(candidate: Sums) -> list[Sums]:
         counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
         counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)
         whole.asked[blocks.rows], whole.mean[blocks.rows] = scores.asked, scores.mean
-        found.append(Sums(counts, whole))
+        found.append(replace(candidate, counts=counts, scores=whole))
     return found
 
 
