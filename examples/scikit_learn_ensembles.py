@@ -42,7 +42,7 @@ print(rfsize.oob_score(bagging, X_wine, kind))
 
 # %%
 # **AdaBoost**: boosted trees depend on one another, so no number of them is enough in rfsize's sense. But a row can
-# stop asking trees when the remaining weight cannot change its label. The labels are exactly AdaBoost's.
+# stop asking trees when the remaining trees cannot change its label. The labels are exactly AdaBoost's.
 
 boosted = AdaBoostClassifier(n_estimators=100, random_state=0)
 boosted.fit(X_train, y_train >= 5)

@@ -21,7 +21,8 @@ from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
-_BAGGING_NAMES = re.compile(r"(pos_|neg_)?(bagging.*|sub_row|subsample|subsample_freq)")
+FRACTION_NAMES = ("bagging_fraction", "bagging", "sub_row", "subsample")
+"""All names of the bagging fraction."""
 
 # Parameters of the feature sampling, and their names in LightGBM's scikit-learn estimators.
 _FEATURE_FRACTIONS = {"feature_fraction": "colsample_bytree", "feature_fraction_bynode": "colsample_bynode"}
@@ -43,11 +44,6 @@ def bags_note(blocks: list[tuple[int, int]]) -> str:
     return BAGS_NOTE + "".join(f" {seed}x{trees}" for seed, trees in blocks)
 
 
-def bagging(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that decide the bags, under the user's names."""
-    return {name: value for name, value in params.items() if _BAGGING_NAMES.fullmatch(name)}
-
-
 def exact_value(rounded: float, params: dict[str, Any], *names: str) -> float:
     """A number that a model text rounds to six digits, as ``params`` have it under one of the names, if they do."""
     given = (float(params[name]) for name in names if params.get(name) is not None)
@@ -56,13 +52,11 @@ def exact_value(rounded: float, params: dict[str, Any], *names: str) -> float:
 
 def with_exact_fractions(parameters: dict[str, str], params: dict[str, Any]) -> dict[str, str]:
     """The parameters of a model text, with the bagging fractions to the precision of ``params``."""
-    exact = {}
+    exact = dict(parameters)
     for name in parameters.keys() & set(_BAGGING_FRACTIONS):
-        names = (
-            name.replace("bagging_fraction", alias) for alias in ("bagging_fraction", "bagging", "sub_row", "subsample")
-        )
-        exact[name] = repr(exact_value(float(parameters[name]), params, *names))
-    return parameters | exact
+        aliases = (name.replace("bagging_fraction", alias) for alias in FRACTION_NAMES)
+        exact[name] = repr(exact_value(float(parameters[name]), params, *aliases))
+    return exact
 
 
 @dataclass(frozen=True)
@@ -93,9 +87,7 @@ class Sampling:
         try:
             return float(self.parameters[name])
         except (KeyError, ValueError):
-            raise InbagError(
-                f"the model text does not say {name}, so the bags cannot be rebuilt: take {FRESH_ROWS}"
-            ) from None
+            raise InbagError(f"the model does not say {name}, so bags cannot be rebuilt: take {FRESH_ROWS}") from None
 
     @property
     def is_balanced(self) -> bool:
@@ -266,7 +258,7 @@ class LightGbmBags(LaidOutBags):
         return np.asarray(rebuilt != trees.cover)
 
     def have_sizes(self, sizes: dict[int, float]) -> bool:
-        """Whether the bags of some trees have the sizes that the model stores."""
+        """Whether the bags of these trees have the sizes that the model stores."""
         draws = Draws(self, 0, self.n_rows)
         return all(draws.drawn(tree).sum() == size for tree, size in sizes.items() if not self.is_full[:, tree].any())
 
@@ -388,21 +380,14 @@ def _stored_sizes(sampling: Sampling) -> dict[int, float]:
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
     """Raise `InbagError` if the parameters of a model text name a sampler whose bags cannot be rebuilt."""
-    other = {
-        "data_sample_strategy": ("bagging", "rows were sampled by gradient (GOSS)"),
-        "bagging_by_query": ("0", "whole queries were sampled"),
-    }
-    for name, (expected, what) in other.items():
+    for name, expected in (("data_sample_strategy", "bagging"), ("bagging_by_query", "0")):
         if parameters.get(name, expected) != expected:
-            raise InbagError(f"{what} ({name}={parameters[name]}), and such bags cannot be rebuilt: take {FRESH_ROWS}")
+            raise InbagError(f"bags drawn with {name}={parameters[name]} cannot be rebuilt: take {FRESH_ROWS}")
     learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
     if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
         return
     if (trained, learner) == ("1", "serial"):
-        raise InbagError(
-            f"one machine trained the forest, and layout names {n_machines} that held rows: leave layout out, and "
-            "give the training rows in their order"
-        )
+        raise InbagError(f"one machine trained the forest, and layout names {n_machines}: leave layout out")
     raise InbagError(
         f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with bags "
         f"of its own rows: name the rows of each, rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
@@ -420,9 +405,7 @@ def _refuse_no_bagging(sampling: Sampling) -> None:
 def _candidate_levels(sampling: Sampling, positive: Bools | None) -> Iterator[Any]:
     """Candidates for the draw below which a row is in the bag; several if the model text is too coarse."""
     if sampling.is_balanced and positive is None:
-        raise InbagError(
-            "the bagging was balanced (pos_/neg_bagging_fraction), so the bags depend on the labels: give y"
-        )
+        raise InbagError("the bagging was balanced (pos_/neg_bagging_fraction), so bags depend on the labels: give y")
     if positive is None or not (sampling.is_balanced and positive.any()):
         yield from _levels(sampling, "bagging_fraction")
         return

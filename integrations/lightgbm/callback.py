@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize.counting.collect import outputs_of_folds
 from rfsize.counting.duplicates import resolve_groups, warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -251,9 +252,8 @@ class SizeCallback:
             give(report.warnings, through="lightgbm")
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
-        elif trees == env.end_iteration and self._error is not None:
-            error = self._error
-            what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        elif trees == env.end_iteration and (last := self._error) is not None:
+            what = str(last) if isinstance(last, ValueError) else f"{type(last).__name__}: {last}"
             text = f"SizeCallback could not tell how many of the {how_many(trees, 'tree')} are enough. {what}"
             warn(text, NotConvergedWarning, through="lightgbm")
 
@@ -301,7 +301,8 @@ class _ForestsInTraining:
                 "SizeCallback must see a forest from its first tree: leave init_model out, or call rfsize.grow(params, "
                 "data, init_model=model)"
             )
-        boosters, validation, data = [env.model], callback.validation, callback.data
+        boosters: Sequence[Any] = [env.model]
+        validation, data = callback.validation, callback.data
         self._source = "oob" if validation is None else f"validation set '{validation}'"
         if isinstance(env.model, lgb.CVBooster):
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
@@ -315,17 +316,19 @@ class _ForestsInTraining:
             dataset = boosters[0].train_set
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
-        how: dict[str, Any] = {"validation": validation, "threshold": callback.threshold, "groups": self.groups}
-        self._trainings = [BoosterInTraining.of(booster, env.params, **how) for booster in boosters]
-        first, goal, truth = self._trainings[0].forest, callback.goal, [of.truth for of in self._trainings]
-        if any(first.text.are_soft(labels) for labels in truth if labels is not None):
+        of_rows = callback.threshold, self.groups, validation
+        self._trainings = [BoosterInTraining.of(booster, *of_rows) for booster in boosters]
+        first, goal = self._trainings[0].forest, callback.goal
+        truth = [labels for training in self._trainings if (labels := training.truth) is not None]
+        if any(map(first.text.are_soft, truth)):
             refuse_soft_labels(goal)
-            truth = [None]
-        self._truth = None if any(labels is None for labels in truth) else truth
-        self._goal = goal.checked(len(first.classes), self._truth and np.concatenate(truth), in_training=True)
+            truth = []
+        self._truth = truth if len(truth) == len(boosters) else None
+        labels = None if self._truth is None else np.concatenate(truth)
+        self._goal = goal.checked(len(first.classes), labels, in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        how = {"share": 1.0 / len(boosters), "every_tree": isinstance(goal, MetricGoal)}
-        self._votes = [_votes_in(training, data, **how) for training in self._trainings]
+        every_tree = isinstance(goal, MetricGoal)
+        self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
         if isinstance(goal, MetricGoal):
             self._refuse_what_does_not_fit(goal.metric)
         self.dependence = dependence_of(first)
@@ -344,7 +347,6 @@ class _ForestsInTraining:
     def read(self, env: CallbackEnv) -> None:
         """Read the trees just trained, except the first, which were read at once."""
         for votes in self._votes if env.iteration > env.begin_iteration else ():
-            votes.training.check_bagging(env.params)
             votes.read()
 
     def report(self) -> Report:
@@ -386,7 +388,7 @@ class _ForestsInTraining:
         if self._truth is None:
             raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
         labels, weights = self._labels([slice(None)] * len(self._votes))
-        predictor = self._votes[0].outputs(self._source).predictor
+        predictor = predictor_of(self._votes[0].outputs(self._source))
         check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
 
     def _refuse_hidden_votes(self, goal: Goal) -> None:
@@ -416,18 +418,17 @@ class _ForestsInTraining:
             )
 
 
-def _votes_in(training: BoosterInTraining, data: Any, *, share: float, every_tree: bool) -> VotesInTraining:
+def _votes_in(training: BoosterInTraining, data: Any, share: float, every_tree: bool) -> VotesInTraining:
     """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
     if data is not None:
         return WalkedVotes.of_data(training, data)
-    kept = rows_of(training.dataset)
-    if kept is not None:
-        try:
+    try:
+        if (kept := rows_of(training.dataset)) is not None:
             return WalkedVotes(training, kept)
-        except RfsizeError:
-            raise
-        except ValueError:  # rows of a kind, or under names, that rfsize does not take
-            pass
+    except RfsizeError:
+        raise
+    except ValueError:  # rows of a kind, or under names, that rfsize does not take
+        pass
     return PredictedVotes(training, share=share, every_tree=every_tree)
 
 

@@ -67,12 +67,7 @@ _SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that 
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_SHIFT = 1, 2, 2
 # How a split treats missing values, by LightGBM's missing type (none, zero, NaN) and direction (right, left).
 _MISSING = np.array(
-    [
-        [Missing.AS_ZERO, Missing.AS_ZERO],
-        [Missing.ZERO_RIGHT, Missing.ZERO_LEFT],
-        [Missing.NAN_RIGHT, Missing.NAN_LEFT],
-    ],
-    dtype=np.uint8,
+    [(Missing.AS_ZERO, Missing.AS_ZERO), (Missing.ZERO_RIGHT, Missing.ZERO_LEFT), (Missing.NAN_RIGHT, Missing.NAN_LEFT)]
 )
 _READING = Reading(
     single_precision=False,
@@ -175,7 +170,7 @@ class ModelText:
 
     def sampling(self, trees: TreeEnsemble, params: dict[str, Any]) -> Sampling:
         """How rows and features were drawn; ``trees`` are those of the text, ``params`` the booster's, not rounded."""
-        n_rows = np.bincount(trees.tree_of_node, weights=trees.cover)
+        n_rows = np.bincount(trees.tree_of_node, weights=trees.cover).astype(np.float64)
         n_features = sum(kind != "none" for kind in self.header["feature_infos"].split(" "))
         bag_sizes, parameters = n_rows[:: self.trees_per_iteration], with_exact_fractions(self.parameters, params)
         return Sampling(parameters, self.objective, n_features, self.trees_per_iteration, bag_sizes)
@@ -210,26 +205,14 @@ def tree_nodes(trees: Sequence[dict[str, str]]) -> tuple[TreeNodes, Floats]:
     categories_left = [
         categories for tree, place in zip(trees, places, strict=True) for categories in _sets(tree, place[place >= 0])
     ]
-    value = np.zeros((is_leaf.size, 1))
-    value[is_leaf, 0] = _numbers(trees, "leaf_value")
-    if not np.isfinite(value).all():
+    values, counts = map(np.concatenate, zip(*map(leaves_of, trees), strict=True))
+    if not np.isfinite(values).all():
         raise NotAForestError("a leaf of the LightGBM model has a value that is not finite: train the model again")
-    cover = np.zeros(is_leaf.size)
-    # For a single leaf, LightGBM writes no count or a meaningless one.
-    with_splits = [tree for tree, size in zip(trees, n_leaves, strict=True) if size > 1]
-    cover[is_leaf & np.repeat(n_leaves > 1, n_nodes)] = _numbers(with_splits, "leaf_count")
-    nodes = TreeNodes(
-        n_nodes=n_nodes,
-        left=child("left_child"),
-        right=child("right_child"),
-        feature=inner("split_feature").astype(np.int64),
-        threshold=threshold,
-        missing=missing,
-        missing_goes_left=np.zeros(len(categories_left), dtype=np.bool_),
-        categories_left=categories_left,
-        value=value,
-    )
-    return nodes, cover
+    value, cover = np.zeros((is_leaf.size, 1)), np.zeros(is_leaf.size)
+    value[is_leaf, 0], cover[is_leaf] = values, counts
+    left, right, feature = child("left_child"), child("right_child"), inner("split_feature").astype(np.int64)
+    goes_left, missing = np.zeros(len(categories_left), dtype=np.bool_), missing.astype(np.uint8)
+    return TreeNodes(n_nodes, left, right, feature, threshold, missing, goes_left, categories_left, value), cover
 
 
 def leaves_of(tree: dict[str, str]) -> tuple[Floats, Floats]:
@@ -267,13 +250,13 @@ class LightGbmModel(Model):
     """
 
     framework = "LightGBM"
+    ensemble: TreeEnsemble
 
     def __init__(self, model: Any, text: ModelText) -> None:
         self._model, self.booster, self.text = model, booster_of(model), text
         if any(tree.get("is_linear", "0") != "0" for tree in text.trees):
             raise NotAForestError(
-                "the LightGBM model has linear trees, whose scores depend on more than the leaf: train with "
-                "linear_tree=False"
+                "the LightGBM model has linear trees, which rfsize does not read: train with linear_tree=False"
             )
         nodes, cover = tree_nodes(text.trees)
         names, conventions = self.booster.feature_name(), text.conventions
@@ -298,7 +281,7 @@ class LightGbmModel(Model):
         return len(self.booster.model_to_string().encode())
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        trees = self._arrays
+        trees = self.ensemble
         leaf = np.asarray(self.booster.predict(X, pred_leaf=True, num_iteration=self.n_trees), dtype=np.int64)
         n_inner = trees.nodes.n_nodes.reshape(trees.tree_start.shape) // 2
         return leaf.reshape(-1, *trees.tree_start.shape) + trees.tree_start + n_inner
@@ -313,8 +296,8 @@ class LightGbmModel(Model):
         truth = self.text.truth(labels)
         if self.text.are_soft(truth):
             raise ValueError(
-                "y holds soft labels, between 0 and 1, and metrics compare predictions with classes: leave y out, and "
-                "size labels by alpha, or metric='probabilities' with a tolerance"
+                "y holds soft labels, between 0 and 1, with which no metric compares: leave y out, and take alpha or "
+                "metric='probabilities'"
             )
         return truth
 
@@ -325,10 +308,9 @@ class LightGbmModel(Model):
         text = self.booster.model_to_string()
         if "\nparameters:\n" not in text:
             raise NotAForestError(
-                "the LightGBM model's text has no parameters, where rfsize notes that a model was shrunk: give the "
-                "model as lightgbm.train or Booster.save_model made it"
+                "the LightGBM model stores no parameters, where rfsize notes that it was shrunk: train the model again"
             )
-        stored, arrays = trees_of(text), self._arrays
+        stored, arrays = trees_of(text), self.ensemble
         numbers = np.arange(len(stored)).reshape(arrays.tree_start.shape)[trees].ravel()
         kept = [stored[number] for number in numbers]
         if leaf_values is not None:
@@ -361,7 +343,7 @@ class LightGbmForest(LightGbmModel, Forest):
 
     def __init__(self, model: Any, text: ModelText) -> None:
         super().__init__(model, text)
-        self.sampling = text.sampling(self._arrays, self.booster.params)
+        self.sampling = text.sampling(self.ensemble, self.booster.params)
         self.shared_bags = shared_bags(self.sampling)
         self.seed_dependence = seed_dependence(self.sampling)
 
@@ -370,7 +352,7 @@ class LightGbmForest(LightGbmModel, Forest):
     ) -> LightGbmBags:
         if seed is not None or subsample is not None:
             raise InbagError(
-                "a LightGBM model stores its own bagging_seed and bagging_fraction: leave out seed and subsample"
+                "a LightGBM model stores its bagging_seed and bagging_fraction: leave out seed and subsample"
             )
         is_needed = self.sampling.is_balanced and y is not None
         return rebuilt_bags(self.sampling, layout, self._positive(y, layout.n_rows) if is_needed else None)
@@ -439,8 +421,7 @@ def _why_no_forest(text: ModelText) -> str | None:
     if "average_output" not in text.header:
         return (
             f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
-            "ones before it, so it has no T* and no out-of-bag votes. rfsize.compile(model) works, and T* does for "
-            "boosting='rf'"
+            "ones before it, so it has no T*. Take rfsize.compile(model), or train with boosting='rf' for T*"
         )
     if not is_bagged(text.parameters):
         n_together = text.trees_per_iteration
@@ -456,8 +437,7 @@ def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
         raise NotAForestError(
-            "a CVBooster holds several models: size or score each of cvbooster.boosters on the rows that it was "
-            "trained on, or give all of them to rfsize.compile"
+            "a CVBooster holds several models: give one of cvbooster.boosters, or all of them to rfsize.compile"
         )
     if isinstance(model, lgb.Booster):
         return model
@@ -474,8 +454,8 @@ def _classes(model: Any, text: ModelText) -> NDArray[Any]:
     classes = np.asarray(model.classes_)
     if not n_classes:
         raise NotAForestError(
-            f"the {type(model).__name__} was trained with objective='{text.objective}', which predicts numbers and no "
-            "classes: train it with objective='binary' or 'multiclass', or give model.booster_, which predicts numbers"
+            f"the {type(model).__name__} was trained with objective='{text.objective}', which predicts no classes: "
+            "train it with objective='binary' or 'multiclass', or give model.booster_"
         )
     if len(classes) != n_classes:
         raise NotAForestError(
@@ -492,12 +472,8 @@ def _are_alike(trees: tuple[dict[str, str], ...], others: tuple[dict[str, str], 
 
 def loaded(text: str) -> lgb.Booster:
     """The booster of a model text, with its own number of iterations among its parameters."""
-    head, end, tail = text.partition("\nend of trees\n")
-    per_iteration = re.search(r"^num_tree_per_iteration=([0-9]+)$", head, re.MULTILINE)
-    if per_iteration is not None:
-        n_trees = f"[num_iterations: {head.count(chr(10) + 'Tree=') // int(per_iteration[1])}]"
-        tail = re.sub(r"^\[num_iterations: .*\]$", n_trees, tail, count=1, flags=re.MULTILINE)
-    return lgb.Booster(model_str=head + end + tail)
+    n_trees = text.count("\nTree=") // int(re.findall(r"\nnum_tree_per_iteration=(\d+)\n", text)[0])
+    return lgb.Booster(model_str=re.sub(r"(?m)^\[num_iterations: .*\]$", f"[num_iterations: {n_trees}]", text, count=1))
 
 
 def trees_of(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import leaf_lookup
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.lightgbm.bags import BAGS_NOTE, bags_note, refuse_other_samplers
+from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
     TREE_COUNT_NAMES,
     ModelText,
@@ -42,7 +42,7 @@ from rfsize.utils.words import how_many
 try:
     from lightgbm.basic import _ConfigAliases
 except ImportError:  # LightGBM has no public name for them; models are read without
-    _ConfigAliases = None
+    _ConfigAliases = None  # type: ignore[assignment, misc]
 
 # Parameters that may differ between forests that are merged.
 SEEDS = (
@@ -76,7 +76,6 @@ _SAME_IN_HEADER = (
 
 _FEW_UNSURE = 0.01  # share of the votes that may go to another class, because LightGBM's predictions are rounded
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
-_ESTIMATORS_FRACTIONS = ("bagging_fraction", "bagging", "sub_row", "subsample")
 
 
 def without(params: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -94,8 +93,7 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 def _aliases() -> Any:
     if _ConfigAliases is None:
         raise ValueError(
-            f"rfsize does not know the other names of the parameters of LightGBM {lgb.__version__}: install "
-            "LightGBM 4.3 to 4.7"
+            f"rfsize does not know the parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7"
         )
     return _ConfigAliases
 
@@ -118,9 +116,7 @@ class LightGbmTraining(Training):
         stored = ModelText.read(booster.model_to_string()).parameters
         params = booster.params or {name: value for name, value in stored.items() if value}
         if not params:
-            raise ValueError(
-                "the LightGBM model does not say how it was trained (its text has no parameters): give the params"
-            )
+            raise ValueError("the LightGBM model does not say how it was trained: give the params")
         return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)
 
     def accepts(self, params: dict[str, Any]) -> bool:
@@ -149,8 +145,7 @@ class LightGbmTraining(Training):
 
 def _fractions(estimator: Any) -> dict[str, Any]:
     """The parameters of an estimator that name its bagging fraction."""
-    given = estimator.get_params()
-    return {name: given[name] for name in _ESTIMATORS_FRACTIONS if name in given}
+    return {name: value for name, value in estimator.get_params().items() if name in FRACTION_NAMES}
 
 
 class LightGbmTrainer(Trainer):
@@ -236,10 +231,7 @@ class LightGbmTrainer(Trainer):
         if fraction is None:
             self._refuse_full_bags()
         if fraction is not None and self._is_balanced():
-            raise ValueError(
-                "the parameters name pos_/neg_bagging_fraction, and then bagging_fraction has no effect: leave "
-                "one or the other out"
-            )
+            raise ValueError("with pos_/neg_bagging_fraction, bagging_fraction has no effect: leave one of them out")
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
         return LightGbmInTraining(self, params, threshold, groups)
 
@@ -274,14 +266,13 @@ class LightGbmTrainer(Trainer):
         check_alike(forest.text, self._forest.text)
         if self.rows is None:
             raise ValueError(
-                "adding trees takes the raw training rows, and the Dataset does not hold them: give a new "
-                "lightgbm.Dataset of the rows, or one made with free_raw_data=False"
+                "adding trees takes the rows of training, which the Dataset does not hold: set free_raw_data=False"
             )
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
         sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
-        return LightGbmInTraining(self, params, threshold, groups, forest.booster, sums)
+        return LightGbmInTraining(self, params, threshold, groups, (forest.booster, sums))
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
         """Parameters with new seeds, which depend on the trainer's seed and on the number of seeds used before.
@@ -295,10 +286,7 @@ class LightGbmTrainer(Trainer):
 
     def _refuse_full_bags(self) -> None:
         if self.fraction >= 1.0 and not self._is_balanced():
-            raise InbagError(
-                "the parameters name no bagging_fraction below 1, so every tree would be trained on all rows, and "
-                "no row would be out of bag: give bagging_fraction, such as 0.632"
-            )
+            raise InbagError("without a bagging_fraction below 1 no row would be out of bag: give one, such as 0.632")
 
     def _is_balanced(self) -> bool:
         return any(float(value_of(self._params, name, 1.0)) < 1.0 for name in _BALANCED)
@@ -316,22 +304,17 @@ class LightGbmInTraining(ForestInTraining):
     """A LightGBM forest that takes more trees; see `ForestInTraining`."""
 
     def __init__(
-        self,
-        trainer: LightGbmTrainer,
-        params: dict[str, Any],
-        threshold: float,
-        groups: Groups,
-        first: lgb.Booster | None = None,
-        of_first: Sums | None = None,
+        self, trainer: LightGbmTrainer, params: dict[str, Any], threshold: float, groups: Groups, first: Any = None
     ) -> None:
+        """Begin without trees, or with those of ``first``, a booster and the sums of its votes."""
         self.link, self.threshold, self.groups = trainer.link, threshold, groups
-        self._params, self._rows = params, trainer.rows
-        self._booster = lgb.Booster(params, trainer.dtrain)
+        self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
         nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        self._first, self._of_first = first, of_first or nothing
-        self.out_of_bag = self._of_first
-        self.n_trees = 0 if first is None else first.current_iteration()
+        self._first: lgb.Booster | None
+        self._first, self.out_of_bag = first or (None, nothing)
+        self._of_first = self.out_of_bag
+        self.n_trees = 0 if self._first is None else self._first.current_iteration()
 
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
@@ -349,8 +332,7 @@ class LightGbmInTraining(ForestInTraining):
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
             if self._votes is None:
-                of_rows = {"threshold": self.threshold, "groups": self.groups}
-                training = BoosterInTraining.of(self._booster, self._params, **of_rows)
+                training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
                 self._votes = PredictedVotes(training) if self._rows is None else WalkedVotes(training, self._rows)
             else:
                 self._votes.read()
@@ -366,8 +348,7 @@ class LightGbmInTraining(ForestInTraining):
             )
         if not votes.is_proven:
             raise InbagError(
-                "no tree has more than one leaf, so no leaf count can prove which rows were in the bags: allow smaller "
-                "leaves (min_data_in_leaf, min_gain_to_split)"
+                "no tree has more than one leaf, whose counts prove the bags: allow smaller leaves (min_data_in_leaf)"
             )
 
     def booster(self) -> lgb.Booster:
@@ -383,10 +364,7 @@ class LightGbmInTraining(ForestInTraining):
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:
     boosting = str(value_of(params, "boosting", "gbdt")).lower()
     if boosting not in {"rf", "random_forest"}:
-        raise NotAForestError(
-            f"the parameters train boosting='{boosting}', where each tree corrects the ones before it, and T* needs "
-            "independent trees: give boosting='rf'"
-        )
+        raise NotAForestError(f"boosting='{boosting}' trains trees that depend on each other: give boosting='rf'")
     if callable(value_of(params, "objective", None)):
         raise NotAForestError("LightGBM trains no random forest with a custom objective: name an objective of LightGBM")
     if int(value_of(params, "bagging_freq", 1)) < 1:

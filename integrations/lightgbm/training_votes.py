@@ -25,7 +25,7 @@ from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
-from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, bagging, rebuilt_bags
+from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
@@ -65,8 +65,6 @@ class BoosterInTraining:
     Attributes
     ----------
     booster : lightgbm.Booster
-    params : dict
-        Parameters of the training.
     forest : LightGbmForest
         Its first tree.
     dataset : lightgbm.Dataset
@@ -83,7 +81,6 @@ class BoosterInTraining:
     """
 
     booster: lgb.Booster
-    params: dict[str, Any]
     forest: LightGbmForest
     dataset: lgb.Dataset
     validation: str | None
@@ -93,13 +90,7 @@ class BoosterInTraining:
 
     @classmethod
     def of(
-        cls,
-        booster: lgb.Booster,
-        params: dict[str, Any],
-        *,
-        validation: str | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
+        cls, booster: lgb.Booster, threshold: float, groups: Groups, validation: str | None = None
     ) -> BoosterInTraining:
         """Check a booster that has its first tree.
 
@@ -118,22 +109,21 @@ class BoosterInTraining:
             # The error keeps the booster alive, and later trainings in this process would wait for its network.
             booster.free_network()
             raise ValueError(
-                f"{machines} machines train this forest together, and SizeCallback would stop one of them and leave "
-                "the others waiting for it: leave the callback out and take rfsize.dask.grow, or rfsize.size afterwards"
+                f"{machines} machines train this forest together, and SizeCallback would stop one of them while the "
+                "others wait: leave the callback out, and take rfsize.dask.grow or rfsize.size"
             )
         threshold = forest.checked_threshold(threshold)
         if validation is not None:
             names = list(booster.name_valid_sets)
             if validation not in names:
                 raise ValueError(
-                    f"validation names '{validation}', but the training has {names or 'none'}: give a name from "
-                    "valid_names, or leave validation out to judge by the out-of-bag rows"
+                    f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out"
                 )
             dataset = booster.valid_sets[names.index(validation)]
-            return cls(booster, dict(params), forest, dataset, validation, None, threshold, NO_GROUPS)
+            return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
         dataset = booster.train_set
         bags = rebuilt_bags(forest.sampling, Layout.alone(dataset.num_data()), np.asarray(dataset.get_label()) > 0)
-        return cls(booster, dict(params), forest, dataset, None, bags, threshold, groups)
+        return cls(booster, forest, dataset, None, bags, threshold, groups)
 
     @property
     def n_rows(self) -> int:
@@ -167,15 +157,6 @@ class BoosterInTraining:
         else:
             self.booster.eval(self.dataset, self.validation, take)
         return taken[0]
-
-    def check_bagging(self, params: dict[str, Any]) -> None:
-        """Raise `InbagError` if the bagging was changed during the training."""
-        before, now = bagging(self.params), bagging(params)
-        if self.bags is not None and before != now:
-            raise InbagError(
-                f"the bagging was changed during training, from {before} to {now}, and such bags cannot be rebuilt: "
-                f"leave it as it is, or {OTHER_ROWS}"
-            )
 
 
 def rows_of(dataset: lgb.Dataset) -> Any:
@@ -247,15 +228,9 @@ class VotesInTraining(ABC):
         training, sums = self.training, self.sums()
         forest, threshold = training.forest, training.threshold
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
-        return TreeOutputs(
-            self.n_read,
-            self.n_trees,
-            votes,
-            sums,
-            predictor=Predictor(forest.classes, forest.link, threshold, forest.voting),
-            source=source,
-            groups=training.groups.take(self.rows),
-        )
+        of_rows: dict[str, Any] = {"source": source, "groups": training.groups.take(self.rows)}
+        predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
+        return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
 
 
 class WalkedVotes(VotesInTraining):
@@ -297,13 +272,12 @@ class WalkedVotes(VotesInTraining):
         ValueError
             If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
         """
-        dataset, number = training.dataset, None
+        whole, number = training.dataset, None
         if training.validation is not None:
-            dataset, held_out = dataset.reference, dataset.used_indices
-            if dataset is None or held_out is None:
+            if whole.reference is None or whole.used_indices is None:
                 raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
-            number = np.asarray(held_out)
-        n_rows, n_given = dataset.num_data(), data.shape[0]
+            whole, number = whole.reference, np.asarray(whole.used_indices)
+        n_rows, n_given = whole.num_data(), data.shape[0]
         if n_given != n_rows:
             raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {n_given:,} rows")
         votes = cls(training, data, number=number)
@@ -379,16 +353,19 @@ class PredictedVotes(VotesInTraining):
             return
         text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
         leaves, forest = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.training.forest
-        hidden, is_single = self._inbag(tree, leaves), np.array([value.size == 1 for value, _ in leaves])
-        if forest.link.kind == "softmax" and is_single.any() and not is_single.all():
-            return  # scores are known up to a constant only, and LightGBM leaves trees without splits out of it
+        hidden = self._inbag(tree, leaves)
+        # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
+        is_missing = [n_before > 0 and value.size == 1 for value, _ in leaves]
+        if forest.link.kind == "softmax" and any(is_missing) and not all(is_missing):
+            return  # the other scores are known only up to a constant
         score, noise = tree_scores(forest.link, tree, before, after)
-        for output in np.flatnonzero(is_single):  # the predictions of the finished forest have them
+        for output in np.flatnonzero(is_missing):
             score[output], noise[output] = leaves[output][0][0], 0.0
         if len(forest.classes):
             is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
             self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
         self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
+        self.n_bounded = int(np.count_nonzero(self._is_bounded))
         self._pending.append((score, hidden))
         if len(self._pending) * score.size >= _CELLS_AT_ONCE:
             self.sums()
@@ -397,7 +374,7 @@ class PredictedVotes(VotesInTraining):
         return self._every_tree or tree < _FIRST_TREES or tree % _RUN < _READ_AT_ONCE
 
     def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]]) -> Bools:
-        """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others in its leaves."""
+        """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others."""
         inbag = np.zeros(self.training.n_rows, dtype=np.bool_)
         if self._draws is not None:
             inbag = self._draws.drawn(tree)
@@ -406,15 +383,11 @@ class PredictedVotes(VotesInTraining):
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
                 raise InbagError(
-                    f"tree {tree} was not trained on as many rows as its bag holds, so no out-of-bag vote can be trusted "
-                    f"(bags drawn on a GPU, or parameters changed during training): {OTHER_ROWS}"
+                    f"the bag of tree {tree} has another size than LightGBM counted, so no out-of-bag vote can be "
+                    f"trusted (bags drawn on a GPU, or parameters changed during training): {OTHER_ROWS}"
                 )
             self.is_proven |= bool(sizes)
         return self.training.groups.spread(inbag)[self.rows]
-
-    @property
-    def n_bounded(self) -> int:
-        return int(np.count_nonzero(self._is_bounded))
 
     def sums(self) -> Sums:
         if self._pending:
@@ -518,4 +491,4 @@ def settle_ties(score: Floats, noise: Floats, threshold: float) -> Bools:
         np.copyto(score, highest, where=is_tied)
     else:
         np.copyto(score, threshold, where=is_tied[0] & is_tied[1])
-    return highest - second <= 2.0 * noise
+    return (highest > second) & (highest - second <= 2.0 * noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
 
-READING = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
+SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
 
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
@@ -54,6 +54,11 @@ _OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
 _OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
+
+_SEVERAL_OUTPUTS = (
+    "the model predicts several labels or numbers at once: train one model for each column of y, as "
+    "sklearn.multioutput does, and give its estimators_ one by one"
+)
 
 _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.
@@ -69,24 +74,23 @@ def read_forest(model: Any) -> SklearnForest:
         If it predicts several outputs or a single class, or if nothing was sampled and all trees are the same.
     """
     check_is_fitted(model)
-    classes = getattr(model, "classes_", None)
-    check_classes(classes)
-    if classes is None and getattr(model.estimators_[0], "n_outputs_", 1) > 1:
-        raise NotAForestError(_several_outputs("numbers", "Regressor"))
+    check_outputs(model)
     if not all(map(is_tree, model.estimators_)):
         return SklearnBagging(model)
     forest = SklearnForest(model)
-    if not forest.has_bags:
-        refuse_identical(zip(trees_of(model), used_columns(model), strict=True), _are_alike, _SAMPLED)
+    if forest.why_no_bags is not None:
+        trees = [estimator.tree_ for estimator in model.estimators_]
+        refuse_identical(zip(trees, used_columns(model), strict=True), _are_alike, _SAMPLED)
     return forest
 
 
-def check_classes(classes: Any) -> None:
-    """Raise `NotAForestError` if a classifier predicts several labels at once, or a single class."""
-    if classes is not None and np.ndim(classes[0]) > 0:
-        raise NotAForestError(_several_outputs("labels", "Classifier"))
-    if classes is not None and len(classes) < 2:
-        raise NotAForestError(f"the model knows one class only, {classes.tolist()[0]!r}: train it on two or more")
+def check_outputs(model: Any) -> None:
+    """Raise `NotAForestError` if a model predicts several labels or numbers at once, or a single class."""
+    classes, members = getattr(model, "classes_", [0, 1]), getattr(model, "estimators_", [None])
+    if np.ndim(classes[0]) > 0 or getattr(members[0], "n_outputs_", 1) > 1:
+        raise NotAForestError(_SEVERAL_OUTPUTS)
+    if len(classes) == 1:
+        raise NotAForestError(f"the model knows one class only, {classes[0]}: train it on two or more")
 
 
 def why_unread(model: Any) -> str:
@@ -112,69 +116,56 @@ class SklearnForest(Forest):
     ----------
     model : RandomForestClassifier, ExtraTreesRegressor, BaggingClassifier, …
         Fitted to one label or number per row.
+
+    Attributes
+    ----------
+    why_no_bags : str or None
+        Why no row is out of bag; None if some rows are.
     """
 
     framework = "scikit-learn"
 
     def __init__(self, model: Any) -> None:
-        self.booster = model
-        self.is_pruned = hasattr(model, PRUNED)
-        self._read()
-
-    def _read(self) -> None:
-        model, trees = self.booster, trees_of(self.booster)
-        classes = np.asarray(getattr(model, "classes_", ()))
-        conventions = Conventions(
-            framework=self.framework,
-            reading=READING,
-            link="identity",
-            refuses_infinite=True,
-            refuses_missing=not allows_nan(model.estimators_[0]),
-        )
-        # Both of two classes are kept: scikit-learn compares their rounded sums.
-        value = np.concatenate([_class_shares(estimator, len(classes)) for estimator in model.estimators_])
-        self.ensemble = TreeEnsemble(
-            nodes=nodes_of(trees, value, used_columns(model)),
-            trees_per_iteration=1,
-            classes=classes,
-            n_features=int(model.n_features_in_),
-            feature_names=names_of(model),
-            conventions=conventions,
-            cover=np.concatenate([tree.n_node_samples for tree in trees]).astype(np.float64),
-        )
+        self.booster, self.is_pruned = model, hasattr(model, PRUNED)
+        self.ensemble = self._read()
         # Class shares lie between 0 and 1. Refitted shares clipped to this range lean to the middle: log loss rises.
-        self.refits = not classes.size
+        self.refits = not len(classes_of(model))
+
+    def _read(self) -> TreeEnsemble | None:
+        model, n_classes = self.booster, len(classes_of(self.booster))
+        refuses_missing = not allows_nan(model.estimators_[0])
+        conventions = Conventions("scikit-learn", SINGLE_PRECISION, "identity", refuses_infinite=True)
+        # Both of two classes are kept: scikit-learn compares their rounded sums.
+        value = np.concatenate([_class_shares(estimator, n_classes) for estimator in model.estimators_])
+        return ensemble_of(model, model.estimators_, value, replace(conventions, refuses_missing=refuses_missing))
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):
             leaf = leaves_of_members(self.booster, X)
         else:
-            leaf = np.asarray(without_unneeded_names(self.booster, X).apply(X))
+            leaf = np.asarray(unnamed(self.booster).apply(X))
         return leaf[:, :, None] + self._arrays.tree_start
 
     def first(self, n_trees: int) -> Any:
-        return part_of(self.booster, slice(n_trees))
+        return part_of(self.booster, np.arange(n_trees))
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
         model = part_of(self.booster, trees)
         if leaf_values is not None:
-            model.estimators_ = [self._rescored(int(tree), leaf_values) for tree in trees]
+            model.estimators_ = copy.deepcopy(model.estimators_)
+            for estimator, start in zip(model.estimators_, self._arrays.tree_start[trees, 0], strict=True):
+                is_leaf = estimator.tree_.children_left == -1
+                estimator.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + len(is_leaf)][is_leaf]
         setattr(model, PRUNED, True)
         return model
-
-    def _rescored(self, number: int, leaf_values: NDArray[Any]) -> Any:
-        """A copy of a regression tree with these values at its leaves."""
-        tree = copy.deepcopy(self.booster.estimators_[number])
-        start, is_leaf = int(self._arrays.tree_start[number, 0]), tree.tree_.children_left == -1
-        tree.tree_.value[is_leaf, 0, 0] = leaf_values[start : start + tree.tree_.node_count][is_leaf]
-        return tree
 
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> SklearnBags:
         if seed is not None or subsample is not None:
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
-        self.check_bags()
+        if self.why_no_bags is not None:
+            raise InbagError(self.why_no_bags)
         if layout.n_rows != self.booster._n_samples:
             raise InbagError(
                 f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
@@ -183,23 +174,12 @@ class SklearnForest(Forest):
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        if not self.has_bags or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+        if self.why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
             return None
         return SklearnBags(self, np.ones(self.booster._n_samples))
 
-    def check_bags(self) -> None:
-        """Raise `InbagError` if no row is out of bag."""
-        if self._why_no_bags is not None:
-            raise InbagError(self._why_no_bags)
-
     @property
-    def has_bags(self) -> bool:
-        """Whether some rows are out of bag."""
-        return self._why_no_bags is None
-
-    @property
-    def _why_no_bags(self) -> str | None:
-        """Why no row is out of bag; None if some rows are."""
+    def why_no_bags(self) -> str | None:
         model = self.booster
         if not (hasattr(model, "_n_samples") and holds_estimators(model)):
             return _forgotten_bags(model)
@@ -221,36 +201,19 @@ class SklearnBagging(SklearnForest):
     ``predict_proba``. At a threshold other than 0.5, these vote fractions decide the labels.
     """
 
+    n_trees: int = 0
+    n_features: int = 0
+    feature_names: list[str] | None = None
+    classes: NDArray[Any] = np.zeros(0)
+    n_scores: int = 1
     link = Link("identity")
 
     def _read(self) -> None:
-        self.classes = np.asarray(getattr(self.booster, "classes_", ()))
-        has_votes_only = self.classes.size > 0 and not hasattr(self.booster.estimators_[0], "predict_proba")
+        model, self.classes, self.feature_names = self.booster, classes_of(self.booster), names_of(self.booster)
+        self.n_trees, self.n_features = len(model.estimators_), int(model.n_features_in_)
+        self.n_scores = len(self.classes) if len(self.classes) > 2 else 1
+        has_votes_only = self.classes.size > 0 and not hasattr(model.estimators_[0], "predict_proba")
         self.voting = "hard" if has_votes_only else "soft"
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.booster.estimators_)
-
-    @property
-    def n_features(self) -> int:
-        return int(self.booster.n_features_in_)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        return names_of(self.booster)
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        return self._classes
-
-    @classes.setter
-    def classes(self, classes: NDArray[Any]) -> None:
-        self._classes = classes
-
-    @property
-    def n_scores(self) -> int:
-        return len(self.classes) if len(self.classes) > 2 else 1
 
     @property
     def columns(self) -> Columns:
@@ -261,18 +224,14 @@ class SklearnBagging(SklearnForest):
         return self.voting if threshold == 0.5 else "soft"
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        raise NotAForestError(self._no_trees)
+        member = type(self.booster.estimators_[0]).__name__
+        raise NotAForestError(f"the members are no decision trees but {member}s: cut the ensemble with rfsize.truncate")
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        raise NotAForestError(self._no_trees)
-
-    @property
-    def _no_trees(self) -> str:
-        member = type(self.booster.estimators_[0]).__name__
-        return f"the members of the ensemble are no decision trees but {member}s: cut it with rfsize.truncate"
+        return Model.select(self, trees, leaf_values)
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
-        X = as_array(X)
+        X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
         wanted = np.ones((X.shape[0], self.n_trees), dtype=np.bool_) if inbag is None else ~inbag[:, :, 0]
         by_member = Parallel(n_jobs=self.booster.n_jobs)(
             delayed(_member_scores)(member, _some_columns(X[rows], columns), len(self.classes))
@@ -292,7 +251,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
     if not n_classes:
         numbers = np.asarray(member.predict(X), dtype=np.float64).reshape(X.shape[0], -1)
         if numbers.shape[1] > 1:
-            raise NotAForestError(_several_outputs("numbers", "Regressor"))
+            raise NotAForestError(_SEVERAL_OUTPUTS)
         return numbers
     shares = np.zeros((X.shape[0], n_classes))
     if hasattr(member, "predict_proba"):
@@ -303,8 +262,8 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
         wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
         if wrong.size:
             raise ValueError(
-                f"predict_proba of a member gives probabilities that sum to {wrong[0]:.4g} on some rows: take a member "
-                "whose probabilities sum to 1, such as CalibratedClassifierCV around this one"
+                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows: take a member whose probabilities "
+                "sum to 1, such as CalibratedClassifierCV around this one"
             )
     else:
         shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
@@ -315,56 +274,49 @@ def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
     index = np.asarray(predicted).astype(np.int64)
     if index.min() < 0 or index.max() >= n_classes or np.any(index != predicted):
         raise ValueError(
-            f"members of the ensemble predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of "
-            f"its {n_classes} classes: let each member predict a class on every row"
+            f"members predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of the {n_classes} "
+            "classes: let each member predict a class on every row"
         )
     return index
-
-
-def _several_outputs(what: str, kind: str) -> str:
-    """The message that refuses ensembles which predict several labels or numbers at once."""
-    return (
-        f"the ensemble predicts several {what} at once: train one for each column of y, as "
-        f"sklearn.multioutput.MultiOutput{kind}(forest).fit(X, y) does, and give its estimators_ one by one"
-    )
 
 
 # Trees
 
 
-def trees_of(model: Any) -> list[Any]:
-    """The trees that a model's decision trees hold."""
-    return [estimator.tree_ for estimator in model.estimators_]
-
-
-def nodes_of(trees: Sequence[Any], value: Floats, columns: Sequence[Any] | None = None) -> TreeNodes:
-    """The nodes of scikit-learn's trees, with a row of ``value`` each; a tree was given the columns in ``columns``."""
+def ensemble_of(
+    model: Any, estimators: Any, value: Floats, conventions: Conventions, trees_per_iteration: int = 1
+) -> TreeEnsemble:
+    """The decision trees of a model as arrays; ``value`` has a row for each node of ``estimators``."""
+    trees = [estimator.tree_ for estimator in estimators]
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(tree, name) for tree in trees])
 
-    features = [
-        # Leaves have a feature of -2.
-        tree.feature if used is None else np.asarray(used)[np.maximum(tree.feature, 0)]
-        for tree, used in zip(trees, columns or [None] * len(trees), strict=True)
-    ]
-    goes_left = joined("missing_go_to_left").astype(np.bool_)
-    return TreeNodes(
+    columns = getattr(model, "estimators_features_", [np.arange(model.n_features_in_)] * len(trees))
+    # Leaves have a feature of -2.
+    features = [np.asarray(used)[np.maximum(tree.feature, 0)] for tree, used in zip(trees, columns, strict=True)]
+    nodes = TreeNodes(
         n_nodes=np.array([tree.node_count for tree in trees], dtype=np.int64),
         left=joined("children_left"),
         right=joined("children_right"),
         feature=np.concatenate(features).astype(np.int64),
         threshold=joined("threshold"),
-        missing=np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
+        missing=np.where(joined("missing_go_to_left"), Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
         missing_goes_left=np.zeros(0, dtype=np.bool_),
         categories_left=[],
         value=value,
     )
+    cover, n_features = joined("n_node_samples").astype(np.float64), int(model.n_features_in_)
+    return TreeEnsemble(nodes, trees_per_iteration, classes_of(model), n_features, names_of(model), conventions, cover)
+
+
+def classes_of(model: Any) -> NDArray[Any]:
+    """Class labels of a model; empty for a regression."""
+    return np.asarray(getattr(model, "classes_", ()))
 
 
 def leaves_of_members(model: Any, X: Any) -> Int64s:
     """The leaf that each row reaches in each member of an ensemble, by the member, shape (n_rows, n_members)."""
-    X = as_array(X)
     leaves = Parallel(n_jobs=getattr(model, "n_jobs", None), prefer="threads")(
         delayed(member.apply)(_some_columns(X, columns))
         for member, columns in zip(model.estimators_, used_columns(model), strict=True)
@@ -413,18 +365,11 @@ def used_columns(model: Any) -> list[Any]:
     return list(getattr(model, "estimators_features_", [None] * len(model.estimators_)))
 
 
-def without_unneeded_names(model: Any, X: Any) -> Any:
-    """The model, without names of columns if the rows have none: scikit-learn would warn at each batch of rows."""
-    if hasattr(X, "columns") or not hasattr(model, "feature_names_in_"):
-        return model
-    unnamed = copy.copy(model)
-    del unnamed.feature_names_in_
-    return unnamed
-
-
-def as_array(X: Any) -> Any:
-    """Rows in the form that the members of a bagging ensemble read."""
-    return check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
+def unnamed(model: Any) -> Any:
+    """The model without names of columns, which batches of rows do not have: scikit-learn would warn."""
+    model = copy.copy(model)
+    vars(model).pop("feature_names_in_", None)
+    return model
 
 
 def _some_columns(X: Any, columns: Any) -> Any:
@@ -458,7 +403,7 @@ def _forgotten_bags(model: Any) -> str:
     )
 
 
-def part_of(model: Any, members: slice | Int64s) -> Any:
+def part_of(model: Any, members: Int64s) -> Any:
     """A copy of the model with some of its members.
 
     Raises
@@ -471,14 +416,13 @@ def part_of(model: Any, members: slice | Int64s) -> Any:
     model = copy.copy(model)
     for name in _OF_THE_WHOLE & vars(model).keys():
         delattr(model, name)
-    if len(getattr(model, "_seeds", model.estimators_)) != len(model.estimators_):
+    names = _OF_EACH & vars(model).keys()
+    if "_seeds" in names and len(model._seeds) != len(model.estimators_):
         model._seeds = model._seeds[:0]  # nobody knows which members these seeds belong to
-    for name in _OF_EACH & vars(model).keys():
-        of_all = getattr(model, name)
-        if isinstance(members, slice) or isinstance(of_all, np.ndarray):
-            setattr(model, name, of_all[members])
-        else:
-            setattr(model, name, [of_all[member] for member in members])
+        names -= {"_seeds"}
+    for name in names:
+        values = getattr(model, name)
+        setattr(model, name, values[members] if isinstance(values, np.ndarray) else [values[at] for at in members])
     model.n_estimators = len(model.estimators_)
     return model
 
@@ -530,7 +474,7 @@ class SklearnBags(Bags):
 def _drawn_rows(model: Any, member: int) -> Int64s:
     """The rows of one member's bag. All at once would take eight bytes for each row and member."""
     try:
-        (rows,) = part_of(model, slice(member, member + 1)).estimators_samples_
+        (rows,) = part_of(model, np.array([member])).estimators_samples_
     except AttributeError as error:
         raise InbagError(_forgotten_bags(model)) from error
     return np.asarray(rows)

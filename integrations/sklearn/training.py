@@ -31,6 +31,7 @@ from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
+from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import sample_weights, training_labels
 
 # Bags with replacement of more draws than there are rows.
@@ -47,7 +48,7 @@ class SklearnTraining(Training):
 
     def check_estimator(self, estimator: Any) -> None:
         if isinstance(estimator, BOOSTED):
-            raise NotAForestError(why_no_forest(type(estimator).__name__))
+            raise NotAForestError(why_no_forest(estimator))
         if isinstance(estimator, BaseEnsemble) and not isinstance(estimator, FORESTS):
             raise NotAForestError(why_unread(estimator))
 
@@ -132,7 +133,7 @@ class SklearnTrainer(Trainer):
 
     def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> SklearnInTraining:
         """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
-        copied = part_of(self.forest.booster, slice(None))
+        copied = part_of(self.forest.booster, np.arange(self.forest.n_trees))
         # Further fits must not draw from the caller's own generator.
         copied.random_state = copy.deepcopy(copied.random_state)
         return SklearnInTraining(self, copied, self.forest.n_trees, threshold, groups)
@@ -166,11 +167,11 @@ class SklearnInTraining(ForestInTraining):
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
         self.n_trees, self.link = n_trees, forest.link
         self.threshold, self.groups = threshold, groups
-        self.voting, self.cut = forest.voting_at(threshold), forest.raw_threshold(threshold)
+        self.voting = forest.voting_at(threshold)
         self.out_of_bag = Sums.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
         self._read = type(forest)
         if n_trees:
-            self._count(slice(None))
+            self._count(np.arange(n_trees))
 
     def add(self, n_trees: int) -> None:
         X, y, sample_weight = self._rows
@@ -191,22 +192,24 @@ class SklearnInTraining(ForestInTraining):
             # Bagging keeps only the seeds of the newest members.
             model._seeds = np.concatenate([seeds, model._seeds])
         self.n_trees += n_trees
-        self._count(slice(before, None))
+        self._count(np.arange(before, self.n_trees))
 
-    def _count(self, members: slice) -> None:
+    def _count(self, members: Int64s) -> None:
         """Add the out-of-bag outputs of some of the members to the tally."""
         X, _, sample_weight = self._rows
         newest = self._read(part_of(self._model, members))
-        if newest.has_bags:
+        if newest.why_no_bags is None:
             bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
             outputs = out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
             self.out_of_bag = self.out_of_bag.plus(outputs)
 
     def check_bags(self) -> None:
-        self._read(self._model).check_bags()
+        why_no_bags = self._read(self._model).why_no_bags
+        if why_no_bags is not None:
+            raise InbagError(why_no_bags)
 
     def booster(self) -> Any:
-        return part_of(self._model, slice(self.n_trees)).set_params(**self._settings)
+        return part_of(self._model, np.arange(self.n_trees)).set_params(**self._settings)
 
 
 def _drawn_by(model: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -18,8 +19,6 @@ from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.progress import CELLS_PER_BLOCK
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
-
-HISTOGRAM_UPDATER = "grow_quantile_histmaker"
 
 # Objectives whose rows of unit weight all add the same hessian, which the proof of the bags needs.
 ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # until XGBoost 3.2, see `smoothed_cover`
@@ -41,6 +40,24 @@ _UNIT_TOLERANCE = 1e-3
 _NEAREST = 1e-5
 
 _SMOOTHING, _LEAST_RATIO = 0.04, 3.0e-4  # of XGBoost 3.4
+
+
+def why_not_rebuilt(settings: dict[str, Any]) -> str | None:
+    """Why the bags of a booster with these settings cannot be rebuilt, and what to train with; None if they can."""
+    booster, generic = settings["gradient_booster"], settings["generic_param"]
+    updater, device = booster["gbtree_train_param"]["updater"], generic["device"]
+    if updater == "grow_histmaker":
+        return "tree_method='approx' gives all parallel trees the same bag: train with tree_method='hist'"
+    if updater != "grow_quantile_histmaker" or device != "cpu":
+        return (
+            f"bags of the updater {updater!r} on device={device!r} cannot be rebuilt: train with tree_method='hist' "
+            "(not 'exact') and device='cpu'"
+        )
+    if booster["tree_train_param"].get("sampling_method", "uniform") != "uniform":
+        return "bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'"
+    if generic.get("seed_per_iteration", "0") != "0":
+        return "bags of seed_per_iteration cannot be rebuilt: train without it"
+    return None
 
 
 class DrawnBags(NamedTuple):
@@ -77,7 +94,8 @@ def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InbagError(
             f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}): "
-            f"remove it by set_attr({_ATTRIBUTE}=None), or give seed= and subsample= of the training"
+            f"remove it by set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, "
+            "seed=..., subsample=...)"
         ) from error
     return DrawnBags(subsample, seeds)
 
@@ -169,18 +187,19 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: give sample_weight= "
-                "if the rows had weights; if they had a base_margin, train without it, with base_score in its place"
+                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if rows had "
+                "weights, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...); if they had a "
+                "base_margin, train with a constant one as base_score"
             )
 
     @property
     def advice(self) -> str:
         return (
-            "Give exactly the training rows, all of them, in their order, with sample_weight=, missing=, seed= and "
-            "subsample= of the training, which a booster or its file does not keep; if several workers trained it, "
+            "Give exactly the training rows, all of them, in their order. A booster keeps neither weights nor what "
+            "meant missing, and one from a file no seed or subsample: go on with rfsize.tree_outputs(model, X, y, "
+            "oob=True, sample_weight=..., missing=..., seed=..., subsample=...). If several workers trained it, give "
             "their DaskDMatrix, or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, "
-            "feature_weights, seed_per_iteration, tree_method='exact' or a GPU, nor in a file of XGBoost 3.3 or newer "
-            "that does not keep how columns were sampled."
+            "feature_weights, seed_per_iteration, tree_method='exact' or a GPU."
         )
 
 
@@ -240,7 +259,7 @@ def smoothed_cover(objective: str, start: float, label: Floats, weight: Floats) 
 
 
 def candidate_seeds(
-    seed: int, trees: Sequence[tuple[Int64s, Int64s]], settings: dict[str, Any]
+    seed: int, trees: Sequence[tuple[Int64s, Int64s]], settings: dict[str, Any], *, is_from_file: bool
 ) -> Iterator[NDArray[np.uint64]]:
     """Seeds from which the bags of the trees may have been drawn, the likeliest first.
 
@@ -253,36 +272,69 @@ def candidate_seeds(
     trees : sequence of (ndarray, ndarray)
         The children of the nodes of each tree of the booster, -1 at leaves.
     settings : dict
-        Those of the tree growing, as a booster stores them; a file does not keep them.
+        Those of the tree growing, as a booster stores them.
+    is_from_file : bool
+        Whether these may be lost, as in a file: then all that they can have been are tried.
     """
-    in_turn, spaced = np.arange(1, len(trees) + 1), _spaced_places(trees, settings)
-    for places in (in_turn, spaced) if VERSION < (3, 3) else (spaced, in_turn):
+    growth = _Growth.of(trees)
+    for places in _seed_places(growth, settings, is_from_file):
         outputs = np.random.RandomState(seed % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
         yield outputs[places].astype(np.uint64)
 
 
-def _spaced_places(trees: Sequence[tuple[Int64s, Int64s]], settings: dict[str, Any]) -> Int64s:
-    """The outputs of the twister that seed the bags of the trees, from XGBoost 3.3 on.
-
-    Between them XGBoost sampled columns for each tree: once for each node that it tried to split.
-    """
-    by_tree, by_level, by_node = (float(settings[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
+def _seed_places(growth: _Growth, settings: dict[str, Any], is_from_file: bool) -> Iterator[Int64s]:
+    """Which outputs of the twister may have seeded the bags of the trees, the likeliest first."""
+    sampled = tuple(float(settings[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
     max_depth, max_leaves = int(settings["max_depth"]), int(settings["max_leaves"])
-    depths = [_depths(*tree) for tree in trees]
-    deepest = max(int(depth.max()) for depth in depths)
-    splits = [depth[left != -1] for depth, (left, _) in zip(depths, trees, strict=True)]
-    # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
-    # last allowed leaf.
-    tried = np.array([np.bincount(depth, minlength=deepest + 1) for depth in splits])
-    if max_depth > 0:
-        tried[:, max_depth - 1 :] = 0
-    full = np.flatnonzero([np.sum(left == -1) == max_leaves for left, _ in trees])
-    # Nodes are numbered in the order of their making, so the last node shows the depth of the last split.
-    last = np.array([max(int(depth[-1]) - 1, 0) for depth in depths])[full]
-    at_once = 1 if settings["grow_policy"] == "lossguide" else (tried[full, last] - 1) % _BATCH + 1
-    tried[full, last] -= np.minimum(tried[full, last], at_once)
-    draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
-    return np.cumsum(draws) - draws
+    spaced = growth.spaced_places(sampled, max_depth, max_leaves, settings["grow_policy"] == "lossguide")
+    in_turn = np.arange(1, len(growth.n_leaves) + 1)
+    yield from (in_turn, spaced) if VERSION < (3, 3) else (spaced, in_turn)
+    if is_from_file:
+        limits = (growth.n_splits.shape[1] - 1, 0), (0, int(growth.n_leaves.max())), (False, True)
+        for guess in itertools.product(itertools.product((False, True), repeat=3), *limits):
+            yield growth.spaced_places(*guess)
+
+
+class _Growth(NamedTuple):
+    """How trees grew, to count how often XGBoost sampled columns: once for each node that it tried to split.
+
+    Attributes
+    ----------
+    n_splits : ndarray of int64, shape (n_trees, depths)
+    n_leaves, last_depth : ndarray of int64, shape (n_trees,)
+        Number of leaves, and depth of the last split.
+    """
+
+    n_splits: Int64s
+    n_leaves: Int64s
+    last_depth: Int64s
+
+    @classmethod
+    def of(cls, trees: Sequence[tuple[Int64s, Int64s]]) -> _Growth:
+        depths = [_depths(*tree) for tree in trees]
+        deepest = max(int(depth.max()) for depth in depths)
+        splits = [depth[left != -1] for depth, (left, _) in zip(depths, trees, strict=True)]
+        return cls(
+            np.array([np.bincount(depth, minlength=deepest + 1) for depth in splits]),
+            np.array([np.sum(left == -1) for left, _ in trees]),
+            # Nodes are numbered in the order of their making, so the last node shows the depth of the last split.
+            np.array([max(int(depth[-1]) - 1, 0) for depth in depths]),
+        )
+
+    def spaced_places(self, sampled: tuple[bool, ...], max_depth: int, max_leaves: int, by_loss: bool) -> Int64s:
+        """The outputs of the twister that seed bags from XGBoost 3.3 on; columns ``sampled`` by tree, level, node."""
+        by_tree, by_level, by_node = sampled
+        # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
+        # last allowed leaf.
+        tried = self.n_splits.copy()
+        if max_depth > 0:
+            tried[:, max_depth - 1 :] = 0
+        full = np.flatnonzero(self.n_leaves == max_leaves)
+        last = self.last_depth[full]
+        at_once = 1 if by_loss else (tried[full, last] - 1) % _BATCH + 1
+        tried[full, last] -= np.minimum(tried[full, last], at_once)
+        draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
+        return np.cumsum(draws) - draws
 
 
 def _depths(left: Int64s, right: Int64s) -> Int64s:

@@ -19,13 +19,13 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import (
     ADAPTIVE,
     CONSTANT_HESSIAN,
-    HISTOGRAM_UPDATER,
     DrawnBags,
     XgboostBags,
     candidate_seeds,
     read_bag_seeds,
     row_hessian,
     smoothed_cover,
+    why_not_rebuilt,
     write_bag_seeds,
 )
 from rfsize.integrations.xgboost.model_json import (
@@ -47,9 +47,8 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
-from rfsize.models.identical import refuse_identical
 from rfsize.models.model import Forest, LearningRate, Model, Output
-from rfsize.models.rows import Rows
+from rfsize.models.rows import Rows, open_rows
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
@@ -81,7 +80,7 @@ class XgboostModel(Model):
     framework = "XGBoost"
     _counts_rounds: ClassVar[bool] = True
     booster: xgb.Booster
-    ensemble: TreeEnsemble  # type: ignore[assignment]
+    ensemble: TreeEnsemble
 
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str) -> None:
         self._model, self.booster, self.why_no_forest = model, booster_of(model), why_no_forest
@@ -93,7 +92,8 @@ class XgboostModel(Model):
         self._objective_settings = learner["objective"]
         self._encoded_categories = tree_model(learner).get("cats", {}).get("enc", [])
         self.recipe = _recipe(learner)
-        order = tree_order(learner)[: _rounds_of_predict(model)]
+        best = None if model is self.booster else getattr(model, "best_iteration", None)  # None without early stopping
+        order = tree_order(learner)[: None if best is None else best + 1]
         parallel = order.shape[1] if self._counts_rounds else 1
         self.ensemble = read_ensemble(learner, order, self.missing, _classes(model, learner), parallel)
         self.tree_of = order.reshape(self.ensemble.n_trees, -1)
@@ -144,17 +144,16 @@ class XgboostModel(Model):
         self.ensemble = replace(self.ensemble, conventions=conventions)
 
     def open(self, X: Any) -> Rows:
-        if hasattr(X, "iloc") and hasattr(X, "dtypes") and any(str(dtype) == "category" for dtype in X.dtypes):
-            confused = confused_columns(self._encoded_categories, X)
-            if confused:
-                raise ValueError(
-                    f"the columns {confused} of X hold other categories than at training, or in another order, and of "
-                    "names that are not ASCII XGBoost takes one for another: give them the categories of training, "
-                    "with .cat.set_categories"
-                )
         if isinstance(X, xgb.DMatrix):
             self._check_dmatrix(X)
-        return super().open(X)
+        rows = open_rows(X, self.columns)
+        confused = confused_columns(self._encoded_categories, self.feature_names, X)
+        if confused:
+            raise ValueError(
+                f"the columns {confused} of X hold other categories than at training, or in another order, which "
+                "XGBoost confuses if names are not ASCII: give a pandas DataFrame with the categories of training"
+            )
+        return rows
 
     def _check_dmatrix(self, X: xgb.DMatrix) -> None:
         if not holds_rows(X):
@@ -182,14 +181,11 @@ class XgboostModel(Model):
         return self.with_booster(booster)
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        learner, values = document(self.booster), self._values_of(len(trees), leaf_values)
+        learner, number = document(self.booster), self.tree_of.ravel()
         stored = tree_model(learner)["trees"]
-        numbers, starts = self.tree_of[trees].ravel(), self.ensemble.tree_start[trees].ravel()
-        sizes = [len(stored[number]["left_children"]) for number in numbers]
-        chosen = [
-            with_leaf_values(stored[number], values[start : start + size])
-            for number, start, size in zip(numbers, starts, sizes, strict=True)
-        ]
+        values = np.split(self._values_of(len(trees), leaf_values), self.ensemble.tree_start.ravel()[1:])
+        places = np.arange(number.size).reshape(self.tree_of.shape)[trees].ravel()
+        chosen = [with_leaf_values(stored[number[place]], values[place]) for place in places]
         booster = booster_of_trees(self.booster, learner, chosen, self._shape_of(len(trees)))
         write_bag_seeds(booster, None)
         booster.set_attr(**{_PRUNED: "1"})
@@ -226,7 +222,8 @@ class XgboostForest(XgboostModel, Forest):
         self._grown = self.settings["gradient_booster"]["tree_train_param"]
         if self._was_sampled:  # else a file may have lost the settings
             self.learning_rate = learning_rate(float(self._grown["learning_rate"]), self._objective, self._base)
-        if self._updater == "grow_histmaker" and float(self._grown["subsample"]) < 1.0:
+        updater = self.settings["gradient_booster"]["gbtree_train_param"]["updater"]
+        if updater == "grow_histmaker" and float(self._grown["subsample"]) < 1.0:
             self.shared_bags = (
                 "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
                 "may be too small; train with tree_method='hist'"
@@ -236,21 +233,15 @@ class XgboostForest(XgboostModel, Forest):
     def _was_sampled(self) -> bool:
         return any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
 
-    def refuse_identical_trees(self) -> None:
-        """Raise `NotAForestError` if training sampled nothing, so that all trees are the same."""
-        if not self._was_sampled:
-            refuse_identical(self._numbers_of_trees(), np.array_equal, in_one_round(self._model))
-
-    def _numbers_of_trees(self) -> Iterator[NDArray[Any]]:
-        """The splits and leaves of each iteration's trees; without a split, what differs from all others."""
-        trees, nodes = self.ensemble, self.ensemble.nodes
-        numbers = np.column_stack([nodes.left, nodes.feature, nodes.threshold, nodes.value, trees.cover])
-        for number, part in enumerate(np.split(numbers, trees.tree_start[1:, 0])):
-            yield part if len(part) > trees.trees_per_iteration else np.array([number])
-
     @property
-    def _updater(self) -> str:
-        return str(self.settings["gradient_booster"]["gbtree_train_param"]["updater"])
+    def has_identical_trees(self) -> bool:
+        """Whether training sampled nothing, so that all trees have the same splits and leaves."""
+        trees, nodes = self.ensemble, self.ensemble.nodes
+        if self._was_sampled or self.n_trees == 1:
+            return False
+        numbers = np.column_stack([nodes.left, nodes.feature, nodes.threshold, nodes.value, trees.cover])
+        first, *others = np.split(numbers, trees.tree_start[1:, 0])
+        return len(first) > trees.trees_per_iteration and all(np.array_equal(first, other) for other in others)
 
     @property
     def _base(self) -> NDArray[np.float32]:
@@ -302,9 +293,9 @@ class XgboostForest(XgboostModel, Forest):
                 likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, give seed= "
-                "and subsample= of its training; if it was trained without bagging, train with a subsample below 1, "
-                f"such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on "
+                "with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without "
+                f"bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
@@ -320,16 +311,14 @@ class XgboostForest(XgboostModel, Forest):
                 f"with '{self._objective}' rows may count differently in the sums that XGBoost stores, so these cannot "
                 f"prove the bags: train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
             )
-        if self.shared_bags is not None:
-            raise InbagError(f"no row is out of bag for some trees only: {self.shared_bags}, or take {FRESH_ROWS}")
-        if self._grown.get("sampling_method", "uniform") != "uniform":
-            raise InbagError(f"rows were sampled by gradient, and such bags cannot be rebuilt: take {FRESH_ROWS}")
-        if not self.ensemble.cover.any():
-            raise InbagError(
-                "trees that score all classes keep no sums of their rows before XGBoost 3.2, so no bag can be proven: "
-                "train with XGBoost 3.2 or newer, or with multi_strategy='one_output_per_tree', or take "
-                f"{FRESH_ROWS}"
+        why = why_not_rebuilt(self.settings)
+        if why is None and not self.ensemble.cover.any():
+            why = (
+                "trees that score all classes keep no sums of their rows before XGBoost 3.2: train with XGBoost 3.2, "
+                "or with multi_strategy='one_output_per_tree'"
             )
+        if why is not None:
+            raise InbagError(f"{why}, or take {FRESH_ROWS}")
 
     def _possible_row_covers(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
         """What each row may add, one array per XGBoost version that may have trained the forest, likeliest first."""
@@ -370,13 +359,13 @@ class XgboostForest(XgboostModel, Forest):
 
     def leading_bags(self, n_rows: int) -> XgboostBags | None:
         drawn = self.drawn_bags()
-        if drawn is None or self.shared_bags is not None:
+        if drawn is None:
             return None
         return XgboostBags(Layout.alone(n_rows), self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
-        return next(self._possible_bags(None, None), None) if self._updater == HISTOGRAM_UPDATER else None
+        return next(self._possible_bags(None, None), None) if why_not_rebuilt(self.settings) is None else None
 
     def _possible_bags(self, seed: int | None, subsample: float | None) -> Iterator[DrawnBags]:
         """Ways in which the bags may have been drawn, the likeliest first; empty if the booster stores nothing."""
@@ -389,7 +378,8 @@ class XgboostForest(XgboostModel, Forest):
             return
         stored = int(self.settings["generic_param"]["seed"])
         chosen = stored if seed is None else whole("seed", seed, at_least=-(2**63))
-        for tree_seed in candidate_seeds(chosen, self._children, self._grown):
+        is_from_file = seed is not None or subsample is not None
+        for tree_seed in candidate_seeds(chosen, self._children, self._grown, is_from_file=is_from_file):
             yield DrawnBags(fraction, tree_seed)
 
     @property
@@ -415,10 +405,9 @@ def read(model: Any) -> XgboostModel:
         if why_no_forest is not None:
             return XgboostModel(model, learner, why_no_forest)
         forest = XgboostForest(model, learner)
-        try:
-            forest.refuse_identical_trees()
-        except NotAForestError as error:
-            return XgboostModel(model, learner, str(error))
+        if forest.has_identical_trees:
+            why = f"all {forest.n_trees} trees of the forest are identical, because training sampled nothing"
+            return XgboostModel(model, learner, f"{why}: train it as {in_one_round(model)} does")
         return forest
 
 
@@ -445,6 +434,8 @@ def _why_no_forest(learner: dict[str, Any], model: Any) -> str | None:
         return boosted(f"the XGBoost model was boosted for {n_rounds} rounds", model)
     if is_dart(learner):
         return boosted("the XGBoost model was trained with booster='dart'", model)
+    if learner["objective"]["name"] == "binary:logitraw":
+        return "the forest's objective is 'binary:logitraw': train with 'binary:logistic', which grows the same trees"
     return None
 
 
@@ -510,14 +501,6 @@ def _rescaled(value: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     return (value.astype(np.float64) * scale).astype(np.float32)
 
 
-def _rounds_of_predict(model: Any) -> int | None:
-    """Number of rounds that the model's own ``predict`` uses; None if it uses all."""
-    try:
-        return None if isinstance(model, xgb.Booster) else int(model.best_iteration) + 1
-    except AttributeError:  # it did not stop early
-        return None
-
-
 def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any]:
     objective = learner["objective"]["name"]
     if objective not in VOTING:
@@ -558,25 +541,16 @@ def learning_rate(rate: float, objective: str, margins: NDArray[np.float32] | No
     """
     if abs(rate - 1.0) <= _RATE_OF_ONE:
         return None
-    votes = objective in VOTING
-    keeps = _threshold_that_keeps_labels(margins) if votes and margins is not None else None
-    predicted = "probabilities" if votes else "predictions"
-    moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
-    labels = ""
-    if votes and margins is not None:
-        labels = " Its labels lean towards the classes that base_score favours."
+    keeps, labels = None, ""
+    if objective in VOTING and margins is not None:
+        # The threshold at which labels do not depend on the learning rate; several classes have none but this.
+        keeps = float(expit(np.float64(margins[0]))) if margins.size == 1 else 0.5 if np.ptp(margins) == 0.0 else None
+        labels = "; its labels lean towards the classes that base_score favours"
         if keeps == 0.5:
-            labels = " Its labels are the same as with learning_rate=1, since base_score favours no class."
+            labels = "; its labels are the same as with learning_rate=1, since base_score favours no class"
+    moved, wrong = ("squeezed towards", "small") if rate < 1.0 else ("stretched away from", "large")
     return LearningRate(
-        f"the forest was trained with learning_rate={rate:.3g}, so its {predicted} are {moved} base_score, and T* and "
-        f"losses by {predicted}, scores or metrics come out too {wrong}.{labels} Train with learning_rate=1; XGBoost's "
-        "default, 0.3, is for boosting",
+        f"the forest was trained with learning_rate={rate:.3g}, so its predictions are {moved} base_score, and T* and "
+        f"losses by anything but labels come out too {wrong}{labels}. Train with learning_rate=1",
         keeps,
     )
-
-
-def _threshold_that_keeps_labels(margins: NDArray[np.float32]) -> float | None:
-    """The threshold at which labels do not depend on the learning rate; None if there is none."""
-    if margins.size > 1:
-        return 0.5 if np.ptp(margins) == 0.0 else None
-    return float(expit(margins.astype(np.float64))[0])

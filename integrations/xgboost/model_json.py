@@ -44,6 +44,8 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
         raise NotAForestError(
             f"XGBoost cannot write the model out ({reason(error)}): train it first, or load it again"
         ) from error
+    # XGBoost does not decode the escapes of JSON, by which it holds control characters and letters beyond ASCII.
+    learner["feature_names"] = list(booster.feature_names or ())
     return learner
 
 
@@ -126,7 +128,8 @@ def tree_order(learner: dict[str, Any]) -> Int64s:
 
 def scores_per_leaf(learner: dict[str, Any]) -> int:
     """Number of classes that a tree scores: more than one with ``multi_strategy="multi_output_tree"``."""
-    return max(1, *{int(tree["tree_param"]["size_leaf_vector"]) for tree in tree_model(learner)["trees"]})
+    (width,) = {int(tree["tree_param"]["size_leaf_vector"]) for tree in tree_model(learner)["trees"]}
+    return max(1, width)
 
 
 def read_ensemble(
@@ -144,7 +147,7 @@ def read_ensemble(
         order.shape[-1],
         classes,
         int(learner["learner_model_param"]["num_feature"]),
-        list(learner.get("feature_names") or ()) or None,
+        learner["feature_names"] or None,
         _conventions(learner, missing, _base_margins(learner, n_scores)),
         _cover(trees, nodes),
         parallel_trees,
@@ -255,7 +258,8 @@ def _conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.fl
     """How XGBoost reads rows and adds up scores."""
     stored, objective = tree_model(learner), learner["objective"]["name"]
     encoded = stored.get("cats", {}).get("enc", [])
-    named = tuple(feature for feature, column in enumerate(encoded) if column["values"])
+    is_ascii = [column.get("offsets") is None or _text(column).isascii() for column in encoded]
+    named = tuple(feature for feature, column in enumerate(encoded) if column["values"] and is_ascii[feature])
     declared = [feature for feature, kind in enumerate(learner.get("feature_types", ())) if kind == "c"]
     return Conventions(
         framework="XGBoost",
@@ -266,11 +270,11 @@ def _conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.fl
         absent_is_missing=True,
         reads_by_column=True,
         labels_of_scores=objective == "multi:softmax",
-        takes_codes="cats" not in stored,
+        takes_codes="cats" not in stored or not all(is_ascii),  # frames have the codes of training: `confused_columns`
         categories=tuple(_category_names(encoded[feature]) for feature in named),
         category_features=named,
         coded_features=tuple(feature for feature in declared if feature not in named),
-        unreadable=None if all(_text(column).isascii() for column in encoded if "offsets" in column) else _NOT_ASCII,
+        unreadable=None if all(is_ascii) else _NOT_ASCII,
     )
 
 
@@ -292,32 +296,40 @@ _COUNTS_BYTES = VERSION >= (3, 4)
 
 
 def _category_names(column: dict[str, Any]) -> tuple[Any, ...]:
-    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends."""
+    """The categories of one column. XGBoost stores text as the bytes of all names, and where each name ends.
+
+    But from pandas, XGBoost before 3.4 stores the ends in characters, and cuts off the last bytes if not all are ASCII.
+    """
     if "offsets" not in column:
         return tuple(column["values"])
-    text, ends = _text(column), column["offsets"]
-    if not text.isascii():  # from pandas, XGBoost before 3.4 stores ends in characters, and cuts off the last bytes
-        return tuple(f"category {code}" for code in range(len(ends) - 1))
-    return tuple(text[start:stop].decode("ascii") for start, stop in itertools.pairwise(ends))
+    text = _text(column).decode("ascii")
+    return tuple(text[start:stop] for start, stop in itertools.pairwise(column["offsets"]))
 
 
-def confused_columns(encoded: list[dict[str, Any]], X: Any) -> list[str]:
-    """The columns of a DataFrame whose categories XGBoost would confuse, by the stored categories of the features.
+def confused_columns(encoded: list[dict[str, Any]], names: list[str] | None, X: Any) -> list[str]:
+    """The columns of a frame whose categories XGBoost would confuse, by the stored categories of the features.
 
     Before 3.4, XGBoost cuts names that are not ASCII in the wrong places, in the model and in the frame. The cut names
-    stand for the same categories only if all categories are as at training.
+    stand for the same categories only if all categories are as at training. Only pandas tells them and their order.
     """
+    if hasattr(X, "dtype") or isinstance(X, xgb.DMatrix):
+        return []
     wrong = []
-    for position, column in enumerate(encoded):
-        if "offsets" not in column or str(X.dtypes.iloc[position]) != "category":
+    for feature, stored in enumerate(encoded):
+        if "offsets" not in stored:
             continue
-        names = [str(name) for name in X.iloc[:, position].cat.categories]
-        text = "".join(names)
-        sizes = (len(name.encode() if _COUNTS_BYTES else name) for name in names)
+        categories: list[str] = []
+        if hasattr(X, "iloc"):
+            column = X.iloc[:, feature] if names is None else X[names[feature]]
+            if str(column.dtype) != "category":
+                continue
+            categories = list(map(str, column.cat.categories))
+        text = "".join(categories)
+        sizes = (len(name.encode() if _COUNTS_BYTES else name) for name in categories)
         ends = list(itertools.accumulate(sizes, initial=0))
-        is_as_stored = ends == column["offsets"] and text.encode()[: ends[-1]] == _text(column)
-        if not is_as_stored and not (text.isascii() and _text(column).isascii()):
-            wrong.append(str(X.columns[position]))
+        is_as_stored = ends == stored["offsets"] and text.encode()[: ends[-1]] == _text(stored)
+        if not is_as_stored and not (text.isascii() and _text(stored).isascii()):
+            wrong.append(str(feature if names is None else names[feature]))
     return wrong
 
 
@@ -326,10 +338,7 @@ def _text(column: dict[str, Any]) -> bytes:
 
 
 def written(learner: dict[str, Any]) -> bytearray:
-    """A model for `Booster.load_model`, without names and attributes.
-
-    XGBoost does not decode the escapes by which JSON holds control characters and letters beyond ASCII.
-    """
+    """A model for `Booster.load_model`, without names and attributes, whose escapes XGBoost would not decode."""
     texts: dict[str, Any] = {"attributes": {}, "feature_names": [], "feature_types": []}
     return bytearray(json.dumps({"learner": learner | texts, "version": VERSION}).encode())
 
@@ -355,7 +364,7 @@ def booster_of_trees(
     stored.pop("weight_drop", None)  # leaf values have it
     sizes = {"num_trees": str(len(trees)), "num_parallel_tree": str(parallel)}
     stored |= {
-        "trees": [dict(trees[tree], id=index) for index, tree in enumerate(order)],
+        "trees": [dict(trees[tree], id=index) for index, tree in enumerate(order.tolist())],
         "tree_info": np.tile(np.repeat(np.arange(n_outputs), parallel), n_rounds).tolist(),
         "iteration_indptr": list(range(0, len(trees) + 1, parallel * n_outputs)),
         "gbtree_model_param": stored["gbtree_model_param"] | sizes,

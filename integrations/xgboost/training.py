@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
-from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, HISTOGRAM_UPDATER, DrawnBags, write_bag_seeds
+from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
     XgboostForest,
     boosted,
@@ -66,8 +65,8 @@ class XgboostTraining(Training):
         grown = learner["gradient_booster"]["tree_train_param"]
         if float(grown["subsample"]) == 1.0:
             raise InbagError(
-                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such as "
-                "0.632; if it was loaded from a file, give the params of its training, which the file does not keep"
+                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such "
+                "as 0.632; if it was loaded from a file, give the params of its training, which a file does not keep"
             )
         settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
         for name, content in learner["objective"].items():
@@ -79,11 +78,7 @@ class XgboostTraining(Training):
             given = np.unique(np.atleast_1d(json.loads(intercept["base_score"])))
             settings["base_score"] = given.item() if given.size == 1 else intercept["base_score"]
         generic = learner["generic_param"]
-        return settings | {
-            "seed": int(generic["seed"]),
-            "nthread": int(generic["nthread"]),
-            "device": generic["device"],
-        }
+        return settings | {name: setting(generic[name]) for name in ("seed", "nthread", "device")}
 
     def accepts(self, params: dict[str, Any]) -> bool:
         return "subsample" in params and params.keys().isdisjoint(("boosting", "boosting_type", "boost"))
@@ -209,22 +204,14 @@ class XgboostTrainer(Trainer):
                 "parameters of its training"
             )
         training = self.start(threshold=threshold, groups=groups)
-        self._refuse_another(forest, forest_of(training.block(1, self.seed)))
-        training.begin_with(forest, is_from_file=drawn is None)
-        return training
-
-    def _refuse_another(self, forest: XgboostForest, block: XgboostForest) -> None:
-        """Raise `NotAForestError` if a forest was trained with other parameters or data than ``block``."""
-        try:
-            _refuse_differences([forest, block])
-        except NotAForestError as error:
-            raise NotAForestError(
-                f"the forest was not trained on these data with these parameters: {error} (forest 1 is what they train)"
-            ) from error
+        block = forest_of(training.block(1, self.seed))
+        _refuse_differences([forest, block])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (block, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
+        training.take(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files do not keep
+        return training
 
 
 class XgboostInTraining(ForestInTraining):
@@ -232,7 +219,7 @@ class XgboostInTraining(ForestInTraining):
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
         n_rows = trainer.dtrain.num_row()
-        self.threshold, self.cut, self.groups = threshold, float(logit(threshold)), groups
+        self.threshold, self.groups = threshold, groups
         self.link, self.n_trees = trainer.link, 0
         self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
         self._trainer = trainer
@@ -247,7 +234,7 @@ class XgboostInTraining(ForestInTraining):
         most = max(1, _PREDICTED_CELLS // (self._trainer.dtrain.num_row() * self._trainer.trees_per_iteration))
         while left > 0:
             block = min(left, most)
-            self._take(forest_of(self.block(block, next(self._seeds))))
+            self.take(forest_of(self.block(block, next(self._seeds))))
             left -= block
 
     def booster(self) -> xgb.Booster:
@@ -259,20 +246,8 @@ class XgboostInTraining(ForestInTraining):
         """One round of parallel trees."""
         return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
 
-    def begin_with(self, forest: XgboostForest, *, is_from_file: bool) -> None:
-        """Take the trees of a finished forest; the parameters replace the bag settings that a file does not keep."""
-        if not is_from_file:
-            self._take(forest)
-            return
-        try:
-            self._take(forest, seed=self._trainer.seed, subsample=self._trainer.fraction)
-        except InbagError as error:
-            raise InbagError(
-                "the forest was loaded from a file, which does not store its settings; give params with the seed "
-                f"and subsample of its training, or keep boosters as pickles. With those of params, {error}"
-            ) from error
-
-    def _take(self, forest: XgboostForest, *, seed: int | None = None, subsample: float | None = None) -> None:
+    def take(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> None:
+        """Add the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
         trainer = self._trainer
         layout = Layout.alone(trainer.dtrain.num_row())
         bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
@@ -307,14 +282,12 @@ def _seeds(seed: int) -> Iterator[int]:
 
 def setting(text: str) -> Any:
     """A setting of a booster, as a number if it is one. XGBoost stores numbers in single precision."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(str(np.float32(text)))
-    except ValueError:
-        return text
+    for read in (int, lambda number: float(str(np.float32(number)))):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _resolved_settings(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
@@ -333,18 +306,9 @@ def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
             f"params say objective={objective!r}, whose bags rfsize cannot prove: train with one of "
             f"{', '.join(sorted(CONSTANT_HESSIAN))}"
         )
-    updater, device = settings["gradient_booster"]["gbtree_train_param"]["updater"], settings["generic_param"]["device"]
-    if updater == "grow_histmaker":
-        raise InbagError("tree_method='approx' gives all parallel trees the same bag: train with tree_method='hist'")
-    if updater != HISTOGRAM_UPDATER or device != "cpu":
-        raise InbagError(
-            f"the bags that XGBoost's {updater!r} draws on device={device!r} cannot be rebuilt: train with "
-            "tree_method='hist' and device='cpu'"
-        )
-    if settings["gradient_booster"]["tree_train_param"]["sampling_method"] != "uniform":
-        raise InbagError("bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'")
-    if settings["generic_param"]["seed_per_iteration"] != "0":
-        raise InbagError("bags of seed_per_iteration cannot be rebuilt: leave it out")
+    why = why_not_rebuilt(settings)
+    if why is not None:
+        raise InbagError(why)
     weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     if weight != 1.0 and objective not in VOTING:
         raise NotAForestError(
@@ -412,13 +376,12 @@ def _put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[D
 
 def _refuse_differences(forests: Sequence[XgboostForest]) -> None:
     """Raise `NotAForestError` if forests were not trained with the same data and parameters."""
-    first = forests[0].recipe
-    for index, forest in enumerate(forests[1:], start=1):
-        for what, value in first.items():
+    for forest in forests[1:]:
+        for what, value in forests[0].recipe.items():
             other = forest.recipe[what]
             same = np.allclose(value, other, rtol=1e-6, atol=0) if what == "base_score" else value == other
             if not same:
                 raise NotAForestError(
-                    f"forests 0 and {index} differ in {what}, {value} and {other}: merge forests trained on the same "
-                    "data with the same parameters, except for seed and num_parallel_tree"
+                    f"the forests differ in {what}, {value} and {other}: train them on the same data with the same "
+                    "parameters, except for seed and num_parallel_tree"
                 )

@@ -123,9 +123,9 @@ def outputs_of_folds(
     scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
     scores = Scores.stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
     scores = replace(scores, rows=None if len(scored) == n_rows else scored)
-    parts = PartSums.of_forests([fold.parts for fold in sums], numbers)
+    part_sums = PartSums.of_forests([fold.parts for fold in sums], numbers)
     counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
-    return replace(outputs, sums=Sums(counts, scores, parts))
+    return replace(outputs, sums=Sums(counts, scores, part_sums))
 
 
 def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:

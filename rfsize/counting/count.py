@@ -172,6 +172,7 @@ def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]
 def _count_elsewhere(task: Task, means: bool) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
     check = None if task.bags is None else BagCheck(task.forest, task.bags)
+    assert isinstance(task.X, DistributedRows)
     part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
     for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
         parts.append(sums)

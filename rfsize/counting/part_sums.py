@@ -399,9 +399,11 @@ class PartSums:
     def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
         """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
         squares = self.total**2 / np.maximum(self.n_scored, 1)  # of a part of several trees as many as of one
-        dealt = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
+        total, squares, n_scored = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
         of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
-        return Blocks(self.rows, *of_all, self.votes, *dealt, *self._first(), self.n_trees, self.forest)
+        return Blocks(
+            self.rows, *of_all, self.votes, total, squares, n_scored, *self._first(), self.n_trees, self.forest
+        )
 
     def _first(self) -> tuple[Floats, Int64s]:
         n_rows, _, n_scores = self.total.shape

@@ -121,7 +121,7 @@ def oob_importance(
     give(learning_rate_of(task.forest, labels_at=labels_at))
     coverage_of_means(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
     # A framework may have changed the names of the columns, so take the names in X.
-    names = task.X.names or task.forest.feature_names
+    names = getattr(task.X, "names", None) or task.forest.feature_names
     sets = ColumnSets(columns, names, task.forest.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)

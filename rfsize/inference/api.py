@@ -53,20 +53,19 @@ def compile(
     """Compile a forest: it predicts what the model's own ``predict`` does, many times faster.
 
     To predict a label, a row asks trees until the remaining trees can no longer change it. For probabilities and
-    numbers, it asks all trees. With a stop table, it stops when the table says that the prediction is settled. An
-    ``AdaBoostClassifier`` of decision trees predicts exactly as before compiling: each row asks trees from the heaviest
-    down until the remaining weight cannot change its label.
+    numbers, it asks all trees. With a stop table, it stops when the table says that the prediction is settled. Boosted
+    trees are compiled too, scikit-learn's AdaBoost among them.
 
     Parameters
     ----------
     model : booster or estimator
-        A trained forest, or an `AdaBoostClassifier` of trees. The model is not changed. Give a list of models with the
+        A trained forest, or boosted trees. The model is not changed. Give a list of models with the
         same classes and features, or a `lightgbm.CVBooster`, to predict the mean of their predictions.
     table : StopTable, optional
         A table for the trees and classes of this forest. It acts on what it is for: labels (`StopTable.calibrate`, or
         `StopTable.build` for votes), probabilities, or the numbers of a regression. A Booster's ``predict`` gives
-        probabilities, so a table of labels acts on `CompiledForest.predict_labels` alone. Give none for AdaBoost: its
-        own weights say when to stop.
+        probabilities, so a table of labels acts on `CompiledForest.predict_labels` alone. Give none for
+        boosted trees.
     voting : {"auto", "soft", "hard"}
         How labels are decided: by averaged scores ("soft") or by the majority of the trees' votes ("hard"). "auto"
         follows the table, or without a table the model's own ``predict``. For classifiers only.

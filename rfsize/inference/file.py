@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.exceptions import ForestFileError, TableError
-from rfsize.models.damage import LARGEST_SCORE, MOST_FEATURES
 from rfsize.models.ensemble import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
@@ -27,6 +26,10 @@ from rfsize.utils.files import written_whole
 from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Nodes, PackedForest
+
+MOST_FEATURES = 1 << 24
+LARGEST_SCORE = 1e300  # of a leaf: sums of larger scores overflow
+
 
 _ROUNDING = 1e-9  # allowed for shares that sum to 1
 MOST_FORESTS = 10_000  # in one file

@@ -7,7 +7,7 @@ from typing import Any
 
 from rfsize import _core
 from rfsize.models.columns import Columns
-from rfsize.models.rows import Chunk, Rows, open_rows
+from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
 from rfsize.utils.threads import each_range
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.quantising import quantised, rows_per_block
@@ -20,10 +20,8 @@ def columns_of(forest: PackedForest) -> Columns:
 
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
-    rows = open_rows(X, columns_of(forest))
-    if hasattr(rows.source, "num_row"):
-        raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read: give the rows as an array or DataFrame")
-    return rows
+    refuse_dmatrix(X)
+    return open_rows(X, columns_of(forest))
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:

@@ -77,12 +77,16 @@ class Columns:
 
 
 def places_of(
-    names: Sequence[str] | None, n_columns: int, columns: Columns, lacking: Mapping[str, str] | None = None
+    names: Sequence[str] | None,
+    n_columns: int,
+    columns: Columns,
+    lacking: Mapping[str, str] | None = None,
+    told: set[str] | None = None,
 ) -> list[int] | None:
     """The places of the features among the columns of rows; None if the columns are the features, in their order.
 
-    Columns with other names are left out, with an `UnknownColumnsWarning`. ``lacking`` names, for columns that only
-    some files have, a file without the column.
+    Columns with other names are left out, with an `UnknownColumnsWarning`, once for each name in ``told``. ``lacking``
+    names, for columns that only some files have, a file without the column.
 
     Raises
     ------
@@ -109,11 +113,11 @@ def places_of(
             f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}"
             + (f"; not all files have them, for instance {files[0]} has not" if files else "")
         )
-    if unknown:
-        warn(
-            f"the columns {unknown} of X are left out, because the model was not trained on them",
-            UnknownColumnsWarning,
-        )
+    news = [name for name in unknown if told is None or name not in told]
+    if news:
+        warn(f"the columns {news} of X are left out, because the model was not trained on them", UnknownColumnsWarning)
+    if told is not None:
+        told.update(news)
     return [place[name] for name in columns.names]
 
 
@@ -141,7 +145,7 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
         If a column holds something else than at training. When rows are read: if they hold a category that training
         did not know, and the framework refuses it.
     """
-    names, series = [str(name) for name in frame.columns], list(frame.iter_columns())
+    names, series = [str(name) for name in frame.columns], [frame[:, place] for place in range(len(frame.columns))]
     kinds = [kind_of(values) for values in series]
     wrong = {name: values.dtype for name, values, kind in zip(names, series, kinds, strict=True) if kind == "other"}
     if wrong:
@@ -199,12 +203,12 @@ def _rounded_once(
 
 
 def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
-    """A coder for each column whose categories have codes; ``ValueError`` if a column is of another kind than at training."""
+    """A coder for each column with coded categories; ``ValueError`` if a column is of another kind than at training."""
     if conventions is None:
         others = [place for place, kind in enumerate(kinds) if kind != "number"]
         return dict.fromkeys(others, lambda categories: np.array([_stable_code(value) for value in categories]))
     places = categorical_columns(names, kinds, conventions.categorical)
-    return {place: coder for place, coder in zip(places, coders_of(names, places, conventions), strict=True)}
+    return dict(zip(places, coders_of(names, places, conventions), strict=True))
 
 
 def coders_of(names: Sequence[str], places: Sequence[int], conventions: Conventions) -> list[CodesOf]:
@@ -248,9 +252,9 @@ def _coded(values: nw.Series[Any], codes_of: CodesOf) -> Floats:
         distinct = list(dict.fromkeys(value for value in listed if not _is_missing(value)))
         codes = dict(zip(distinct, codes_of(distinct), strict=True))
         return np.array([np.nan if _is_missing(value) else codes[value] for value in listed], dtype=np.float64)
-    distinct = [value for value in values.unique().to_list() if value is not None]
-    codes = [*codes_of(distinct), np.nan]
-    return np.asarray(values.replace_strict([*distinct, None], codes, return_dtype=nw.Float64).to_numpy())
+    present_values = [value for value in values.unique().to_list() if value is not None]
+    new = [*codes_of(present_values).tolist(), np.nan]
+    return np.asarray(values.replace_strict([*present_values, None], new, return_dtype=nw.Float64).to_numpy())
 
 
 def _is_missing(value: Any) -> bool:

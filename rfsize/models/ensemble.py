@@ -278,7 +278,7 @@ class TreeEnsemble:
             return self.tree_scores.argmax(axis=1)
         if self.nodes.value.shape[1] > 1 and threshold == 0.5:  # so that rounded ties are decided as by each tree
             return self.nodes.value.argmax(axis=1)
-        return np.asarray(self.link.predicted(self.tree_scores)) > threshold
+        return np.asarray(self.link.predicted(np.asarray(self.tree_scores))) > threshold
 
     @cached_property
     def digest(self) -> str:

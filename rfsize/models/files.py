@@ -29,7 +29,7 @@ class ModelFiles(ABC):
     def load(self, path: Path) -> Any:
         """Read a model file that `recognises` accepts; ``ValueError`` if the framework cannot read it."""
 
-    def check_path(self, path: Path) -> None:
+    def check_path(self, path: Path) -> None:  # noqa: B027 - most names fit
         """Raise ``ValueError`` if the name of a file does not fit the format that models are written in."""
 
     @abstractmethod

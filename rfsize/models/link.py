@@ -35,7 +35,7 @@ class Link:
     kind: str
     slope: float = 1.0
 
-    def predicted(self, score: Floats) -> Floats:
+    def predicted(self, score: NDArray[Any]) -> Floats:
         """Predictions from mean scores, both of shape (…, n_scores)."""
         score = self.slope * score
         if self.kind in ("logistic", "one-vs-all"):

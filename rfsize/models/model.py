@@ -27,7 +27,7 @@ from rfsize.models.bags import FRESH_ROWS, Bags, Layout, WholeBags
 from rfsize.models.columns import Columns
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link
-from rfsize.models.rows import Rows, open_rows
+from rfsize.models.rows import Rows, open_rows, refuse_dmatrix
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import share
 from rfsize.utils.warn import Caution
@@ -196,6 +196,7 @@ class Model(ABC):
 
     def open(self, X: Any) -> Rows:
         """The rows of ``X`` with the columns of training; ``ValueError`` if they do not fit the model."""
+        refuse_dmatrix(X)
         return open_rows(X, self.columns)
 
     def truth(self, y: Any) -> Any:

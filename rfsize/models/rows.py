@@ -101,7 +101,7 @@ class Rows:
         return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
 
     def reader(self) -> Callable[[int, int], Any]:
-        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back begins anew."""
+        """A function that reads rows ``start`` to ``stop``. Rows in chunks are read forwards; going back starts anew"""
         return self.whole().read if not self.is_stream else ForwardReader(self).read
 
 
@@ -168,6 +168,12 @@ class DistributedRows(ABC):
         return ForwardReader(self).read
 
 
+def refuse_dmatrix(X: Any) -> None:
+    """Raise ``ValueError`` for a DMatrix, which only models of XGBoost read."""
+    if hasattr(X, "num_row"):
+        raise ValueError("X is an XGBoost DMatrix, which only XGBoost can read: give the rows as an array or DataFrame")
+
+
 def n_rows_of(X: Any) -> int:
     """Number of rows of what a framework trains on."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
@@ -219,13 +225,11 @@ def _reads_itself(columns: Columns | None) -> bool:
     return columns is not None and columns.conventions is None
 
 
-def _chunk(X: Any, columns: Columns | None, start: int) -> tuple[Chunk, list[str] | None]:
+def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = None) -> tuple[Chunk, list[str] | None]:
     """Rows in plain form as a chunk, and the names of their columns."""
     frame = _frame_of(X)
     names = None if frame is None else [str(name) for name in frame.columns]
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
-    places = None if columns is None else places_of(names, _width(X), columns)
+    places = None if columns is None else places_of(names, _width(X), columns, told=told)
     if frame is None or (columns is not None and columns.conventions is None):
         return _plain_chunk(X, frame, places, columns, start), names
     if places is not None:
@@ -241,7 +245,7 @@ def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns 
     if _reads_itself(columns):
         if frame is not None and places is not None:
             X = frame[:, places].to_native()
-        if frame is not None and columns.names is None:
+        if frame is not None and columns is not None and columns.names is None:
             X = np.asarray(X)  # members that were trained without names would warn of these
         return _sliced_chunk(X, start)
     if hasattr(X, "num_row"):
@@ -346,7 +350,9 @@ def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
         )
     shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
     if len(shape) == 1 and hasattr(X, "iloc"):
-        raise ValueError("X is a Series, one row or one column: give a row as a DataFrame, such as frame.iloc[[0]]")
+        raise ValueError(
+            "X is a Series, one row or one column: give a row as a DataFrame, such as X.iloc[[0]] of the whole frame"
+        )
     if len(shape) != 2:
         raise ValueError(
             f"X has the shape {tuple(shape)}, and rows and features are two dimensions: give a single row as "
@@ -354,6 +360,9 @@ def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
         )
     if 0 in shape:
         raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}: give at least one")
+    names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "iloc") else []
+    if len(set(names)) < len(names):
+        raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
     if issparse(X):
         return _plain_sparse(X)
     return _plain_array(X, takes_text) if isinstance(X, np.ndarray) else X
@@ -443,20 +452,21 @@ class Stream:
 
     def opened(self, X: Any, columns: Columns | None) -> Rows:
         """The rows, with the columns of training; ``X`` is the source."""
+        told: set[str] = set()  # columns that a warning has named
         if columns is not None:
             if self.lacking and columns.names is None:
                 raise ValueError(
                     f"only some files of X have the columns {sorted(self.lacking)}, and the model does not know the "
                     "names of its features: give all files the columns of training, in their order"
                 )
-            places = places_of(self.names, self.n_features, columns, self.lacking)
+            places = places_of(self.names, self.n_features, columns, self.lacking, told)
         wanted = None if columns is None or places is None or self.names is None else [self.names[p] for p in places]
 
         def chunks() -> Iterator[Chunk]:
             start = 0
             for number, table in enumerate(self.tables(wanted)):
                 try:
-                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start)
+                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
                 except ValueError as error:
                     raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
                 start += chunk.n_rows

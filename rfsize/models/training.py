@@ -36,8 +36,6 @@ class ForestInTraining(ABC):
         Turns mean scores into what the forest predicts.
     threshold : float
         Probability above which a tree, or a forest of two classes, predicts class 1.
-    cut : float
-        Mean score above which a forest of two classes predicts class 1.
     groups : Groups
         Groups of training rows. A tree votes on a row only if it saw no row of the same group.
     classes : ndarray, shape (n_classes,), or None
@@ -50,7 +48,6 @@ class ForestInTraining(ABC):
     out_of_bag: Sums
     link: Link
     threshold: float
-    cut: float
     groups: Groups
     classes: NDArray[Any] | None = None
     voting: str = "soft"

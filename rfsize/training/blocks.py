@@ -38,7 +38,7 @@ class Beginning:
     ----------
     classes, label, weight
         As in its `Trainer`.
-    out_of_bag, link, threshold, cut, groups
+    out_of_bag, link, threshold, groups
         As in a `ForestInTraining` without trees.
     """
 
@@ -48,7 +48,6 @@ class Beginning:
     out_of_bag: Sums
     link: Link
     threshold: float
-    cut: float
     groups: Groups
 
     @classmethod
@@ -58,7 +57,7 @@ class Beginning:
             raise ValueError("the labels are soft, between 0 and 1, which rfsize.grow takes, on one machine")
         forest = trainer.start(threshold=threshold, groups=groups)
         rows = trainer.classes, trainer.label, trainer.weight
-        return cls(*rows, forest.out_of_bag, forest.link, threshold, forest.cut, forest.groups)
+        return cls(*rows, forest.out_of_bag, forest.link, threshold, forest.groups)
 
 
 def trained(trainer: Trainer, block: Block, threshold: float, groups: Groups) -> TrainedBlock:
@@ -100,7 +99,7 @@ class ForestInBlocks(ForestInTraining):
     ) -> None:
         self.n_trees = 0
         self.out_of_bag, self.link = beginning.out_of_bag, beginning.link
-        self.threshold, self.cut, self.groups = beginning.threshold, beginning.cut, beginning.groups
+        self.threshold, self.groups = beginning.threshold, beginning.groups
         self._train, self._merge = train, merge
         self._most = whole("trees_per_block", trees_per_block, at_least=1)
         self._boosters: list[Any] = []

@@ -440,7 +440,8 @@ def unpacked(forest: PackedForest) -> TreeEnsemble:
     column = (word[inner] >> COLUMN_SHIFT & COLUMN_MASK).astype(np.int64)
     entry = np.searchsorted(columns.start, column, side="right") - 1
     is_category = columns.missing[column] == Missing.CATEGORY
-    feature, threshold, missing = (np.zeros(word.size, dtype=kind) for kind in (np.int64, np.float64, np.uint8))
+    feature, threshold = np.zeros(word.size, dtype=np.int64), np.zeros(word.size)
+    missing = np.zeros(word.size, dtype=np.uint8)
     feature[inner], missing[inner] = columns.feature[entry], columns.missing[column]
     cut = columns.cut_start[entry] + columns.base[column] + (word[inner] & RANK_MASK).astype(np.int64)
     threshold[inner[~is_category]] = columns.cuts[cut[~is_category]]

@@ -1,58 +1,93 @@
-"""Files as users of the command line have them."""
+"""Files as users of the command line have them, and calls of it in this process."""
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
 
-from helpers.command_line import NAMES
-from helpers.forests import Data, train_lightgbm, train_xgboost
+import rfsize
+from rfsize.cli.main import main
+
+NAMES = list("abcde")
+LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "num_leaves": 15}
+LIGHTGBM |= {"verbose": -1, "num_threads": 1, "seed": 3}
+XGBOOST = {"objective": "binary:logistic", "num_parallel_tree": 61, "subsample": 0.6, "eta": 1, "max_depth": 4}
+XGBOOST |= {"nthread": 1, "seed": 3}
+
+_rng = np.random.default_rng(7)
+TABLE, FRESH = (pd.DataFrame(_rng.normal(size=(n_rows, 5)), columns=NAMES) for n_rows in (600, 400))
+_signal = TABLE["a"] + TABLE["b"] * TABLE["c"] + 0.7 * _rng.normal(size=600)
+Y, THREE = (_signal > 0.3).astype(int), np.digitize(_signal, [-0.5, 0.7])
+WORDS = np.array(["hög", 'a "quoted"\nname', "low"])
+
+
+def train(table: pd.DataFrame = TABLE, y: object = Y, n_trees: int = 61, **params: object) -> lgb.Booster:
+    return lgb.train(LIGHTGBM | params, lgb.Dataset(table, y), n_trees)
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
-    """Models and tables as users have them on disk."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Models and tables; tests write elsewhere."""
     folder = tmp_path_factory.mktemp("files")
-    table = pd.DataFrame(data.X, columns=NAMES)
-    train_lightgbm(table, data.y).save_model(folder / "lgb.txt")
-    train_lightgbm(table, data.X[:, 0] + data.X[:, 1] ** 2, objective="regression").save_model(folder / "numbers.txt")
-    model = train_xgboost(table, data.y)
-    model.save_model(folder / "xgb.json")
-    model.save_model(folder / "xgb.ubj")
-    table.assign(target=data.y).to_csv(folder / "train.csv", index=False)
-    table.assign(target=data.y).to_parquet(folder / "train.parquet")
+    train().save_model(folder / "lgb.txt")
+    train(y=_signal, objective="regression").save_model(folder / "numbers.txt")
+    booster = xgb.train(XGBOOST, xgb.DMatrix(TABLE, Y), 1)
+    for ending in ("json", "ubj"):
+        booster.save_model(folder / f"xgb.{ending}")
+    rfsize.compile(lgb.Booster(model_file=folder / "lgb.txt")).save(folder / "fast.npz")
+    training = TABLE.assign(target=Y)
+    training.to_csv(folder / "train.csv", index=False)
+    training.to_parquet(folder / "train.parquet")
+    (folder / "train.csv.gz").write_bytes(gzip.compress((folder / "train.csv").read_bytes()))
     (folder / "parts").mkdir()
-    for number, rows in enumerate(np.array_split(np.arange(len(table)), 3)):
-        table.assign(target=data.y).iloc[rows].to_parquet(folder / "parts" / f"{number}.parquet")
-    table.to_csv(folder / "features.csv.gz", index=False)
-    pd.DataFrame(data.fresh, columns=NAMES).to_parquet(folder / "rows.parquet")
-    (folder / "half.txt").write_text((folder / "lgb.txt").read_text()[:3000])
-    (folder / "half.json").write_text((folder / "xgb.json").read_text()[:3000])
-    (folder / "odd.json").write_text('{"learner": 3}')
-    (folder / "text.txt").write_text("hello")
-    for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
-        rows = [",".join([str(row)] * 8) + "," * (row in wide) for row in range(3)]
-        header = ",".join(NAMES[name == "indexed" :])
-        (folder / f"{name}.csv").write_text("\n".join([header, *rows, ""]))
-    for name in ("train.parquet", "features.csv.gz"):
+    for number, rows in enumerate(np.array_split(np.arange(600), 3)):
+        training.iloc[rows].to_parquet(folder / "parts" / f"{number}.parquet")
+    TABLE.assign(level=WORDS[THREE], code=10 * THREE + 7, size=_signal).to_csv(folder / "words.csv", index=False)
+    FRESH.to_parquet(folder / "fresh.parquet")
+    FRESH.assign(id=range(400)).to_csv(folder / "fresh.csv", index=False)
+    broken = {"empty.csv": b"a,b,target\n", "text.txt": b"hello", "odd.json": b'{"learner": 3}', "list.json": b"[1]"}
+    broken |= {"params.json": b'{"max_depth": 4, "seed": 5}', "model.pkl": b"", "model": b"\x80\x04K\x01."}
+    for name in ("lgb.txt", "xgb.json", "train.csv.gz", "train.parquet"):
         whole = (folder / name).read_bytes()
-        (folder / f"cut.{name.partition('.')[2]}").write_bytes(whole[: len(whole) // 2])
+        broken[f"half{name[name.index('.') :]}"] = whole[: len(whole) // 2]
+    for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
+        rows = [",".join([str(row)] * 5) + "," * (row in wide) for row in range(3)]
+        broken[f"{name}.csv"] = "\n".join([",".join(NAMES[name == "indexed" :]), *rows, ""]).encode()
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
     return folder
 
 
-@pytest.fixture(scope="session")
-def labelled(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Path:
-    """Training tables as users have them: with labels in words, numbers, and one missing."""
-    folder = tmp_path_factory.mktemp("training")
-    table = pd.DataFrame(data.X[:300], columns=NAMES)
-    words = np.array(["low", "middle", "high"])[data.three[:300]]
-    table.assign(level=words, sign=data.y[:300], size=data.X[:300, 0] ** 2).to_csv(folder / "train.csv", index=False)
-    table.assign(level=[None, *words[1:]]).to_csv(folder / "missing.csv", index=False)
-    table.assign(level="low").to_csv(folder / "constant.csv", index=False)
-    table.assign(sign=data.y[:300]).to_csv(folder / "two.csv", index=False)
-    (folder / "params.json").write_text('{"max_depth": 4, "seed": 5}')
-    (folder / "list.json").write_text("[1]")
-    return folder
+@pytest.fixture
+def run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The command line, where files are read from `folder` or, if they are not there, from a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> int:
+        outputs = {place + 1 for place, name in enumerate(arguments) if name in {"-o", "--html"}}
+        return main(
+            [
+                str(folder / name) if place not in outputs and (folder / name).exists() and name else name
+                for place, name in enumerate(arguments)
+            ]
+        )
+
+    return run
+
+
+@pytest.fixture
+def line(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """The one line in which rfsize refuses."""
+
+    def line() -> str:
+        (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("rfsize: ")]
+        return line
+
+    return line

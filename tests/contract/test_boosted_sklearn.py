@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import subprocess
 from functools import cache
 
 import numpy as np
@@ -159,6 +161,17 @@ def test_compiled_probabilities(classifier):
         np.testing.assert_allclose(compiled.predict_proba(part), classifier.predict_proba(part), 0.0, bit)
 
 
+def test_labels_in_c(classifier, tmp_path):
+    rows, source, library = adversarial(classifier), tmp_path / "boosted.c", tmp_path / "boosted.so"
+    compiled = rfsize.compile(classifier)
+    compiled.to_c(source)
+    subprocess.run(["cc", "-O1", "-std=c99", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"], check=True)
+    predict = ctypes.CDLL(str(library)).forest_predict_label
+    predict.argtypes = [ctypes.POINTER(ctypes.c_double)]
+    labels = [predict((ctypes.c_double * 6)(*row)) for row in coded(classifier, rows)]
+    np.testing.assert_array_equal(compiled.classes[labels], classifier.predict(rows))
+
+
 def test_integers_are_not_rounded(boosted):
     rows = np.random.default_rng(2).integers(-4, 40, size=(200, 6))
     np.testing.assert_array_equal(rfsize.compile(boosted).predict(rows), boosted.predict(rows))
@@ -183,20 +196,19 @@ def test_selected_trees(boosted):
     np.testing.assert_array_equal(value, model.ensemble.nodes.value[leaves])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if "adaboost" not in kind])
-def test_selected_trees_take_new_leaves(kind):
-    model, chosen = read_model(fitted(kind)), np.array([1, 2])
-    scores = np.random.default_rng(2).normal(size=model.ensemble.tree_scores.shape)
-    changed = read_model(model.select(chosen, scores))
-    reached, before = changed.apply(X), model.apply(X)[:, chosen]
-    np.testing.assert_allclose(changed.ensemble.tree_scores[reached], scores[before], rtol=1e-9)
-    np.testing.assert_array_equal(read_model(fitted(kind)).ensemble.nodes.value, model.ensemble.nodes.value)
-
-
-def test_votes_of_adaboost_take_no_new_leaves():
-    model = read_model(fitted("adaboost"))
+def test_leaves_take_no_new_scores(boosted):
+    model = read_model(boosted)
     with pytest.raises(NotAForestError):
         model.select(np.array([1, 2]), model.ensemble.tree_scores)
+
+
+@pytest.mark.parametrize("kind", ["binary", "squared", "adaboost"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_rows_that_scikit_learn_refuses_are_refused(kind, value):
+    rows = np.where(np.arange(6) == 3, value, X[:20])
+    for predict in (fitted(kind).predict, rfsize.compile(fitted(kind)).predict):
+        with pytest.raises(ValueError):  # noqa: PT011 - of scikit-learn
+            predict(rows)
 
 
 def test_frames_with_words_as_categories():
@@ -230,6 +242,21 @@ def test_adaboost_where_rounding_decides():
     for seed in range(5):
         model.estimator_weights_ = np.random.default_rng(seed).integers(1, 4, len(model.estimators_)) * 0.1
         np.testing.assert_array_equal(rfsize.compile(model).predict(X), model.predict(X))
+
+
+def test_adaboost_keeps_the_weights_of_lost_members():
+    model = AdaBoostClassifier(DEEP, n_estimators=20, random_state=0).fit(X, THREE)
+    model.estimators_ = model.estimators_[:7]
+    compiled = rfsize.compile(model)
+    np.testing.assert_array_equal(compiled.predict(X), model.predict(X))
+    np.testing.assert_allclose(compiled.predict_proba(X), model.predict_proba(X), 0.0, 2.3e-16)
+
+
+def test_sums_of_logarithms_are_no_votes():
+    model = AdaBoostClassifier(n_estimators=3).fit(X, TWO)
+    model.algorithm = "SAMME.R"  # as before scikit-learn 1.6
+    with pytest.raises(NotAForestError, match=r"SAMME\.R"):
+        read_model(model)
 
 
 def test_thresholds_around_boosted_models():

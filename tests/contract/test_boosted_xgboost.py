@@ -13,6 +13,7 @@ from reference import trees as reference
 from rfsize.models.framework import read_forest, read_model
 from rfsize.models.model import Forest
 
+VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 N_ROWS = 1000
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 6)).astype(np.float32)
@@ -236,6 +237,22 @@ def test_categories_of_frames():
     coded = np.column_stack([frame["a"], frame["b"].cat.codes, frame["c"]])
     leaves = np.array([reference.walk(model.ensemble, row) for row in coded])
     np.testing.assert_array_equal(model.apply(frame).reshape(len(frame), -1), leaves)
+
+
+@pytest.mark.skipif(VERSION < (3, 1), reason="XGBoost keeps categories from 3.1 on")
+def test_categories_beyond_ascii_are_those_of_training():
+    names = ["中", "中a", "a中"]
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.array(names)[CLASSES], names)})
+    booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(frame, TWO, enable_categorical=True), 5)
+    coded = np.column_stack([frame["a"], frame["b"].cat.codes])
+    model = read_model(booster)
+    assert model.open(frame).reader()(0, len(frame))[:, 1].tolist() == coded[:, 1].tolist()
+    leaf = booster.predict(xgb.DMatrix(frame, enable_categorical=True), pred_leaf=True)
+    np.testing.assert_array_equal(model.apply(coded)[:, :, 0] - model.ensemble.tree_start[:, 0], leaf)
+    with pytest.raises(ValueError, match=r"\['b'\]"):
+        model.open(frame.assign(b=frame["b"].cat.reorder_categories(names[::-1])))
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="ASCII"):
+        rfsize.compile(booster)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A cluster of two processes, for all tests of rows on workers."""
+"""A small cluster of two processes, for all tests of rows on workers."""
 
 from __future__ import annotations
 

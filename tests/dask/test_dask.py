@@ -1,300 +1,308 @@
-"""Rows on the workers of a real cluster of processes: every answer is that of the same rows in memory."""
+"""Rows on the workers of a real cluster: every answer is that of the same rows in memory."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from itertools import pairwise
-from resource import RUSAGE_SELF, getrusage
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+import reference.bagging
+import reference.counting
 import rfsize
-from helpers.forests import Data, train_lightgbm, train_xgboost
-from rfsize.counting.evidence import Evidence
-from rfsize.counting.forest_on_rows import ForestOnRows
+from helpers.models import (
+    FRESH,
+    LIGHTGBM,
+    N_ROWS,
+    NAMES,
+    NUMBER,
+    SEED,
+    THREE,
+    TWO,
+    WEIGHT,
+    XGBOOST,
+    Forest,
+    X,
+    model,
+    own_predict,
+)  # fmt: skip
+from rfsize.exceptions import InbagError
 
-dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+lightgbm_dask = pytest.importorskip("lightgbm.dask")
+xgboost_dask = pytest.importorskip("xgboost.dask")
 
 import rfsize.dask  # noqa: E402
 
-NAMES = [f"x{place}" for place in range(8)]
+TABLE = pd.DataFrame(FRESH, columns=list("abcdef"))
+FORMS: dict[str, Callable[[], Any]] = {
+    "uneven chunks": lambda: da.from_array(FRESH, chunks=((1, 49, 100), (2, 4))),
+    "chunks of unknown size": lambda: dd.from_pandas(TABLE, npartitions=3).to_dask_array(),
+    "a frame": lambda: dd.from_pandas(TABLE, npartitions=3),
+    "an empty partition": lambda: dd.concat(
+        [dd.from_pandas(TABLE[:50], npartitions=1).query("a > 99"), dd.from_pandas(TABLE, npartitions=2)]
+    ),
+}
 
 
-def collections(X: np.ndarray) -> dict[str, Any]:
-    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=4)
-    return {
-        "one chunk": da.from_array(X, chunks=(len(X), 8)),
-        "uneven chunks": da.from_array(X, chunks=((1, 299, len(X) - 300), (3, 5))),
-        "chunks of unknown size": frame.to_dask_array(),
-        "a DataFrame": frame,
-        "an empty partition": dd.concat(
-            [frame.partitions[:1], frame.partitions[1:2].query("x0 > 99"), frame.partitions[1:]]
-        ),
-    }
-
-
-def test_counts_are_those_in_memory(client: Any, booster: Any, data: Data) -> None:
-    expected = rfsize.tree_outputs(booster, data.X, data.y)
-    printed = str(rfsize.size(expected, alpha=0.9))
-    for name, X in collections(data.X).items():
-        found = rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client), data.y)
-        assert found.votes == expected.votes, name
-        for of in (found, expected):
-            assert of._evidence.averages is not None
-        for array in ("mean", "asked", "total", "asked_of"):
-            assert np.array_equal(
-                getattr(found._evidence.averages, array), getattr(expected._evidence.averages, array)
-            ), name
-        for array in ("rows", "counts", "votes", "total", "squares", "asked"):
-            assert np.array_equal(getattr(found._evidence.blocks, array), getattr(expected._evidence.blocks, array))
-        assert str(rfsize.size(found, alpha=0.9)) == printed, name
-
-
-@dataclass(frozen=True, eq=False)
-class InParts(ForestOnRows):
-    """A forest on rows that were counted in parts."""
-
-    parts: Any = ()
-
-    def tallied(self, keeps: Any) -> Any:
-        return self.joined(self.parts)
-
-
-def test_where_a_part_of_the_rows_is_scored(
-    client: Any, lgb_multiclass: Any, data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers do not know of what is patched here: parts are counted in this process."""
-    from rfsize.models.framework import read_forest
-
-    monkeypatch.setattr("rfsize.counting.scores._HELD", 2000)
-    monkeypatch.setattr("rfsize.counting.averages._SUMS", 9000)
-    monkeypatch.setattr("rfsize.counting.blocks._ROWS", 170)
-    adapter = read_forest(lgb_multiclass, casts_votes=False)
-    whole = ForestOnRows.of(adapter, data.X)
-    expected, cuts = Evidence.of(whole, "all"), [0, 1, 7, 400, 401, len(data.X)]
-    assert expected.averages is not None
-    assert expected.averages.parts.every > 1
-    parts = [
-        whole.part(range(start, stop), "all").tallied(adapter, data.X[start:stop]) for start, stop in pairwise(cuts)
-    ]
-    found = Evidence.of(InParts(adapter, data.X, parts=parts), "all")
-    assert found.averages is not None
-    for array in ("mean", "asked", "total", "asked_of"):
-        assert np.array_equal(getattr(found.averages, array), getattr(expected.averages, array))
-    assert np.array_equal(found.scores.scatter, expected.scores.scatter)
-    assert np.array_equal(found.blocks.rows, expected.blocks.rows)
-
-
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "sklearn"])
-def test_every_partition_is_checked(client: Any, kind: str, data: Data) -> None:
-    """Dask itself does not compare the columns of partitions with those that a collection states."""
-    train = {"lightgbm": train_lightgbm, "xgboost": train_xgboost, "sklearn": _forest}[kind]
-    frame = pd.DataFrame(data.X[:600], columns=NAMES)
-    model = train(frame, data.y[:600], 15)
-    halves = [frame[:300], frame[300:]]
-
-    def collection(second: pd.DataFrame) -> Any:
-        return dd.from_map(lambda part: part, [halves[0], second], meta=frame[:0])
-
-    turned = collection(halves[1][NAMES[::-1]])
-    expected = rfsize.tree_outputs(model, frame)
-    assert rfsize.tree_outputs(model, rfsize.dask.rows(turned, client=client)).votes == expected.votes
-    own = rfsize.dask.predict(rfsize.compile(model), turned).compute()
-    assert np.array_equal(own, rfsize.compile(model).predict(frame))
-    for second, message in (
-        (halves[1].drop(columns="x3"), r"missing \['x3'\]"),
-        (halves[1].assign(x3="?"), "hold no numbers"),
-    ):
-        X = collection(second)
-        with pytest.raises(ValueError, match=message):
-            rfsize.size(model, rfsize.dask.rows(X, client=client), alpha=0.8)
-        with pytest.raises(ValueError, match=message):
-            rfsize.StopTable.calibrate(model, rfsize.dask.rows(X, client=client), alpha=0.8)
-        with pytest.raises(ValueError, match=message):
-            rfsize.dask.predict(rfsize.compile(model), X).compute()
-
-
-def _forest(X: Any, y: Any, n_trees: int) -> Any:
-    return RandomForestClassifier(n_trees, max_depth=4, random_state=0).fit(X, y)
-
-
-@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "auc", "tolerance": 0.01}])
-def test_sizes(client: Any, lgb_booster: Any, data: Data, goal: dict[str, Any]) -> None:
-    for X in collections(data.X).values():
-        found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), da.from_array(data.y, chunks=500), **goal)
-        assert str(found) == str(rfsize.size(lgb_booster, data.X, data.y, **goal))
-
-
-def test_forests_are_cut(client: Any, lgb_booster: Any, data: Data) -> None:
-    small = rfsize.truncate(
-        lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.9
-    )
-    assert small.model_to_string() == rfsize.truncate(lgb_booster, data.X, alpha=0.9).model_to_string()
-    with pytest.warns(rfsize.exceptions.NotConvergedWarning):
-        rfsize.truncate(
-            lgb_booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), alpha=0.999
-        )
-
-
-@pytest.mark.parametrize("max_rows", [700, "auto"])
-def test_sizes_of_rows_drawn(client: Any, lgb_booster: Any, data: Data, max_rows: Any) -> None:
-    expected = rfsize.size(lgb_booster, data.X, alpha=0.9, max_rows=max_rows)
-    for X in collections(data.X).values():
-        found = rfsize.size(lgb_booster, rfsize.dask.rows(X, client=client), alpha=0.9, max_rows=max_rows)
-        assert str(found) == str(expected)
-
-
-def test_votes_and_thresholds(client: Any, booster: Any, data: Data) -> None:
-    X = da.from_array(data.X, chunks=(333, 8))
-    found = rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client), threshold=0.3).votes
-    assert found == rfsize.tree_outputs(booster, data.X, threshold=0.3).votes
-
-
-def test_what_is_asked_again_is_read_here(client: Any, booster: Any, data: Data) -> None:
-    counted = rfsize.tree_outputs(
-        booster, rfsize.dask.rows(da.from_array(data.X, chunks=(333, 8)), client=client), data.y
-    )
-    assert np.array_equal(counted._evidence.forest.tree_votes(), rfsize.tree_outputs(booster, data.X).by_tree())
-
-
-def test_forests_that_were_trained_on_workers(client: Any, data: Data) -> None:
-    from lightgbm.dask import DaskLGBMClassifier
-    from xgboost.dask import DaskXGBClassifier
-
-    bags = {"subsample": 0.632, "n_jobs": 1}
-    lightgbm = DaskLGBMClassifier(
-        client=client, boosting_type="rf", n_estimators=30, subsample_freq=1, colsample_bytree=0.7, verbose=-1, **bags
-    )
-    xgboost = DaskXGBClassifier(n_estimators=1, num_parallel_tree=30, learning_rate=1, colsample_bynode=0.5, **bags)
-    xgboost.client = client
-    X, y = da.from_array(data.X, chunks=(750, 8)), da.from_array(data.y, chunks=750)
-    for model in (lightgbm, xgboost):
-        model.fit(X, y)
-        assert (
-            rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client)).votes
-            == rfsize.tree_outputs(model, data.X).votes
-        )
-        labels = rfsize.dask.predict(rfsize.compile(model), X).compute()
-        assert np.array_equal(labels, model.predict(X).compute())
-
-
-def test_workers_hold_the_blocks_alone_that_they_work_on(client: Any) -> None:
-    rng, width = np.random.default_rng(0), 200
-    X = rng.normal(size=(300, width))
-    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
-
-    def rows(n_blocks: int) -> Any:
-        return da.random.default_rng(0).normal(size=(4000 * n_blocks, width), chunks=(4000, -1))
-
-    def most_held(dask_worker: Any) -> int:
-        return getrusage(RUSAGE_SELF).ru_maxrss * 1024
-
-    rfsize.tree_outputs(forest, rfsize.dask.rows(rows(6), client=client))  # so that all is loaded and compiled
-    before = client.run(most_held)
-    rfsize.tree_outputs(forest, rfsize.dask.rows(rows(50), client=client))
-    grown = [after - before[worker] for worker, after in client.run(most_held).items()]
-    assert max(grown) < 12 * rows(1).nbytes < rows(25).nbytes
-
-
-def test_regressions(client: Any, data: Data) -> None:
-    forest = RandomForestRegressor(30, random_state=0).fit(data.X[:300], data.X[:300, 0])
-    fresh = data.X[300:]
-    X = da.from_array(fresh, chunks=(333, 8))
-    goal = {"metric": "scores", "tolerance": 0.2}
-    assert str(rfsize.size(forest, rfsize.dask.rows(X, client=client), **goal)) == str(
-        rfsize.size(forest, fresh, **goal)
-    )
-    fast = rfsize.compile(forest)
-    assert np.array_equal(rfsize.dask.predict(fast, X).compute(), fast.predict(fresh))
-    with pytest.raises(ValueError, match="no probabilities"):
-        rfsize.dask.predict_proba(fast, X)
-    with pytest.raises(ValueError, match="no labels"):
-        rfsize.dask.predict_labels(fast, X)
-
-
-@pytest.mark.parametrize("model", ["lgb_multiclass", "xgb_booster"])
-def test_predictions(client: Any, model: str, data: Data, request: pytest.FixtureRequest) -> None:
-    fast = rfsize.compile(request.getfixturevalue(model))
-    for name, X in collections(data.X).items():
-        for method in ("predict", "predict_labels", "predict_proba"):
-            found, expected = getattr(rfsize.dask, method)(fast, X), getattr(fast, method)(data.X)
-            computed = found.compute()
-            assert np.array_equal(np.asarray(computed), expected), (name, method)
-            assert np.asarray(computed).dtype == np.asarray(found._meta).dtype == expected.dtype
-            assert type(computed) is type(found._meta)
-
-
-def test_predictions_of_sparse_blocks(data: Data) -> None:
-    fast = rfsize.compile(RandomForestClassifier(10, random_state=0).fit(data.X, data.y))
-    X = da.from_array(data.X, chunks=(400, -1)).map_blocks(sparse.csr_matrix)
-    assert np.array_equal(rfsize.dask.predict(fast, X).compute(scheduler="sync"), fast.predict(data.X))
-    assert np.array_equal(rfsize.dask.predict_proba(fast, X).compute(scheduler="sync"), fast.predict_proba(data.X))
-
-
-def of_other_rows(X: np.ndarray, said: float, rows: int) -> da.Array:
-    """An array whose first block has other rows than it says, or says nothing of them."""
-    first = da.from_delayed(dask.delayed(X[:rows]), shape=(said, X.shape[1]), dtype=X.dtype)
-    return da.concatenate([first, da.from_array(X[rows:])])
-
-
-@pytest.mark.parametrize("rows", [1, 3, 7])
-def test_blocks_that_are_not_as_the_array_says(rows: int, client: Any, data: Data) -> None:
-    model = RandomForestClassifier(10, random_state=0).fit(data.X, data.y)
-    fast, X = rfsize.compile(model), of_other_rows(data.X, 5, rows)
-    for ask in (
-        lambda: rfsize.dask.predict(fast, X).compute(),
-        lambda: rfsize.dask.predict_proba(fast, X).compute(),
-        lambda: rfsize.tree_outputs(model, rfsize.dask.rows(X, client=client)).votes,
-    ):
-        with pytest.raises(ValueError, match=r"a chunk or partition of X has \d rows?, and the collection says 5"):
-            ask()
-    known = of_other_rows(data.X, math.nan, rows)
-    assert np.array_equal(rfsize.dask.predict(fast, known).compute(), fast.predict(data.X))
-
-
-def test_index_and_divisions_are_kept(client: Any, data: Data) -> None:
-    forest = RandomForestClassifier(10, random_state=0).fit(data.X, np.where(data.y, "yes", "no"))
-    frame = pd.DataFrame(data.X, columns=NAMES, index=np.arange(len(data.X)) * 3)
-    X, fast = dd.from_pandas(frame, npartitions=3), rfsize.compile(forest)
-    labels, shares = rfsize.dask.predict(fast, X), rfsize.dask.predict_proba(fast, X)
-    assert labels.divisions == shares.divisions == X.divisions
-    assert labels.compute().index.equals(frame.index)
-    assert labels.compute().tolist() == fast.predict(data.X).tolist()
-    assert list(shares.columns) == ["no", "yes"]
+def there(rows: Any, client: Any, **options: Any) -> Any:
+    return rfsize.dask.rows(rows, client=client, **options)
 
 
 @pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.ones((3, 8)), "takes Dask arrays and DataFrames"),
-        (da.ones(8), "two dimensions"),
-        (da.ones((0, 8)), "no rows"),
-        (da.ones((3, 7)), "7 columns"),
-    ],
+    ("kind", "form"),
+    [*(("lightgbm", form) for form in FORMS), ("xgboost softprob", "a frame"), ("random forest", "uneven chunks"),
+     ("random forest regressor", "a frame")],
+)  # fmt: skip
+def test_outputs_and_predictions(kind: str, form: str, client: Any) -> None:
+    trained, rows = model(kind).model, FORMS[form]()
+    found, expected = rfsize.tree_outputs(trained, there(rows, client)), rfsize.tree_outputs(trained, FRESH)
+    assert np.array_equal(found.scores.mean, expected.scores.mean)
+    assert np.array_equal(found.scores.covariance(0, 0), expected.scores.covariance(0, 0))
+    fast = rfsize.compile(trained)
+    methods = ["predict"] if model(kind).n_classes == 0 else ["predict", "predict_labels", "predict_proba"]
+    for method in methods:
+        lazy, own = getattr(rfsize.dask, method)(fast, rows), getattr(fast, method)(FRESH)
+        computed = lazy.compute()
+        assert np.array_equal(np.asarray(computed), own)
+        assert np.asarray(computed).dtype == np.asarray(lazy._meta).dtype == own.dtype
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
+def test_votes_sizes_and_cuts(kind: str, client: Any) -> None:
+    trained, rows = model(kind).model, da.from_array(FRESH, chunks=(60, 6))
+    by_tree = rfsize.tree_outputs(trained, there(rows, client), threshold=0.3)
+    expected = rfsize.tree_outputs(trained, FRESH, threshold=0.3)
+    assert by_tree.votes == expected.votes
+    assert np.array_equal(by_tree.by_tree(), expected.by_tree())
+    y = da.from_array(TWO[:150], chunks=70)
+    for options in ({"alpha": 0.8}, {"alpha": 0.8, "max_rows": 100}, {"metric": "scores", "tolerance": 0.5}):
+        found = rfsize.size(trained, there(rows, client), y, **options)
+        expected = rfsize.size(trained, FRESH, TWO[:150], **options)
+        assert (found.n_trees, found.interval, found.n_rows) == (expected.n_trees, expected.interval, expected.n_rows)
+    small = rfsize.truncate(trained, there(rows, client), alpha=0.8)
+    assert np.array_equal(own_predict(small, FRESH), own_predict(rfsize.truncate(trained, FRESH, alpha=0.8), FRESH))
+
+
+@pytest.mark.parametrize(
+    "goal", [{"alpha": 0.8}, {"alpha": 0.8, "voting": "hard"}, {"metric": "probabilities", "tolerance": 0.2}], ids=str
 )
-def test_what_is_refused(client: Any, booster: Any, X: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        rfsize.tree_outputs(booster, rfsize.dask.rows(X, client=client))
+def test_certified_tables(goal: dict[str, Any], client: Any) -> None:
+    rows = np.random.default_rng(3).normal(size=(1200, 6))
+    chunks = da.from_array(rows, chunks=((1, 499, 7, 693), 6))
+    found = rfsize.StopTable.calibrate(model("lightgbm").model, there(chunks, client), **goal)
+    expected = rfsize.StopTable.calibrate(model("lightgbm").model, rows, **goal)
+    assert found.to_dict() == expected.to_dict()
+    assert found.certificate == expected.certificate
 
 
-def test_what_is_no_compiled_forest_is_refused(booster: Any) -> None:
-    with pytest.raises(ValueError, match=r"give rfsize\.compile"):
-        rfsize.dask.predict(booster, da.ones((3, 8)))
+def test_frames_keep_index_divisions_and_names_of_classes() -> None:
+    fast = rfsize.compile(model("random forest of names").model)
+    rows = dd.from_pandas(TABLE.set_index(np.arange(150) * 3), npartitions=3)
+    labels, shares = rfsize.dask.predict(fast, rows), rfsize.dask.predict_proba(fast, rows)
+    assert labels.divisions == shares.divisions == rows.divisions
+    assert labels.compute(scheduler="sync").index.tolist() == [*range(0, 450, 3)]
+    assert list(shares.columns) == NAMES.tolist()
+    blocks = da.from_array(FRESH, chunks=(40, -1)).map_blocks(sparse.csr_matrix)
+    assert np.array_equal(rfsize.dask.predict(fast, blocks).compute(scheduler="sync"), fast.predict(FRESH))
 
 
-def test_without_a_client(booster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_client() -> Any:
-        raise ValueError("No clients found")
+def test_every_partition_is_checked(client: Any) -> None:
+    """Dask itself compares neither columns nor lengths with those that a collection states."""
+    trained = lgb.train(LIGHTGBM, lgb.Dataset(pd.DataFrame(X, columns=list("abcdef")), TWO), 15)
+    halves = [TABLE[:70], TABLE[70:]]
+    turned = dd.from_map(lambda part: part, [halves[0], halves[1][list("fedcba")]], meta=TABLE[:0])
+    assert np.array_equal(rfsize.dask.predict(rfsize.compile(trained), turned).compute(), trained.predict(TABLE))
+    short = da.from_delayed(dask.delayed(FRESH[:3]), shape=(5, 6), dtype=float)
+    wrong: list[tuple[Any, str]] = [
+        (dd.from_map(lambda part: part, [halves[0], halves[1].drop(columns="c")], meta=TABLE[:0]), r"\['c'\]"),
+        (dd.from_map(lambda part: part, [halves[0], halves[1].assign(c="?")], meta=TABLE[:0]), "'c'"),
+        (da.concatenate([short, da.from_array(FRESH[3:])]), "3 rows"),
+    ]
+    for rows, named in wrong:
+        with pytest.raises(ValueError, match=named):
+            rfsize.tree_outputs(trained, there(rows, client))
+        with pytest.raises(ValueError, match=named):
+            rfsize.dask.predict(rfsize.compile(trained), rows).compute()
 
-    monkeypatch.setattr(distributed, "default_client", no_client)
-    with pytest.raises(ValueError, match="there is no Dask client"):
-        rfsize.tree_outputs(booster, da.ones((3, 8)))
+
+LENGTHS, WORKERS, LAYOUT = (200, 60, 200, 40), (0, 1, 0, 1), [[0, 2], [1, 3]]
+
+
+def on_workers(client: Any, values: np.ndarray, lengths: Sequence[int] = LENGTHS, workers: Any = WORKERS) -> Any:
+    """A Dask array whose chunks lie on these workers."""
+    addresses, ends, chunks = sorted(client.scheduler_info()["workers"]), np.cumsum(lengths), []
+    for length, end, worker in zip(lengths, ends, workers, strict=True):
+        part = values[end - length : end]
+        future = client.scatter(part, workers=[addresses[worker]], hash=False)
+        chunks.append(da.from_delayed(future, part.shape, part.dtype))
+    return da.concatenate(chunks)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"groups": np.arange(N_ROWS) % 130}, {"groups": "copies"}], ids=["", "given", "copies"]
+)
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost"])
+def test_forests_of_one_machine_out_of_bag(kind: str, options: dict[str, Any], client: Any) -> None:
+    """Their rows may lie anywhere, and groups of rows on several workers."""
+    trained = model(kind).model
+    found = rfsize.tree_outputs(trained, on_workers(client, X), TWO, oob=True, **options)
+    expected = rfsize.tree_outputs(trained, X, TWO, oob=True, **options)
+    assert found.votes == expected.votes
+    assert rfsize.size(found, alpha=0.8).interval == rfsize.size(expected, alpha=0.8).interval
+
+
+def xgboost_inbag(booster: Any) -> np.ndarray:
+    """Each worker draws over its own rows, all by the same seeds."""
+    starts, parts = np.cumsum((0, *LENGTHS)), []
+    for of_worker in LAYOUT:
+        rows = np.concatenate([np.arange(starts[part], starts[part + 1]) for part in of_worker])
+        parts.append((rows, reference.bagging.xgboost_inbag(booster, len(rows), SEED, 0.632, bynode=True, max_depth=4)))
+    inbag = np.zeros((len(parts[0][1]), N_ROWS), dtype=bool)
+    for rows, of_rows in parts:
+        inbag[:, rows] = of_rows
+    return inbag
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_xgboost_of_several_machines(weighted: bool, client: Any) -> None:
+    rows, y = on_workers(client, X), on_workers(client, TWO)
+    of_rows = {"weight": on_workers(client, WEIGHT)} if weighted else {}
+    matrix = xgboost_dask.DaskDMatrix(client, rows, y, **of_rows)
+    booster = xgboost_dask.train(client, XGBOOST, matrix, num_boost_round=1)["booster"]
+    given = {"sample_weight": WEIGHT} if weighted else {}
+    labels = Forest("xgboost", booster, X, TWO).tree_labels(X)
+    counts = reference.counting.votes(labels, 2, xgboost_inbag(booster))
+    for source in (matrix, there(rows, client, layout=LAYOUT)):
+        assert np.array_equal(rfsize.tree_outputs(booster, source, TWO, oob=True, **given).votes.counts, counts)
+    for layout in (None, [[0, 1], [2, 3]], [[2, 0], [1, 3]]):
+        with pytest.raises(InbagError):
+            rfsize.tree_outputs(booster, there(rows, client, layout=layout), oob=True, **given)
+    with pytest.raises(InbagError):
+        rfsize.tree_outputs(booster, X, oob=True, **given)
+    with pytest.raises(ValueError, match="partitions"):
+        rfsize.tree_outputs(booster, there(rows, client, layout=[[0, 1, 2]]), oob=True, **given)
+
+
+def test_lightgbm_of_several_machines(client: Any) -> None:
+    lengths = (380, 120)
+    names = {"objective", "boosting", "bagging_freq", "bagging_fraction", "bagging_seed", "feature_fraction", "verbose"}
+    settings = {name: LIGHTGBM[name] for name in names} | {"n_estimators": 15, "num_leaves": 7, "random_state": 3}
+    estimator = lightgbm_dask.DaskLGBMClassifier(client=client, **settings)
+    trained = estimator.fit(*(on_workers(client, values, lengths, (0, 1)) for values in (X, TWO)))
+    inbag = np.hstack([reference.bagging.lightgbm_inbag(15, length, SEED, 0.632) for length in lengths])
+    labels = Forest("lightgbm", trained.booster_, X, TWO).tree_labels(X)
+    rows = da.from_array(X, chunks=(lengths, 6))
+    found = rfsize.tree_outputs(trained, there(rows, client, layout=[[0], [1]]), TWO, oob=True).votes
+    assert np.array_equal(found.counts, reference.counting.votes(labels, 2, inbag))
+    for layout in (None, [[0, 1]]):
+        with pytest.raises(InbagError):
+            rfsize.tree_outputs(trained, there(rows, client, layout=layout), oob=True)
+    with pytest.raises(ValueError, match=r"rfsize\.dask\.grow"):  # before one worker waits for another
+        estimator.fit(
+            *(on_workers(client, values, lengths, (0, 1)) for values in (X, TWO)), callbacks=[rfsize.SizeCallback(0.9)]
+        )
+
+
+# Two looks, at four blocks and at seven, the last of which has five trees.
+LOOKS = {"alpha": 0.9999, "voting": "hard", "min_trees": 30, "max_trees": 55, "trees_per_block": 10}
+PARAMS = {"lightgbm": LIGHTGBM | {"deterministic": True, "force_col_wise": True}}
+PARAMS |= {"xgboost": {name: value for name, value in XGBOOST.items() if name != "num_parallel_tree"}}
+
+
+def text(booster: Any) -> str:
+    return booster.model_to_string() if isinstance(booster, lgb.Booster) else booster.save_raw("json").decode()
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("framework", PARAMS)
+def test_grown_forest_is_the_same_whoever_trains(framework: str, client: Any, tmp_path: Path) -> None:
+    """Whatever the workers, threads and chunks, and though a worker dies as it takes its rows."""
+    flag = tmp_path / "died"
+
+    def die_once(block: Any) -> Any:
+        if block.size and not flag.exists():
+            flag.touch()
+            os._exit(1)
+        return block
+
+    booster, report = rfsize.dask.grow(client, PARAMS[framework], X, TWO, **LOOKS)
+    bags = rfsize.inbag(booster, X, TWO)
+    assert len(np.unique(bags, axis=0)) == len(bags) == report.available == 55
+    scores = Forest(framework, booster, X, TWO, link=model(framework).link).tree_scores(FRESH)
+    np.testing.assert_allclose(
+        model(framework).predicted(scores.mean(axis=0)),
+        Forest(framework, booster, X, TWO).predict_proba(FRESH),
+        atol=3e-6,
+    )
+    deadly = da.from_array(X, chunks=(210, 6)).map_blocks(die_once, dtype=float, meta=np.empty((0, 6)))
+    again, _ = rfsize.dask.grow(client, PARAMS[framework], deadly, TWO, **LOOKS)
+    assert flag.exists()
+    chunks = da.from_array(X, chunks=(130, 3)), da.from_array(TWO, chunks=200)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=3, dashboard_address=":0") as threads:
+        alone, _ = rfsize.dask.grow(threads, PARAMS[framework], *chunks, **LOOKS)
+    assert text(booster) == text(again) == text(alone)
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("framework", PARAMS)
+def test_grown_on_frames_with_weights_and_groups(framework: str, client: Any) -> None:
+    frame, groups = pd.DataFrame(X, columns=list("abcdef")), np.arange(N_ROWS) // 2
+    few = {"alpha": 0.5, "min_trees": 40, "trees_per_block": 20, "groups": groups}
+    rows, y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(pd.Series(TWO), npartitions=2)
+    params = PARAMS[framework] | ({"bagging_fraction": 0.4} if framework == "lightgbm" else {"subsample": 0.4})
+    booster, report = rfsize.dask.grow(client, params, rows, y, weight=WEIGHT, **few)
+    assert (booster.feature_name() if framework == "lightgbm" else booster.feature_names) == list("abcdef")
+    assert report.groups == "given"
+    assert rfsize.tree_outputs(booster, frame, TWO, oob=True, sample_weight=WEIGHT).n_trees == report.n_kept
+    assert text(booster) == text(rfsize.dask.grow(client, params, frame, TWO, weight=WEIGHT, **few)[0])
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no collection": (lambda client: rfsize.tree_outputs(model("lightgbm").model, there(FRESH, client)), "X"),
+    "no rows": (lambda client: rfsize.tree_outputs(model("lightgbm").model, there(da.ones((0, 6)), client)), "no rows"),
+    "columns": (lambda client: rfsize.tree_outputs(model("lightgbm").model, there(da.ones((3, 5)), client)), "columns"),
+    "no forest": (lambda client: rfsize.dask.predict(model("lightgbm").model, da.ones((3, 6))), "rfsize.compile"),
+    "labels of numbers": (
+        lambda client: rfsize.dask.predict_labels(rfsize.compile(model("lightgbm regression").model), da.ones((3, 6))),
+        "labels",
+    ),
+    "no client": (lambda client: rfsize.dask.grow(None, LIGHTGBM, X, TWO), "Client"),
+    "an estimator": (lambda client: rfsize.dask.grow(client, lgb.LGBMClassifier(), X, TWO), "params|LGBMClassifier"),
+    "boosting": (lambda client: rfsize.dask.grow(client, LIGHTGBM | {"boosting": "gbdt"}, X, TWO), "boosting="),
+    "no bags": (lambda client: rfsize.dask.grow(client, XGBOOST | {"subsample": 1}, X, TWO), "subsample"),
+    "a Dataset": (lambda client: rfsize.dask.grow(client, LIGHTGBM, lgb.Dataset(X), TWO), "Dataset"),
+    "no labels": (lambda client: rfsize.dask.grow(client, LIGHTGBM, X, None), "label"),
+    "words": (lambda client: rfsize.dask.grow(client, LIGHTGBM, X, NAMES[THREE]), "label"),
+    "few labels": (lambda client: rfsize.dask.grow(client, LIGHTGBM, X, TWO[:3]), "label"),
+    "few weights": (lambda client: rfsize.dask.grow(client, LIGHTGBM, X, TWO, weight=WEIGHT[:3]), "weight"),
+    "no blocks": (lambda client: rfsize.dask.grow(client, LIGHTGBM, X, TWO, trees_per_block=0), "trees_per_block"),
+    "votes of numbers": (
+        lambda client: rfsize.dask.grow(client, LIGHTGBM | {"objective": "regression"}, X, NUMBER, alpha=0.9), "votes"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, client: Any) -> None:
+    call, named = REFUSED[name]
+    with pytest.raises(ValueError, match=named):
+        call(client)
+
+
+def test_closed_client_is_refused() -> None:
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0", set_as_default=False
+    ) as closed:
+        pass
+    with pytest.raises(ValueError, match="client"):
+        rfsize.dask.grow(closed, LIGHTGBM, X, TWO)

@@ -76,16 +76,13 @@ MODELS = {
     "several labels": Case(
         lambda at: sized(at, RandomForestClassifier(3).fit(at.X, np.stack([at.y, at.three], axis=1))),
         NotAForestError,
-        "MultiOutputClassifier",
+        "multioutput",
     ),
     "one class": Case(
         lambda at: sized(at, RandomForestClassifier(3).fit(at.X, np.zeros(ROWS))), NotAForestError, "one class"
     ),
-    "objective": Case(lambda at: sized(at, at.train_lightgbm(objective="xentlambda")), NotAForestError, "objective"),
     "compiling no trees": Case(lambda at: rfsize.compile(at.bagging_neighbours), NotAForestError, "rfsize.truncate"),
-    "compiling boosted trees": Case(
-        lambda at: rfsize.compile(at.gradient_boosting), NotAForestError, "GradientBoosting"
-    ),
+    "sizing boosted trees": Case(lambda at: sized(at, at.gradient_boosting), NotAForestError, "compile"),
     "importance of no trees": Case(
         lambda at: rfsize.oob_importance(at.bagging_neighbours, at.X, at.y),
         NotAForestError,

@@ -8,7 +8,7 @@ import lightgbm as lgb
 import numpy as np
 
 from helpers.forests import LIGHTGBM
-from rfsize.integrations.lightgbm.trainer import LightGbmTrainer
+from rfsize.integrations.lightgbm.training import LightGbmTrainer
 
 SEVERAL = {**LIGHTGBM, "objective": "multiclass", "num_class": 3}
 

@@ -9,15 +9,19 @@ import numpy as np
 import xgboost as xgb
 
 
-def lightgbm_inbag(n_trees: int, n_rows: int, seed: int, fraction: float) -> np.ndarray:
-    """LightGBM's bags, one draw at a time."""
+def lightgbm_inbag(n_trees: int, n_rows: int, seed: int, fraction: Any, freq: int = 1) -> np.ndarray:
+    """LightGBM's bags, one draw at a time; of one fraction, or one for each row; ``freq`` trees share a bag."""
     inbag = np.zeros((n_trees, n_rows), dtype=bool)
     states = [(seed + block) % 2**32 for block in range((n_rows + 1023) // 1024)]
+    by_row = np.broadcast_to(fraction, n_rows)
     for tree in range(n_trees):
+        if tree % freq:
+            inbag[tree] = inbag[tree - 1]
+            continue
         for row in range(n_rows):
             state = (214013 * states[row // 1024] + 2531011) % 2**32
             states[row // 1024] = state
-            inbag[tree, row] = (state >> 16 & 0x7FFF) / 32768 < fraction
+            inbag[tree, row] = (state >> 16 & 0x7FFF) / 32768 < by_row[row]
     return inbag
 
 

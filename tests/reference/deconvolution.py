@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
+from scipy.optimize import minimize
 
 
 def cubic_spline(index: int, x: float, n_splines: int = 20, degree: int = 3) -> float:
@@ -29,18 +31,48 @@ def smooth_penalty(half: list[float], strength: float) -> float:
     return strength * (sum(d * d for d in first) + 4 * sum(d * d for d in second)) + 1e-3 * sum(b * b for b in half)
 
 
-def smooth_log_posterior(
-    half: list[float], rows: list[tuple[int, int]], strength: float, order: int = 0, points: int = 100
-) -> float:
-    """Of votes for class 1 and trees asked, under a density that is exp of a spline symmetric about one half."""
-    theta = [(place + 0.5) / (2 * points) for place in range(points)]
-    whole = [*half, *half[::-1]]
-    density = [(1 - 2 * x) ** order * math.exp(sum(b * cubic_spline(i, x) for i, b in enumerate(whole))) for x in theta]
-    total = 0.0
-    for count, asked in rows:
-        likelihood = sum(f * folded_binomial(count, asked, fraction(x)) for x, f in zip(theta, density, strict=True))
-        total += math.log(likelihood / sum(density))
-    return total - smooth_penalty(half, strength) / 2
+def smooth_shares(rows: list[tuple[int, int]], below: list[float], order: int = 0) -> np.ndarray:
+    """Share of the rows with a fraction up to each of ``below``, under the density averaged over its smoothness.
+
+    Of votes for class 1 and trees asked. For each strength of the penalty the density is the most probable one; it
+    counts by its marginal likelihood (Laplace), times a log-normal prior of the strength.
+    """
+    theta = (np.arange(400) + 0.5) / 800
+    splines = np.array([[cubic_spline(i, x) + cubic_spline(19 - i, x) for i in range(10)] for x in theta.tolist()])
+    likelihood = np.array([[folded_binomial(*row, fraction(x)) for x in theta.tolist()] for row in rows])
+
+    def density(half: np.ndarray) -> np.ndarray:
+        height = (1 - 2 * theta) ** order * np.exp(splines @ half)
+        return height / height.sum()
+
+    logs, shares = [], []
+    for strength in 10.0 ** np.arange(1.0, -3.1, -0.5):
+
+        def surprise(half: np.ndarray, strength: float = strength) -> float:
+            return smooth_penalty(half.tolist(), strength) / 2 - float(np.log(likelihood @ density(half)).sum())
+
+        best = minimize(surprise, np.zeros(10), method="BFGS", options={"gtol": 1e-6})
+        penalty = curvature(lambda half, strength=strength: smooth_penalty(half.tolist(), strength) / 2, np.zeros(10))
+        logdets = [np.linalg.slogdet(of)[1] for of in (penalty, curvature(surprise, best.x))]
+        logs.append(-best.fun + (logdets[0] - logdets[1]) / 2 - math.log(strength) ** 2 / 2)
+        shares.append([density(best.x)[[fraction(x) <= pi for x in theta]].sum() for pi in below])
+    weight = np.exp(np.array(logs) - max(logs))
+    return np.asarray(weight @ np.array(shares) / weight.sum())
+
+
+def curvature(function: Callable[[np.ndarray], float], at: np.ndarray, step: float = 1e-3) -> np.ndarray:
+    """Second derivatives by differences."""
+    unit = np.eye(len(at)) * step
+    return np.array(
+        [
+            [
+                (function(at + a + b) - function(at + a - b) - function(at - a + b) + function(at - a - b))
+                / (4 * step**2)
+                for b in unit
+            ]
+            for a in unit
+        ]
+    )
 
 
 def fraction(theta: float) -> float:
@@ -55,14 +87,11 @@ def folded_binomial(count: int, asked: int, pi: float) -> float:
 
 def peak(masses: dict[float, float], rows: list[tuple[int, int]]) -> float:
     """Twice the gain in log-likelihood by a share of rows at one half, beside given probabilities of vote fractions."""
-    best = 0.0
-    for share in np.linspace(0.0, 0.95, 951).tolist():
-        gain = 0.0
-        for count, asked in rows:
-            smooth = sum(mass * folded_binomial(count, asked, pi) for pi, mass in masses.items())
-            gain += math.log(1 - share + share * folded_binomial(count, asked, 0.5) / smooth)
-        best = max(best, gain)
-    return 2 * best
+    smooth = [sum(mass * folded_binomial(*row, pi) for pi, mass in masses.items()) for row in rows]
+    ratio = [folded_binomial(*row, 0.5) / of for row, of in zip(rows, smooth, strict=True)]
+    return 2 * max(
+        sum(math.log(1 - share + share * r) for r in ratio) for share in np.linspace(0.0, 0.95, 951).tolist()
+    )
 
 
 def mean_given(pi: float, masses: dict[float, float], rows: list[tuple[int, int]], values: list[float]) -> float:
@@ -74,12 +103,3 @@ def mean_given(pi: float, masses: dict[float, float], rows: list[tuple[int, int]
         for count, asked in rows
     ]
     return sum(w * value for w, value in zip(weights, values, strict=True)) / sum(weights)
-
-
-def ranked_pairs(counts: list[list[int]], rank: int) -> list[tuple[int, int]]:
-    """Votes for the class of a rank, the leader's being 0, and for either of the two, of each row."""
-    pairs = []
-    for row in counts:
-        in_order = sorted(row, reverse=True)
-        pairs.append((in_order[rank], in_order[0] + in_order[rank]))
-    return pairs

@@ -11,25 +11,24 @@ import numpy as np
 def predicted(kind: str, score: Any) -> list[float]:
     """What a forest predicts from the mean scores of one row."""
     if kind == "softmax":
-        total = sum(math.exp(one) for one in score)
-        return [math.exp(one) / total for one in score]
+        total = sum(math.exp(of_class) for of_class in score)
+        return [math.exp(of_class) / total for of_class in score]
     if kind in ("logistic", "one-vs-all"):
-        return [1.0 / (1.0 + math.exp(-one)) for one in score]
+        return [1.0 / (1.0 + math.exp(-margin)) for margin in score]
     if kind == "exp":
-        return [math.exp(one) for one in score]
+        return [math.exp(log) for log in score]
     if kind == "square":
-        return [math.copysign(one * one, one) for one in score]
+        return [math.copysign(root * root, root) for root in score]
     return list(score)
 
 
-def deviations(kind: str, mean: Any, covariance: Any, n_trees: int, draws: int) -> np.ndarray:
+def deviations(kind: str, mean: Any, covariance: Any, n_trees: int, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Largest deviations of the predictions of one row by forests of ``n_trees`` normal scores."""
-    rng = np.random.default_rng(1)
     limit = predicted(kind, mean)
-    found = []
+    off = []
     for drawn in rng.multivariate_normal(mean, np.asarray(covariance) / n_trees, size=draws):
-        found.append(max(abs(one - other) for one, other in zip(predicted(kind, drawn), limit, strict=True)))
-    return np.array(found)
+        off.append(max(abs(of_few - of_all) for of_few, of_all in zip(predicted(kind, drawn), limit, strict=True)))
+    return np.array(off)
 
 
 def noise_of_trees(kind: str, score: np.ndarray, may_vote: np.ndarray, n_blocks: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 
 from rfsize.estimation.intervals import SEED
 
@@ -20,13 +21,13 @@ def deals() -> list[list[np.ndarray]]:
     return found
 
 
-def losses(
+def law(
     score: np.ndarray, may_vote: np.ndarray, loss: Callable[[np.ndarray, np.ndarray], float]
 ) -> tuple[float, float]:
-    """Mean losses of halves and quarters against all trees.
+    """The c and d of the loss c/(T + d) that halves and quarters of the trees lose against all trees.
 
     Of scores, shape (n_rows, n_trees, n_scores), that count where ``may_vote``, and a loss of some rows, a mask, and
-    their mean scores.
+    their mean scores. A part that n trees of a row make up loses the mean of c/(n + d) over the rows.
     """
     block = np.arange(score.shape[1]) % N_BLOCKS
     halves, quarters = [], []
@@ -40,8 +41,18 @@ def losses(
         counts = (may_vote & np.isin(block, blocks))[known][:, :, None]
         return loss(known, (score[known] * counts).sum(axis=1) / counts.sum(axis=1))
 
+    def lost_by(parts: list[np.ndarray], d: float) -> float:
+        asked = np.array([may_vote[known][:, np.isin(block, blocks)].sum(axis=1) for blocks in parts])
+        return float(np.mean(1.0 / (asked + d)) - np.mean(1.0 / (may_vote[known].sum(axis=1) + d)))
+
     whole = of(np.arange(N_BLOCKS))
-    return tuple(float(np.mean([of(blocks) for blocks in parts])) - whole for parts in (halves, quarters))
+    by_halves, by_quarters = (float(np.mean([of(blocks) for blocks in parts])) - whole for parts in (halves, quarters))
+
+    def unlike(d: float) -> float:
+        return lost_by(quarters, d) / lost_by(halves, d) - by_quarters / by_halves
+
+    d = 0.0 if unlike(0.0) <= 0.0 else float(brentq(unlike, 0.0, 1e3 * score.shape[1]))
+    return by_halves / lost_by(halves, d), d
 
 
 def of_few_trees(
@@ -57,6 +68,6 @@ def of_few_trees(
     lost = []
     for _ in range(draws):
         places = rng.random(score.shape[1]).argsort()  # the same trees of all rows, where all may vote
-        drawn = [places[places < len(one)][:size] for one in heard]
-        lost.append(loss(known, np.array([one[some].mean() for one, some in zip(heard, drawn, strict=True)])))
-    return float(np.mean(lost)) - loss(known, np.array([one.mean() for one in heard]))
+        drawn = [places[places < len(row)][:size] for row in heard]
+        lost.append(loss(known, np.array([row[some].mean() for row, some in zip(heard, drawn, strict=True)])))
+    return float(np.mean(lost)) - loss(known, np.array([row.mean() for row in heard]))

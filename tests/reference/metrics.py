@@ -19,9 +19,9 @@ def average_precision(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def logloss(y: np.ndarray, p: np.ndarray) -> float:
-    """Mean of -log of what the row's class is given; ``p`` of class 1, or of all classes."""
+    """Mean of -log of what the row's class is given, clipped as by scikit-learn; ``p`` of class 1, or of all."""
     of_class = np.where(y == 1, p, 1.0 - p) if p.ndim == 1 else p[np.arange(len(y)), y]
-    return float(-np.mean(np.log(of_class)))
+    return float(-np.mean(np.log(np.clip(of_class, np.finfo(float).eps, 1.0))))
 
 
 def accuracy(y: np.ndarray, label: np.ndarray) -> float:

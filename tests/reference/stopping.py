@@ -1,4 +1,4 @@
-"""Where voting stops, one vote at a time: by the papers' rule, by the tables, and by all orders of the votes."""
+"""Where voting stops, one vote at a time: by the papers' rule, by the two leaders, and by exact weights."""
 
 from __future__ import annotations
 
@@ -9,19 +9,46 @@ import numpy as np
 
 from reference.urn import urn_masses
 
+CLOSE = Fraction(1, 10**11)
+"""Where a probability is as near to α as this, rounding decides."""
 
-def papers_decision(prior: list[Fraction], asked: int, count: int, alpha: Fraction) -> int:
-    """The rule of HYPER and SIBA for two classes, from the sums over all final tallies.
 
-    The class that leads the votes polled, if it wins with a probability above α, or can no longer lose; else -1. At a
-    tie no class leads. Tallies that cannot occur under the prior stop only where nothing can change any more.
+def papers_rule(prior: list[Fraction], row: list[int], alpha: Fraction) -> tuple[int, int] | None:
+    """Label and trees asked by HYPER and SIBA, for two classes; None where rounding decides.
+
+    A row stops with the class that leads the votes polled if it wins with a probability above α, or can no longer lose.
     """
-    counts, n_trees = [asked - count, count], len(prior) - 1
-    certain = settled(counts, n_trees - asked)
-    if certain >= 0 or counts[0] == counts[1]:
-        return certain
-    leader, wins = int(counts[1] > counts[0]), urn_masses(prior, asked, count)
-    return leader if wins[leader] > alpha * sum(wins) else -1
+    for asked in range(1, len(row) + 1):
+        counts = [row[:asked].count(label) for label in (0, 1)]
+        certain = settled(counts, len(row) - asked)
+        if certain >= 0:
+            return certain, asked
+        leader, wins = int(counts[1] > counts[0]), urn_masses(prior, asked, counts[1])
+        if counts[0] != counts[1]:
+            distance = wins[leader] - alpha * sum(wins)
+            if abs(distance) <= CLOSE * sum(wins):
+                return None
+            if distance > 0:
+                return leader, asked
+    raise AssertionError("after the last vote nothing can change")
+
+
+def leaders_rule(prior: list[Fraction], row: list[int], n_classes: int, alpha: Fraction) -> tuple[int, int] | None:
+    """Label and trees asked by the votes for the two leading classes, whose tally the prior is over."""
+    enough = 1 - (1 - alpha) / (n_classes - 1)  # the rivals share the disagreement
+    for asked in range(1, len(row) + 1):
+        counts = [row[:asked].count(label) for label in range(n_classes)]
+        first, second = sorted(range(n_classes), key=lambda label: (-counts[label], label))[:2]
+        certain = settled(counts, len(row) - asked)
+        if certain >= 0:
+            return certain, asked
+        wins = urn_masses(prior, counts[first] + counts[second], counts[first])
+        if counts[first] > counts[second]:
+            if abs(wins[1] - enough * sum(wins)) <= CLOSE * sum(wins):
+                return None
+            if wins[1] > enough * sum(wins):
+                return first, asked
+    raise AssertionError("after the last vote nothing can change")
 
 
 def settled(counts: list[int], left: int) -> int:
@@ -55,30 +82,6 @@ def stop(table: Any, asked: int, counts: list[int]) -> int:
     if most >= table.stops.upper[most + next_most]:
         return order[0]
     return settled(counts, table.n_trees - asked)
-
-
-def table_outcome(table: Any, tallies: dict[tuple[int, ...], float]) -> tuple[float, float]:
-    """Disagreement with the whole forest, and trees asked, over all orders of the votes of each final tally."""
-    wrong, trees = 0.0, 0.0
-
-    def ask(left: tuple[int, ...], counts: tuple[int, ...], weight: float, winner: int) -> None:
-        nonlocal wrong, trees
-        asked, remaining = sum(counts), sum(left)
-        answer = stop(table, asked, list(counts)) if asked else -1
-        if answer >= 0:
-            wrong += weight * (answer != winner)
-            trees += weight * asked
-            return
-        for vote, votes_left in enumerate(left):
-            if votes_left:
-                fewer = tuple(n - (k == vote) for k, n in enumerate(left))
-                more = tuple(n + (k == vote) for k, n in enumerate(counts))
-                ask(fewer, more, weight * votes_left / remaining, winner)
-
-    for tally, weight in tallies.items():
-        if weight > 0.0:
-            ask(tally, (0,) * len(tally), weight, tally.index(max(tally)))
-    return wrong, trees
 
 
 def weighted_vote(weights: list[float], row: list[int], n_classes: int) -> int:

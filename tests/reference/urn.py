@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 
@@ -17,7 +18,7 @@ def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction,
     return wins[0], wins[1]
 
 
-def smoothed(histogram: list[int]) -> list[Fraction]:
+def smoothed(histogram: Sequence[int | Fraction]) -> list[Fraction]:
     """rfsize's smoothing: the weight of each tally is spread evenly over the tallies at most two votes away."""
     spread = [Fraction(0)] * len(histogram)
     for tally, weight in enumerate(histogram):
@@ -47,3 +48,14 @@ def tallies_of(rows: list[tuple[int, int]], n_trees: int) -> list[int]:
 def scaled_tally(votes_of_class: int, asked: int, n_trees: int) -> int:
     """The whole number nearest to the fraction of ``n_trees``, halves downwards."""
     return math.ceil(Fraction(votes_of_class * n_trees, asked) - Fraction(1, 2))
+
+
+def pair_tallies_of(rows: list[tuple[int, ...]], n_trees: int) -> list[Fraction]:
+    """The same of the two leading classes of each row, in both orders with half of its weight."""
+    tallies = [Fraction(0)] * (n_trees + 1)
+    for row in rows:
+        second, first = sorted(row)[-2:]
+        tally = scaled_tally(second, first + second, n_trees)
+        tallies[tally] += Fraction(1, 2)
+        tallies[n_trees - tally] += Fraction(1, 2)
+    return tallies

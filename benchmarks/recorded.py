@@ -1,0 +1,843 @@
+"""Record what rfsize computes, and name what differs after a change of its code.
+
+    python benchmarks/recorded.py --write before.json    # under the code of today
+    python benchmarks/recorded.py before.json            # under the code of tomorrow
+    python benchmarks/recorded.py before.json --only 'size/*oob*' --without '*seven*' --tolerance 1e-9
+
+Some 1,100 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
+such as "size/xgboost two/oob". Recorded are the numbers, words and arrays that it returns, or the class of the error
+that it raises, and the classes of its warnings; of a large array a digest, the sum and 200 numbers. Each call with
+another output is printed with the old and the new values, and the exit status is 1 if there is one. A call that meets a
+function or an argument that is gone is printed apart.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}  # more threads add numbers in another order
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from functools import partial, wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import scipy.sparse as sp  # noqa: F401, which KINDS use
+import sklearn.ensemble
+import xgboost as xgb
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+import rfsize
+from rfsize import baselines, theory
+
+ROWS, TREES = 400, 60
+WEIGHTS = np.random.default_rng(7).uniform(0.5, 2.0, ROWS)
+GROUPS = np.repeat(np.arange(ROWS // 2), 2)
+FOLDER = tempfile.TemporaryDirectory()
+KEPT: dict[Any, Any] = {}
+
+# Forests, each named by its kind, its target and its parameters. `CHOSEN` are asked more questions than the others.
+CHOSEN = "lightgbm rare rows=named; lightgbm seven; xgboost three; RandomForestClassifier words"
+NUMBERS = "lightgbm number objective=regression; xgboost count objective=count:poisson; RandomForestRegressor number"
+FORESTS = f"""{CHOSEN}; {NUMBERS}; lightgbm two; lightgbm three; lightgbm three objective=multiclassova; xgboost two
+lightgbm two rows=mixed; lightgbm two weight=1; lightgbm rare pos_bagging_fraction=0.8 neg_bagging_fraction=0.4
+lightgbm number objective=quantile; lightgbm count objective=poisson; lightgbm positive objective=gamma
+LGBMClassifier names; LGBMRegressor number rows=named; xgboost seven; xgboost rare rows=named scale_pos_weight=4
+xgboost three objective=multi:softmax; xgboost three multi_strategy=multi_output_tree; xgboost two rows=mixed
+xgboost two weight=1; xgboost number objective=reg:squarederror; xgboost number objective=reg:absoluteerror
+xgboost targets objective=reg:squarederror multi_strategy=one_output_per_tree; XGBClassifier three; XGBRegressor number
+xgboost targets objective=reg:squarederror multi_strategy=multi_output_tree; RandomForestClassifier three rows=holes
+RandomForestClassifier seven rows=named max_samples=0.5; RandomForestClassifier rare class_weight=balanced
+RandomForestClassifier rare class_weight=balanced_subsample; RandomForestClassifier two weight=1
+RandomForestClassifier two decide=0.3; RandomForestRegressor count criterion=poisson; RandomForestRegressor targets
+ExtraTreesClassifier names bootstrap=true; ExtraTreesRegressor number; BaggingRegressor number max_samples=0.6
+BaggingClassifier names max_features=0.6; BaggingClassifier two members=logistic"""
+OTHERS = """AdaBoostClassifier two members=deep; AdaBoostClassifier names; GradientBoostingClassifier two n_estimators=5
+HistGradientBoostingClassifier two max_iter=5; lightgbm two boosting=gbdt; xgboost two eta=0.3 rounds=3
+lightgbm two bagging_fraction=1; xgboost two tree_method=approx; pipeline two; logistic two"""
+CHOSEN, NUMBERS, FORESTS, OTHERS = (re.split("; |\n", names) for names in (CHOSEN, NUMBERS, FORESTS, OTHERS))
+
+BOOSTERS = {
+    "lightgbm": "objective=binary boosting=rf bagging_fraction=0.632 bagging_freq=1 feature_fraction=0.7 num_leaves=15 "
+    "num_threads=1 verbosity=-1 seed=3",
+    "xgboost": "objective=binary:logistic subsample=0.632 colsample_bynode=0.6 max_depth=5 nthread=1 seed=3",
+}
+ESTIMATORS = {  # by the beginnings of their names
+    "LGBM": "boosting_type=rf n_estimators=60 subsample=0.632 subsample_freq=1 colsample_bytree=0.7 num_leaves=15 "
+    "n_jobs=1 verbose=-1 random_state=3",
+    "XGB": "n_estimators=1 num_parallel_tree=60 subsample=0.632 learning_rate=1 max_depth=5 colsample_bynode=0.6 "
+    "n_jobs=1 random_state=3",
+    "RandomForest": "n_estimators=60 max_depth=6 random_state=3",
+    "ExtraTrees": "n_estimators=60 max_depth=6 random_state=3",
+    "Bagging": "n_estimators=60 random_state=3",
+    "": "random_state=3",
+}
+MEMBERS = {"logistic": LogisticRegression(), "deep": DecisionTreeClassifier(max_depth=2)}
+CLASSES = {"two": [0.0], "rare": [2.3], "three": [-1, 1], "seven": [-1.5, -0.8, -0.3, 0.3, 0.8, 1.5]}
+REGRESSIONS = ("number", "positive", "count", "targets")
+
+
+def kept(function: Callable[..., Any]) -> Any:
+    """Call once, and outside of the record of warnings: else these would be those of the call that comes first."""
+
+    @wraps(function)
+    def once(*arguments: Any) -> Any:
+        if (function, *arguments) not in KEPT:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                KEPT[function, *arguments] = function(*arguments)
+        return KEPT[function, *arguments]
+
+    return once
+
+
+def options_of(words: str) -> dict[str, Any]:
+    """The arguments that words such as "alpha=0.9" stand for."""
+    pairs = [word.partition("=")[::2] for word in words.split()]
+    return {name: json.loads(value) if re.match(r"-?\d|\[|true", value) else value for name, value in pairs}
+
+
+def rows(kind: str, part: str) -> Any:
+    """Rows of training ("train") or others ("fresh"): an array, a frame ("named"), with holes or with categories."""
+    rng = np.random.default_rng(part == "fresh")
+    X = rng.normal(size=(ROWS, 6))
+    X[:, 5] = np.floor(3.0 * X[:, 5] % 4.0)
+    if kind in ("holes", "mixed"):
+        X[rng.random(X.shape) < 0.05] = np.nan
+    if kind != "mixed":
+        return frame_of(X) if kind == "named" else X
+    codes = np.nan_to_num(X[:, 5], nan=-1.0).astype(int)
+    return frame_of(X).assign(f5=pd.Categorical.from_codes(codes, ["ash", "elm", "oak", "yew"]))
+
+
+def frame_of(X: Any, **dtypes: Any) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=[f"f{place}" for place in range(6)]).astype(dtypes)
+
+
+def target(kind: str, part: str) -> Any:
+    X, rng = rows("plain", part), np.random.default_rng(5 + (part == "fresh"))
+    score = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * X[:, 5] - 0.7 + 0.7 * rng.normal(size=ROWS)
+    if kind in ("names", "words"):
+        return np.array(["ash", "elm", "oak"] if kind == "names" else ["no", "no", "yes"])[target("three", part)]
+    if kind in CLASSES:
+        return np.digitize(score, CLASSES[kind])
+    numbers = {"number": score, "positive": np.exp(score / 2.0), "count": np.floor(np.exp(score / 2.0))}
+    return numbers[kind] if kind in numbers else np.stack([score, X[:, 1] - score], axis=1)
+
+
+def kind_of_rows(forest: str) -> str:
+    return str(options_of(forest).get("rows", "plain"))
+
+
+def data(forest: str, part: str) -> tuple[Any, Any]:
+    return rows(kind_of_rows(forest), part), target(forest.split()[1], part)
+
+
+def level(forest: str) -> dict[str, float]:
+    return {} if forest.split()[1] in REGRESSIONS else {"alpha": 0.9}
+
+
+@kept
+def fitted(forest: str) -> Any:
+    return train(forest, *data(forest, "train"))
+
+
+def train(forest: str, X: Any, y: Any) -> Any:
+    kind, target, *words = forest.split()
+    params = options_of(" ".join(words))
+    _, weight, members, decide = (params.pop(name, None) for name in ("rows", "weight", "members", "decide"))
+    if kind not in BOOSTERS:
+        model = estimator(kind, **params, **({"estimator": MEMBERS[members]} if members else {}))
+        model = FixedThresholdClassifier(model, threshold=decide) if decide else model
+        return model.fit(X, y, **({"sample_weight": WEIGHTS} if weight else {}))
+    n_classes, rounds, weight = len(CLASSES.get(target, ())) + 1, params.pop("rounds", 1), WEIGHTS if weight else None
+    if n_classes > 2:
+        of_classes = {"lightgbm": "multiclass", "xgboost": "multi:softprob"}[kind]
+        params = {"objective": of_classes, "num_class": n_classes} | params
+    params = options_of(BOOSTERS[kind]) | params
+    if kind == "lightgbm":
+        return lgb.train(params, lgb.Dataset(X, y, weight=weight, free_raw_data=False), TREES)
+    params = {"num_parallel_tree": TREES if rounds == 1 else 1, "eta": 1} | params
+    return xgb.train(params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True), rounds)
+
+
+def estimator(kind: str, **params: Any) -> Any:
+    if kind in ("pipeline", "logistic"):
+        return make_pipeline(MEMBERS["logistic"]) if kind == "pipeline" else MEMBERS["logistic"]
+    usual = next(words for beginning, words in ESTIMATORS.items() if kind.startswith(beginning))
+    made = next(getattr(module, kind) for module in (sklearn.ensemble, lgb, xgb) if hasattr(module, kind))
+    return made(**options_of(usual) | params)
+
+
+@kept
+def outputs(forest: str, part: str) -> Any:
+    return tree_outputs(forest, part)
+
+
+def tree_outputs(forest: str, part: str, **options: Any) -> Any:
+    options |= {"oob": True} if part == "train" else {}
+    options |= {"sample_weight": WEIGHTS} if part == "train" and "weight=1" in forest else {}
+    return rfsize.tree_outputs(fitted(forest), *data(forest, part), **options)
+
+
+# What is recorded of each kind of result: attributes and methods, by the name of its class.
+
+PARTS = {
+    "Report": "n_trees interval enough n_kept available n_rows n_dropped votes_per_row copied groups source warnings "
+    "upper(0.8) upper(0.95) loss_at(1) loss_at(9) loss_at(500) certificate",
+    "Caution": "category.__name__",
+    "Certificate": "rows disagreements bound exact_bound alpha confidence average",
+    "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.asked scores.mean scores.scatter by_tree() "
+    "predict(value.classes[0]) predict() predict_labels(value.classes[0]) predict_proba()",
+    "Votes": "counts classes n_trees is_out_of_bag winner() fractions()",
+    "StopTable": "n_trees n_classes alpha kind voting promise threshold prior metric certificate by_class() "
+    "expected_trees() expected_disagreement()",
+    "OobScore": "metric value at_all_trees interval curve available votes_per_row n_rows n_dropped",
+    "Importances": "metric score n_rows votes_per_row groups columns",
+    "Comparison": "metric values n_trees at_hand limit source n_rows n_dropped",
+    "FractionSearch": "best own left_out n_rows curve",
+    "McNemarSize": "n_trees converged sizes accuracy p_values",
+    "BanfieldSize": "n_trees converged accuracy smoothed grown",
+    "RightSizedClassifier": "n_trees_ report_ oob_score_ oob_decision_function_ oob_refusal_",
+    "RightSizedRegressor": "n_trees_ report_ oob_score_ oob_prediction_",
+}
+
+
+def digits(text: str) -> list[str]:
+    """The numbers in a text, whose words may change."""
+    return re.findall(r"[−-]?\d[\d,]*(?:\.\d+)?", text)
+
+
+def predictions(model: Any, kind: str = "plain") -> dict[str, Any]:
+    """What a model of a framework predicts for fresh rows."""
+    X = rows(kind, "fresh")
+    X = xgb.DMatrix(X, enable_categorical=True) if isinstance(model, xgb.Booster) else X
+    return {name: outcome(getattr(model, name), X) for name in ("predict", "predict_proba") if hasattr(model, name)}
+
+
+def compiled(model: Any, X: Any, **options: Any) -> dict[str, Any]:
+    """What a compiled forest predicts, also from a file, and its C source without comments and spaces."""
+    fast, path = rfsize.compile(model, n_jobs=1, **options), Path(FOLDER.name) / "forest.c"
+    fast.save(path.with_suffix(".npz"))
+    again = rfsize.load(path.with_suffix(".npz"), n_jobs=1)
+    numbers = {"bytes": path.with_suffix(".npz").stat().st_size, "from file": again.predict(X)}
+    for method in ("predict", "predict_labels", "predict_proba"):
+        numbers[method] = outcome(getattr(fast, method), X)
+        numbers[f"{method}, trees"] = outcome(getattr(fast, method), X, return_trees=True)
+    numbers["single rows"] = [fast.predict(X[row : row + 1]) for row in (0, 1)]
+    return numbers | {"votes": outcome(lambda: fast.votes(X)), "c": outcome(c_source, fast, path)}
+
+
+def c_source(fast: Any, path: Path) -> dict[str, Any]:
+    fast.to_c(path, name="forest")
+    source = re.sub(r"//[^\n]*|/\*.*?\*/|\s+", "", path.read_text(), flags=re.DOTALL)
+    return {"length": len(source), "digest": digest(source.encode())}
+
+
+# The calls, area by area. `record` takes a name, a function and its arguments.
+
+
+def record_outputs(record: Record) -> None:
+    for forest in FORESTS:
+        record(f"{forest}/oob", tree_outputs, forest, "train")
+        record(f"{forest}/fresh", tree_outputs, forest, "fresh")
+    for forest in CHOSEN:
+        for groups in ("rows", "copies", GROUPS):
+            name = groups if isinstance(groups, str) else "given"
+            record(f"{forest}/oob groups={name}", tree_outputs, forest, "train", groups=groups)
+    for kind in ("LGBMClassifier", "XGBClassifier", "RandomForestClassifier", "RandomForestRegressor"):
+        y = target("number" if "Regressor" in kind else "three", "train")
+        record(f"{kind}/cv=3", rfsize.tree_outputs, estimator(kind), rows("plain", "train"), y, cv=3)
+    twice = [np.concatenate([part, part[:250]]) for part in data("xgboost two", "train")]
+    for forest in ("lightgbm two", "xgboost two", "RandomForestClassifier two"):
+        record(f"{forest}/copies", lambda name=forest: rfsize.tree_outputs(train(name, *twice), *twice, oob=True))
+    loaded = xgb.Booster(model_file=fitted("xgboost two").save_raw("json"))
+    for words in ("", "seed=3 subsample=0.632", "seed=4 subsample=0.632"):
+        given = (loaded, *data("xgboost two", "train"))
+        record(f"xgboost from a file/{words}", rfsize.tree_outputs, *given, oob=True, **options_of(words))
+    record("lightgbm two/threshold=0.3", tree_outputs, "lightgbm two", "fresh", threshold=0.3)
+
+
+def record_bags(record: Record) -> None:
+    for forest in FORESTS:
+        model, (X, y) = fitted(forest), data(forest, "train")
+        weights = {"sample_weight": WEIGHTS} if "weight=1" in forest else {}
+        record(f"{forest}/inbag", rfsize.inbag, model, X, y, **weights)
+        record(f"{forest}/oob_predict", rfsize.oob_predict, model, X, y, **({"fill": y[0]} if level(forest) else {}))
+        if level(forest):
+            record(f"{forest}/oob_predict_proba", rfsize.oob_predict_proba, model, X, y)
+
+
+LABELS = """alpha=0.99; alpha=0.9 average=macro; alpha=0.9 voting=hard; alpha=0.9 voting=soft; alpha=0.9 method=plugin
+alpha=0.9 method=smooth voting=hard; metric=probabilities tolerance=0.05; metric=scores tolerance=0.5"""
+SCORES = "; metric=scores tolerance=0.4"
+CERTIFIED = """alpha=0.9; alpha=0.6 average=macro; alpha=0.9 confidence=0.99; alpha=0.9 voting=hard
+metric=probabilities tolerance=0.15 alpha=0.9; metric=scores tolerance=0.5 alpha=0.9"""
+LABELS, SCORES, CERTIFIED = (re.split("; |\n", words) for words in (LABELS, SCORES, CERTIFIED))
+
+
+def metrics_of(forest: str) -> tuple[str, ...]:
+    if not level(forest):
+        return "rmse", "mae", "r2"
+    of_order = ("auc", "average_precision") if forest.split()[1] in ("two", "rare", "words") else ()
+    return "log_loss", "brier", "accuracy", "f1_macro", *of_order
+
+
+def size(forest: str, part: str, **options: Any) -> Any:
+    return rfsize.size(fitted(forest), *data(forest, part), oob=part == "train", **options)
+
+
+def size_again(forest: str, **options: Any) -> Any:
+    return rfsize.size(outputs(forest, "train"), **options)
+
+
+def record_size(record: Record) -> None:
+    for forest in FORESTS:
+        record(f"{forest}/oob", size, forest, "train", **level(forest))
+    for forest in (*CHOSEN, *NUMBERS):
+        record(f"{forest}/fresh", size, forest, "fresh", **level(forest))
+        report = kept(partial(size, forest, "fresh", **level(forest)))
+        for words in LABELS if level(forest) else SCORES:
+            record(f"{forest}/oob {words}", size_again, forest, **options_of(words))
+        for metric in metrics_of(forest):
+            record(f"{forest}/oob {metric}", size_again, forest, metric=metric, tolerance=0.02)
+            record(f"{forest}/loss {metric}", lambda m=metric, r=report: [r().loss_at(n, m) for n in (1, 9, 500)])
+        for words in CERTIFIED if level(forest) else CERTIFIED[-1:]:
+            record(f"{forest}/certified {words}", size, forest, "fresh", target="forest", **options_of(words))
+        record(f"{forest}/sizes at levels", lambda r=report: [r().size_at(level) for level in (0.5, 0.8, 0.95)])
+        record(f"{forest}/pickled", lambda r=report: pickle.loads(pickle.dumps(r())))
+        record(f"{forest}/oob groups", size, forest, "train", groups=GROUPS, **level(forest))
+        record(f"{forest}/max_rows=250", size, forest, "fresh", max_rows=250, **level(forest))
+    record("scorer", size_again, "xgboost three", metric=make_scorer(f1_score, average="weighted"), tolerance=0.02)
+    rng = np.random.default_rng(8)
+    for n_classes in (2, 3, 7):
+        counts = np.array([rng.multinomial(50, p) for p in rng.dirichlet(np.full(n_classes, 0.4), 300)])
+        for method in ("auto", "plugin", "smooth"):
+            record(f"votes of {n_classes}/{method}", rfsize.size, rfsize.Votes(counts), alpha=0.9, method=method)
+
+
+def oob_score(forest: str, **options: Any) -> Any:
+    return rfsize.oob_score(outputs(forest, "train"), **options)
+
+
+def importance(forest: str, **options: Any) -> Any:
+    return rfsize.oob_importance(fitted(forest), *data(forest, "train"), **options)
+
+
+def compared(pair: str, part: str, **options: Any) -> Any:
+    return rfsize.compare(*(outputs(forest, part) for forest in pair.split("; ")), **options)
+
+
+def record_scores(record: Record) -> None:
+    for forest in FORESTS:
+        record(f"{forest}/oob_score", oob_score, forest)
+    for forest in (*CHOSEN, *NUMBERS):
+        for metric in metrics_of(forest):
+            record(f"{forest}/{metric}", oob_score, forest, metric=metric)
+        record(f"{forest}/importances", importance, forest)
+        sets = {"first": [0, 1], "rest": [2, 3, 4]}
+        record(f"{forest}/importances of sets", importance, forest, metric=metrics_of(forest)[0], columns=sets)
+    pairs = ["lightgbm two; xgboost two", "xgboost three; lightgbm three", "lightgbm seven; xgboost seven"]
+    for pair in (*pairs, "lightgbm number objective=regression; RandomForestRegressor number"):
+        record(f"{pair}/fresh", compared, pair, "fresh")
+        for metric in metrics_of(pair.split("; ")[0]):
+            record(f"{pair}/{metric}", compared, pair, "train", metric=metric)
+
+
+def truncated(forest: str, *given: Any, **options: Any) -> Any:
+    return predictions(rfsize.truncate(fitted(forest), *given, **options), kind_of_rows(forest))
+
+
+def shrunk(forest: str, **options: Any) -> Any:
+    small, report = rfsize.shrink(fitted(forest), *data(forest, "fresh"), **options)
+    return predictions(small, kind_of_rows(forest)) | {"kept": report.n_kept, "certificate": report.certificate}
+
+
+def record_cuts(record: Record) -> None:
+    for forest in FORESTS:
+        record(f"{forest}/first 17", truncated, forest, n_trees=17)
+        record(f"{forest}/shrunk", shrunk, forest, rows=data(forest, "train")[0], n_trees=10)
+    for forest in (*CHOSEN, *NUMBERS):
+        record(f"{forest}/enough", truncated, forest, *data(forest, "train"), oob=True, **level(forest))
+        record(f"{forest}/max_bytes", truncated, forest, max_bytes=60_000)
+        record(f"{forest}/shrunk to a level", shrunk, forest, alpha=0.8)
+
+
+def compiled_by_name(names: str, **options: Any) -> Any:
+    models = [fitted(forest) for forest in names.split("; ")]
+    return compiled(models if len(models) > 1 else models[0], data(names, "fresh")[0], **options)
+
+
+def record_compiled(record: Record) -> None:
+    pairs = ["lightgbm two; xgboost two", "RandomForestRegressor number; xgboost number objective=reg:squarederror"]
+    for names in (*FORESTS, *OTHERS, *pairs):
+        record(names, compiled_by_name, names)
+    for forest in (*CHOSEN, "AdaBoostClassifier names"):
+        record(f"{forest}/hard", compiled_by_name, forest, voting="hard")
+    record("threshold=0.2", compiled_by_name, "xgboost two", threshold=0.2)
+
+
+@kept
+def calibrated(forest: str, words: str) -> Any:
+    return rfsize.StopTable.calibrate(fitted(forest), data(forest, "fresh")[0], **options_of(words))
+
+
+def applied(forest: str, words: str) -> Any:
+    threshold = {name: value for name, value in options_of(words).items() if name == "threshold"}
+    return compiled(fitted(forest), data(forest, "train")[0], table=calibrated(forest, words), **threshold)
+
+
+@kept
+def table_of_votes(forest: str) -> Any:
+    return rfsize.StopTable.build(TREES, alpha=0.95, prior=outputs(forest, "train"))
+
+
+def record_tables(record: Record) -> None:
+    build = rfsize.StopTable.build
+    for forest in (*CHOSEN, *NUMBERS, "xgboost two", "RandomForestClassifier three rows=holes"):
+        for words in (*CERTIFIED, "alpha=0.9 threshold=0.3") if level(forest) else CERTIFIED[-1:]:
+            record(f"{forest}/{words}", calibrated, forest, words)
+            record(f"{forest}/{words}, applied", applied, forest, words)
+    for forest in CHOSEN:
+        model, (fresh, _) = fitted(forest), data(forest, "fresh")
+        record(f"{forest}/of votes", table_of_votes, forest)
+        record(f"{forest}/of votes, applied", lambda f=forest: table_of_votes(f).apply(outputs(f, "fresh").by_tree()))
+        record(f"{forest}/of votes, certified", lambda f=forest, m=model, X=fresh: table_of_votes(f).certified(m, X))
+    rng = np.random.default_rng(9)
+    for n_classes in (2, 3, 5):
+        votes = np.where(rng.random((200, 41)) < 0.5, 0, rng.integers(0, n_classes, (200, 41)))
+        tables = [partial(build, 41, alpha=alpha, n_classes=n_classes) for alpha in (0.9, 0.99, 1.0)]
+        for make in (*tables, partial(rfsize.StopTable.lossless, rng.random(41), n_classes=n_classes)):
+            name = f"{n_classes} classes/{make.keywords.get('alpha', 'lossless')}"
+            record(name, lambda make=make, votes=votes: [make(), make().apply(votes)])
+    record("prior of numbers", build, 21, alpha=0.9, prior=np.arange(1.0, 23.0))
+    path = Path(FOLDER.name) / "table.json"
+    record("file", lambda: build(41, alpha=0.95).save(path) or rfsize.StopTable.load(path))
+
+
+def training_data(kind: str) -> tuple[Any, ...]:
+    """What `grow` takes to train a forest of a kind."""
+    X, number = rows("plain", "train"), "Regress" in kind or kind == "numbers"
+    y = target("number" if number else "two" if kind.startswith(("lightgbm", "xgb", "XGB")) else "names", "train")
+    if kind in ("lightgbm", "numbers"):
+        params = options_of(BOOSTERS["lightgbm"]) | ({"objective": "regression"} if number else {})
+        return params, lgb.Dataset(X, y, free_raw_data=False)
+    return (options_of(BOOSTERS["xgboost"]), xgb.DMatrix(X, y)) if kind == "xgboost" else (estimator(kind), X, y)
+
+
+def grown(kind: str, **options: Any) -> Any:
+    return with_report(*rfsize.grow(*training_data(kind), **options))
+
+
+def more_grown(kind: str) -> Any:
+    return with_report(*rfsize.grow(fitted(f"{kind} two"), training_data(kind)[1], alpha=0.95))
+
+
+def with_report(model: Any, report: Any) -> dict[str, Any]:
+    return {"report": report} | predictions(model)
+
+
+def fraction(kind: str, **options: Any) -> Any:
+    options |= {"fractions": [0.3, 0.5, 0.8], "n_trees": 60, "progress": False, "seed": 3}
+    return rfsize.select_bagging_fraction(*training_data(kind), **options)
+
+
+def right_sized(kind: str, **options: Any) -> Any:
+    sized = rfsize.RightSizedRegressor if "Regressor" in kind else rfsize.RightSizedClassifier
+    _, X, y = training_data(kind)
+    model = sized(estimator(kind), **{"max_trees": 200} | options).fit(X, y)
+    return [model, predictions(model)]
+
+
+def record_training(record: Record) -> None:
+    labels = ["alpha=0.9", "alpha=0.85 average=macro", "alpha=0.99 max_trees=40 min_trees=20"]
+    labels += ["alpha=0.9 confidence=0.95 voting=hard", "metric=log_loss tolerance=0.03 max_trees=200"]
+    estimators = ["LGBMClassifier", "XGBClassifier", "RandomForestClassifier"]
+    for kind in ("lightgbm", "xgboost", *estimators, "numbers", "RandomForestRegressor"):
+        numbers = kind in ("numbers", "RandomForestRegressor")
+        for words in ["tolerance=0.5", "max_trees=150"] if numbers else labels:
+            record(f"grow {kind}/{words}", grown, kind, **options_of(words))
+        for rule in ("keep", "best"):
+            record(f"fraction {kind}/{rule}", fraction, kind, rule=rule)
+    for kind in ("lightgbm", "xgboost"):
+        record(f"grow {kind}/more", more_grown, kind)
+    record("grow LGBMClassifier/validation", grown, "LGBMClassifier", validation=rows("plain", "fresh"), alpha=0.9)
+    record("grow XGBClassifier/groups", grown, "XGBClassifier", groups=GROUPS, alpha=0.9)
+    for words in (
+        *labels[:2],
+        "alpha=0.8 min_trees=10",
+        "alpha=0.9 validation=fresh",
+        "metric=log_loss tolerance=0.03",
+    ):
+        record(f"callback/{words}", stopped, "lightgbm", **options_of(words))
+    record("callback/groups", stopped, "lightgbm", alpha=0.9, groups=GROUPS)
+    record("callback/data", stopped, "lightgbm", alpha=0.9, voting="hard", data=rows("plain", "train"))
+    record("callback/numbers", stopped, "numbers", metric="scores", tolerance=0.3)
+    for kind in estimators:
+        for words in ("alpha=0.9", "alpha=0.85 cv=3 min_trees=20", labels[-1]):
+            record(f"right-sized {kind}/{words}", right_sized, kind, **options_of(words))
+    record("right-sized XGBClassifier/threshold", right_sized, "XGBClassifier", alpha=0.9, threshold=0.3)
+    record("right-sized RandomForestRegressor", right_sized, "RandomForestRegressor", max_trees=150)
+
+
+def stopped(kind: str, **options: Any) -> dict[str, Any]:
+    callback, (params, train) = rfsize.SizeCallback(**options), training_data(kind)
+    valid = train.create_valid(rows("plain", "fresh"), target("two", "fresh"))
+    held_out = {"valid_sets": [valid], "valid_names": ["fresh"]} if "validation" in options else {}
+    return with_report(lgb.train(params, train, 250, callbacks=[callback], **held_out), callback.report_)
+
+
+class Batches(xgb.DataIter):
+    """Rows in five batches."""
+
+    def __init__(self, X: Any) -> None:
+        self.parts, self.place = np.array_split(X, 5), 0
+        super().__init__()
+
+    def next(self, input_data: Any) -> bool:
+        self.place += 1
+        return self.place <= 5 and (input_data(data=self.parts[self.place - 1]) or True)
+
+    def reset(self) -> None:
+        self.place = 0
+
+
+class Sequence(lgb.Sequence):
+    batch_size = 64
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.X[index]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def file_of(X: Any, n_parts: int = 1) -> Path:
+    folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
+    for place, part in enumerate(np.array_split(X, n_parts)):
+        frame_of(part).to_parquet(folder / f"{place}.parquet", row_group_size=150)
+    return folder if n_parts > 1 else folder / "0.parquet"
+
+
+def mapped(X: Any) -> Any:
+    path = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "rows.npy"
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+# Kinds of rows, as expressions.
+KINDS = """X; X.astype("f4"); np.asfortranarray(X); np.asfortranarray(X.astype("f4")); X.repeat(2, 0)[::2]; mapped(X)
+np.round(3 * X).astype(int); np.round(3 * X).astype("i1"); X.astype(object); X.astype(str); X.tolist()
+[X[:150], X[150:]]; iter([X[:150], X[150:]]); np.ma.masked_array(X, X > 1); np.ma.masked_array(X); X[:1]; X[:0]; X[0]
+np.where(X > 1.5, np.nan, X); np.where(X > 2.5, np.inf, X); frame_of(X); frame_of(X, f0="f4", f5=int)
+frame_of(X, f5="category"); frame_of(X).iloc[:, ::-1]; frame_of(X).assign(other=1.0); frame_of(X).drop(columns="f3")
+frame_of(X).convert_dtypes(dtype_backend="numpy_nullable"); frame_of(X).convert_dtypes(dtype_backend="pyarrow")
+frame_of(X).astype(pd.SparseDtype(float, 0.0)); pl.from_pandas(frame_of(X)); pl.from_pandas(frame_of(X)).lazy()
+pa.Table.from_pandas(frame_of(X)); sp.csr_matrix(X); sp.csc_array(X); sp.coo_matrix(X); Batches(X); xgb.DMatrix(X)
+xgb.QuantileDMatrix(X); lgb.Dataset(X); Sequence(X); [Sequence(X[:150]), Sequence(X[150:])]
+file_of(X); file_of(X, 3)"""
+
+
+def read(forest: str, kind: str) -> dict[str, Any]:
+    model, given = fitted(forest), {part: rows("plain", part) for part in ("train", "fresh")}
+    form = lambda part: eval(kind, globals(), {"X": given[part]})  # noqa: E731
+    return {
+        "outputs": outcome(lambda: rfsize.tree_outputs(model, form("fresh"))),
+        "compiled": outcome(lambda: rfsize.compile(model, n_jobs=1).predict_proba(form("fresh"))),
+        "oob": outcome(lambda: rfsize.oob_predict_proba(model, form("train"))),
+    }
+
+
+def record_rows(record: Record) -> None:
+    for kind in re.split("; |\n", KINDS):
+        for forest in ("lightgbm two", CHOSEN[0], "xgboost two", "RandomForestClassifier two"):
+            record(f"{kind}/{forest}", read, forest, kind)
+    mixed = rows("mixed", "fresh")
+    for kind, X in {"pandas": mixed, "Polars": pl.from_pandas(mixed), "Arrow": pa.Table.from_pandas(mixed)}.items():
+        for forest in ("lightgbm two rows=mixed", "xgboost two rows=mixed"):
+            record(f"categories, {kind}/{forest}", lambda name=forest, X=X: rfsize.tree_outputs(fitted(name), X))
+
+
+def record_votes(record: Record) -> None:
+    counts = np.random.default_rng(9).multinomial(40, [0.5, 0.3, 0.2], 50)
+    by_tree = partial(outputs, "xgboost two", "fresh")
+    votes, pi = rfsize.Votes(counts, ["ash", "elm", "oak"]), np.array([0.1, 0.3, 0.45, 0.49, 0.7, 0.8])
+    record("votes", lambda: [votes, votes.take(np.arange(0, 50, 7)), votes.concat(votes), votes.merge(votes)])
+    record("out of bag", rfsize.Votes, counts[:, :2], n_trees=100, threshold=0.3)
+    for name in ("agreement", "class_probability", "disagreement"):
+        record(name, lambda name=name: getattr(theory, name)(np.array([[1], [5], [50], [501]]), pi))
+    for name in ("instance_size", "instance_size_closed_form", "ensemble_size", "asymptotic_size"):
+        record(name, lambda name=name: [getattr(theory, name)(alpha, pi) for alpha in (0.6, 0.8, 0.99)])
+    record("mean_agreement", lambda: [theory.mean_agreement(size, pi) for size in (1, 25, 400)])
+    record("ratios", lambda: [theory.ratio_with_replacement(0.632), theory.fraction_without_replacement(1.0)])
+    record("mcnemar", lambda: baselines.mcnemar_size(by_tree().by_tree(), target("two", "fresh")))
+    record("banfield", lambda: baselines.banfield_size(by_tree().by_tree(), target("two", "fresh")))
+
+
+REFUSED = """alpha=1; tolerance=0.1; metric=auc; metric=aux tolerance=0.1; metric=rmse tolerance=0.1; target=forest
+groups=[0,1]; voting=both; max_rows=100; confidence=0.9; average=both; method=both; metric=probabilities"""
+
+
+def record_refusals(record: Record) -> None:
+    forest, (X, y) = "lightgbm two", data("lightgbm two", "train")
+    for other in OTHERS:
+        record(f"{other}/size", size, other, "train", alpha=0.9)
+        record(f"{other}/truncate", truncated, other, n_trees=2)
+    for words in re.split("; |\n", REFUSED):
+        record(words, size, forest, "train", **options_of(words))
+    given = {"short y": (X, y[:5]), "no X": (None, y), "few": (X[:99], y[:99]), "shuffled": (X[::-1], y[::-1])}
+    given |= {"labels": (X, y + 5), "missing y": (X, np.where(y, 1.0, np.nan)), "training rows": (X, y)}
+    for name, (some, truth) in given.items():
+        record(f"{name}/oob", rfsize.size, fitted(forest), some, truth, oob=True, metric="auc", tolerance=0.1)
+        record(f"{name}/fresh", rfsize.size, fitted(forest), some, truth, alpha=0.9)
+        record(f"{name}/calibrate", rfsize.StopTable.calibrate, fitted(forest), some)
+    table = rfsize.StopTable.calibrate(fitted("xgboost two"), rows("plain", "fresh"), alpha=0.9)
+    record("table of another forest", lambda: rfsize.compile(fitted(forest), table).predict(X))
+    record("too many trees", rfsize.truncate, fitted(forest), n_trees=TREES + 1)
+    record("too few bytes", rfsize.truncate, fitted(forest), max_bytes=10)
+    record("no file", rfsize.load, "nowhere.npz")
+
+
+COMMANDS = """size lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 --json
+size lightgbm.txt train.parquet --labels label --drop word --oob --alpha 0.999 --json
+size xgboost.ubj train.csv --labels label --drop word --oob --alpha 0.9 --seed 3 --subsample 0.632 --json
+size xgboost.json fresh.csv --labels label --drop word --target forest --alpha 0.9 --json
+size lightgbm.txt nowhere.csv
+truncate lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 -o cut.txt
+shrink lightgbm.txt fresh.csv --labels label --drop word --rows train.csv --n-trees 9 -o shrunk.txt
+grow train.csv --labels word --drop label --framework xgboost --alpha 0.85 --seed 3 -o grown.json --json
+compile xgboost.json -o forest.npz
+predict forest.npz fresh.parquet -o labels.csv --n-jobs 1
+predict lightgbm.txt fresh.csv -o - --proba --n-jobs 1
+predict grown.json fresh.csv -o words.parquet --n-jobs 1"""
+
+
+def record_command_line(record: Record) -> None:
+    folder = Path(FOLDER.name)
+    for part in ("train", "fresh"):
+        table = rows("named", part).assign(label=target("two", part), word=target("names", part))
+        table.to_csv(folder / f"{part}.csv", index=False)
+        table.to_parquet(folder / f"{part}.parquet")
+    for name in ("lightgbm.txt", "xgboost.json", "xgboost.ubj"):
+        train(f"{name.partition('.')[0]} two", rows("named", "train"), target("two", "train")).save_model(folder / name)
+    for command in COMMANDS.split("\n"):  # some read what the commands before them write
+        record(command, run, folder, command.split())
+
+
+def run(folder: Path, arguments: list[str]) -> dict[str, Any]:
+    """Exit status, the numbers of a report that is printed, and the predictions written, or of the model written."""
+    environment = os.environ | {"PYTHONPATH": str(Path(rfsize.__file__).parents[1])}
+    command = [sys.executable, "-W", "ignore", "-m", "rfsize", *arguments]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    numbers: dict[str, Any] = {"status": ended.returncode}
+    if "--json" in arguments and ended.stdout:
+        names = ("n_trees", "interval", "available", "enough", "n_kept", "n_rows", "loss", "votes_per_row", "classes")
+        numbers |= {name: value for name, value in json.loads(ended.stdout).items() if name in names}
+    if "-o" not in arguments or ended.returncode > 1:
+        return numbers
+    output = folder / arguments[arguments.index("-o") + 1]
+    loaders: dict[str, Callable[[Path], Any]] = {".txt": lambda path: lgb.Booster(model_file=path)}
+    loaders |= {".json": lambda path: xgb.Booster(model_file=path), ".npz": partial(rfsize.load, n_jobs=1)}
+    if output.suffix in loaders:
+        return numbers | predictions(loaders[output.suffix](output), "named")
+    table = pd.read_parquet(output) if output.suffix == ".parquet" else None
+    table = table if table is not None else pd.read_csv(io.StringIO(ended.stdout) if output.name == "-" else output)
+    return numbers | {str(name): column.to_numpy() for name, column in table.items()}
+
+
+def record_dask(record: Record) -> None:
+    if not (find_spec("dask") and find_spec("distributed")):
+        return
+    import dask.array as da
+    import dask.dataframe as dd
+    import distributed
+
+    import rfsize.dask
+
+    model, (train, y), fresh = fitted("lightgbm two"), data("lightgbm two", "train"), rows("plain", "fresh")
+    fast, params = rfsize.compile(model, n_jobs=1), options_of(BOOSTERS["lightgbm"])
+    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        array, table = da.from_array(fresh, chunks=(150, -1)), dd.from_pandas(frame_of(fresh), npartitions=3)
+        record("outputs", rfsize.tree_outputs, model, array)
+        record("outputs of a frame", rfsize.tree_outputs, model, table)
+        record("outputs, oob", rfsize.tree_outputs, model, da.from_array(train, chunks=(150, -1)), y, oob=True)
+        record("size", rfsize.size, model, array, alpha=0.9)
+        record("calibrate", rfsize.StopTable.calibrate, model, array, alpha=0.9)
+        record("predict", lambda: rfsize.dask.predict(fast, array).compute())
+        record("labels of a frame", lambda: rfsize.dask.predict_labels(fast, table).compute().to_numpy())
+        record("grow", lambda: with_report(*rfsize.dask.grow(client, params, train, y, alpha=0.9)))
+
+
+# Recording
+
+GONE = re.compile(r"has no attribute|unexpected keyword|cannot import name|No module named 'rfsize|positional argument")
+WHOLE_ARRAY, SAMPLE = 20, 200  # numbers recorded of small arrays and of large ones
+
+
+class Record:
+    """The outputs of the calls whose names match."""
+
+    def __init__(self, only: list[str], without: list[str]) -> None:
+        self.outputs: dict[str, Any] = {}
+        self.area, self._only, self._without = "", only, without
+
+    def wants(self, name: str) -> bool:
+        only, without = ([fnmatchcase(name, pattern) for pattern in given] for given in (self._only, self._without))
+        return (not only or any(only)) and not any(without)
+
+    def __call__(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        name = f"{self.area}/{name}"
+        if name in self.outputs:
+            raise ValueError(f"two calls are named {name!r}")
+        if not self.wants(name):
+            return
+        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("always")
+            output = outcome(function, *arguments, **options)
+        self.outputs[name] = {"output": output, "warnings": sorted({warning.category.__name__ for warning in caught})}
+
+
+def outcome(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a function returns, or the class of the error that it raises; told apart if what it needs is gone."""
+    try:
+        return plain(function(*arguments, **options))
+    except Exception as error:
+        if isinstance(error, AttributeError | TypeError | ImportError) and GONE.search(str(error)):
+            return {"gone": str(error)}
+        return {"raises": type(error).__name__}
+
+
+def plain(value: Any) -> Any:
+    """A value as ``json`` writes it."""
+    if type(value).__name__ in PARTS:
+        names = PARTS[type(value).__name__].split()
+        return {name: outcome(eval, f"value.{name}", {"value": value}) for name in names} | {"text": digits(str(value))}
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        return {name: plain(value[name]) for name in value.dtype.names if name != "seconds"}
+    if isinstance(value, dict) or hasattr(value, "_asdict"):
+        named = value if isinstance(value, dict) else value._asdict()
+        return {str(name): plain(part) for name, part in named.items()}
+    if isinstance(value, np.ndarray) and value.size > WHOLE_ARRAY:
+        return of_array(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else {"of": type(value).__name__}
+
+
+def of_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    flat = array.ravel()
+    sample = flat[np.unique(np.linspace(0, flat.size - 1, SAMPLE).astype(int))].tolist()
+    described = {"form": f"{array.dtype} {array.shape}", "sample": sample}
+    if array.dtype.kind not in "biuf":
+        return described | {"digest": digest("\n".join(map(str, flat)).encode())}
+    flat = flat.astype(np.float64) + 0.0  # no negative zeros
+    return described | {"sum": float(flat.sum()), "digest": digest(np.where(np.isnan(flat), np.nan, flat).tobytes())}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+# Comparing
+
+
+def differences(old: Any, new: Any, tolerance: float, path: str = "") -> Iterator[str]:
+    """A line for each part that differs."""
+    if isinstance(old, dict) and isinstance(new, dict) and "sample" in old and "sample" in new:
+        apart = 0.0 if old["digest"] == new["digest"] else far_apart(old, new)
+        if old["form"] != new["form"] or apart > tolerance:
+            shown = [f"{array['form']} of sum {array.get('sum')}, {array['sample'][:3]} …" for array in (old, new)]
+            yield f"{path}: {shown[0]} → {shown[1]}, relatively by {apart:.2g}"
+    elif isinstance(old, dict) and isinstance(new, dict):
+        for name in {**old, **new}:
+            yield from differences(old.get(name, "nothing"), new.get(name, "nothing"), tolerance, f"{path}.{name}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(*pair, tolerance, f"{path}[{place}]")
+    elif not alike(old, new, tolerance):
+        yield f"{path}: {old!r} → {new!r}"
+
+
+def far_apart(old: dict[str, Any], new: dict[str, Any]) -> float:
+    """The largest difference of two arrays, by their largest number; infinite if what is recorded does not tell."""
+    if old["form"] != new["form"] or "sum" not in old:
+        return np.inf
+    pair = np.array([[*array["sample"], array["sum"]] for array in (old, new)], dtype=float)
+    finite = np.isfinite(pair)
+    apart = np.max(np.abs(pair[0] - pair[1]), where=finite.all(axis=0), initial=0.0)
+    if (finite[0] != finite[1]).any() or not apart:
+        return np.inf
+    return float(apart / np.max(np.abs(pair), where=finite, initial=0.0))
+
+
+def alike(old: Any, new: Any, tolerance: float) -> bool:
+    if type(old) is not float or type(new) is not float:
+        return type(old) is type(new) and bool(old == new)
+    return old == new or (old != old and new != new) or abs(old - new) <= tolerance * max(abs(old), abs(new))
+
+
+def compare(old: dict[str, Any], new: dict[str, Any], tolerance: float) -> int:
+    """Print what differs, and return the number of calls that do."""
+    told: dict[str, list[str]] = {"differs": [], "gone": []}
+    for name in {**old, **new}:
+        lines = list(differences(old.get(name, "not recorded"), new.get(name, "not computed"), tolerance))
+        if lines:
+            title = "gone" if any(".gone" in line for line in lines) else "differs"
+            told[title].append("\n    ".join([f"{title}: {name}", *(line.removeprefix(".output") for line in lines)]))
+    print(*told["differs"], *told["gone"], sep="\n")
+    print(f"{len(new)} outputs: {len(told['differs'])} differ, {len(told['gone'])} are gone")
+    return len(told["differs"]) + len(told["gone"])
+
+
+def main() -> int:
+    """Write a record, or compare with one."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("file", type=Path, help="JSON file of recorded outputs")
+    parser.add_argument("--write", action="store_true", help="record the outputs of the code of today")
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="names of calls, as 'size/*'")
+    parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="calls to leave out")
+    parser.add_argument("--tolerance", type=float, default=0.0, help="relative difference that is no difference")
+    options = parser.parse_args()
+    begin, record = time.perf_counter(), Record(options.only, options.without)
+    for area in [name for name in globals() if name.startswith("record_")]:
+        record.area = area.removeprefix("record_")
+        globals()[area](record)
+    KEPT.clear()
+    print(f"{len(record.outputs)} outputs in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    if options.write:
+        options.file.write_text(json.dumps(record.outputs, indent=0))
+        return 0
+    old = {name: output for name, output in json.loads(options.file.read_text()).items() if record.wants(name)}
+    return int(compare(old, json.loads(json.dumps(record.outputs)), options.tolerance) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

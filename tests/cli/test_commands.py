@@ -1,0 +1,424 @@
+"""Every command through files, as the library does it in memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+import xgboost as xgb
+
+import rfsize
+from rfsize.cli.main import main
+
+from .conftest import FRESH, TABLE, WORDS, Y, train
+
+Run = Callable[..., int]
+PRINTED = pytest.CaptureFixture[str]
+OOB = ["--oob", "--labels", "target"]
+
+
+def load(path: Path) -> Any:
+    return lgb.Booster(model_file=path) if path.suffix == ".txt" else xgb.Booster(model_file=path)
+
+
+def n_trees(path: Path | str) -> int:
+    return rfsize.tree_outputs(load(Path(path)), FRESH).n_trees
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        ("lgb.txt", "train.csv"),
+        ("xgb.json", "train.parquet"),
+        ("xgb.ubj", "parts"),
+        ("lgb.txt", "train.csv.gz"),
+        ("xgb.ubj", "-"),
+    ],
+)
+def test_size(model: str, rows: str, folder: Path, run: Run, capsys: PRINTED, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper((folder / "train.csv").open("rb")))
+    status = run("size", model, rows, "--labels", "target", "--alpha", "0.9", "--json")
+    report = rfsize.size(load(folder / model), TABLE, Y, alpha=0.9)
+    assert json.loads(capsys.readouterr().out) == report.to_dict()
+    assert status == (0 if report.enough else 1)
+
+
+OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
+    (["--voting", "soft"], {"voting": "soft"}),
+    (["--method", "plugin"], {"method": "plugin"}),
+    (["--average", "macro", "--alpha", "0.8"], {"average": "macro", "alpha": 0.8}),
+    (["--metric", "probabilities", "--tolerance", "0.1"], {"metric": "probabilities", "tolerance": 0.1}),
+    (["--metric", "scores", "--tolerance", "0.3"], {"metric": "scores", "tolerance": 0.3}),
+    (["--target", "forest", "--confidence", "0.9"], {"target": "forest", "confidence": 0.9}),
+    (["--threshold", "0.3"], {"threshold": 0.3}),
+    ([*OOB, "--metric", "ROC_AUC", "--tolerance", "0.01"], {"oob": True, "metric": "auc", "tolerance": 0.01}),
+    ([*OOB, "--groups", "rows", "--alpha", "0.8"], {"oob": True, "groups": "rows", "alpha": 0.8}),
+    ([*OOB, "--groups", "id", "--alpha", "0.8"], {"oob": True, "groups": np.arange(600) // 2, "alpha": 0.8}),
+]
+
+
+@pytest.mark.parametrize(("options", "arguments"), OPTIONS, ids=range(len(OPTIONS)))
+def test_options_of_sizes_and_cuts(options: list[str], arguments: dict[str, Any], run: Run, capsys: PRINTED) -> None:
+    arguments = {**arguments}
+    table = (TABLE if "--oob" in options else FRESH).assign(id=lambda table: np.arange(len(table)) // 2)
+    y = Y if "--labels" in options else None
+    table.assign(target=0 if y is None else y).to_csv("rows.csv", index=False)
+    train(n_trees=200, bagging_fraction=0.4).save_model("model.txt")
+    drop = [column for column in ("id", "target") if column not in options]
+    asked = ["model.txt", "rows.csv", *options, *(["--drop", *drop] if drop else [])]
+    model = load(Path("model.txt"))
+    threshold = {name: arguments.pop(name) for name in ("threshold",) if name in arguments}
+    sized = (
+        [rfsize.tree_outputs(model, table[[*"abcde"]], y, **threshold)] if threshold else [model, table[[*"abcde"]], y]
+    )
+    report = rfsize.size(*sized, **arguments)
+    status = 0 if report.enough else 1
+    assert run("size", *asked, "--json") == status
+    assert json.loads(capsys.readouterr().out) == report.to_dict()
+    assert run("truncate", *asked, "-o", "small.txt") == status
+    assert n_trees("small.txt") == report.n_kept
+
+
+def test_columns_go_by_name(run: Run, capsys: PRINTED) -> None:
+    """In any order, beside others, and with names that LightGBM alters."""
+    table = TABLE.set_axis([f"x {name}" for name in TABLE], axis=1)
+    train(table).save_model("model.txt")
+    table.assign(id=range(600))[["id", *table.columns[::-1]]].to_csv("rows.csv", index=False)
+    with pytest.warns(UserWarning, match="'id'") as caught:
+        assert run("size", "model.txt", "rows.csv", "--oob", "--alpha", "0.8", "--json") == 0
+    assert len(caught) == 1
+    expected = rfsize.size(train(), TABLE, oob=True, alpha=0.8)
+    assert json.loads(capsys.readouterr().out)["n_trees"] == expected.n_trees
+
+
+def test_a_column_of_groups_goes_before_a_word(run: Run, capsys: PRINTED) -> None:
+    TABLE.assign(rows=np.arange(600) // 2, target=Y).to_csv("rows.csv", index=False)
+    run("size", "lgb.txt", "rows.csv", *OOB, "--alpha", "0.8", "--groups", "rows", "--json")
+    assert json.loads(capsys.readouterr().out)["groups"] == "given"
+
+
+@pytest.mark.parametrize(("model", "output"), [("lgb.txt", "small.txt"), ("xgb.json", "small.ubj")])
+def test_truncate(model: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
+    assert run("truncate", model, "fresh.parquet", "--alpha", "0.8", "-o", output) == 0
+    assert n_trees(output) == rfsize.size(load(folder / model), FRESH, alpha=0.8).n_trees
+    assert run("truncate", model, "fresh.parquet", "--alpha", "0.999", "-o", output) == 1
+    assert n_trees(output) == 61
+
+
+@pytest.mark.parametrize(("model", "output"), [("lgb.txt", "small.txt"), ("xgb.json", "small.ubj")])
+def test_shrink(model: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
+    asked = ["fresh.csv", "--drop", "id", "--rows", "train.parquet", "--alpha", "0.8", "-o", output]
+    assert run("shrink", model, *asked) == 0
+    expected, report = rfsize.shrink(load(folder / model), FRESH, rows=TABLE, alpha=0.8)
+    assert capsys.readouterr().out.startswith(str(report))
+    found = [rfsize.compile(forest).predict(FRESH).tolist() for forest in (load(Path(output)), expected)]
+    assert found[0] == found[1]
+    assert run("shrink", model, "fresh.csv", "--drop", "id", "--n-trees", "9", "-o", output) == 0
+    assert rfsize.compile(load(Path(output))).n_trees == 9
+
+
+@pytest.mark.parametrize(("framework", "output"), [("lightgbm", "grown.txt"), ("xgboost", "grown.json")])
+def test_grow(framework: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
+    training = ["grow", "train.csv", "--labels", "target", "--framework", framework, "--params", "params.json"]
+    training += ["--json", "--max-trees", "400", "-o"]
+    TABLE.assign(target=Y)[["target", *"edcba"]].to_csv("other.csv", index=False)
+    by_metric = ["--metric", "auc", "--tolerance", "0.02"]
+    validated = (["--alpha", "0.8", "--validation", rows] for rows in ("other.csv", "fresh.parquet"))
+    for options in (["--alpha", "0.8"], by_metric, [*by_metric, "--validation", "other.csv"], *validated):
+        assert run(*training, output, *options) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert (n_trees(output), report["classes"]) == (report["n_kept"], [0, 1])
+    assert run(*training, output, "--seed", "8", "--alpha", "0.8") == 0
+    assert run(*training, f"more-{output}", "--seed", "8", "--alpha", "0.95", "--model", output) in {0, 1}
+    first = rfsize.truncate(load(Path(f"more-{output}")), n_trees=n_trees(output))
+    predict = [rfsize.compile(forest).predict(FRESH).tolist() for forest in (first, load(Path(output)))]
+    assert predict[0] == predict[1]
+    assert run(*training, output, "--max-trees", "30", "--alpha", "0.999") == 1
+
+
+def test_grow_a_regression_of_a_frame(run: Run, capsys: PRINTED) -> None:
+    TABLE.assign(town=np.where(Y, "Rom", "Ulm"), key=range(600), target=TABLE["a"]).to_csv("rows.csv", index=False)
+    training = ["grow", "rows.csv", "--labels", "target", "--drop", "key", "--framework", "lightgbm", "-o", "grown.txt"]
+    training += ["--params", '{"objective": "regression", "num_leaves": 15}']
+    for by in (["--metric", "scores", "--tolerance", "0.2"], ["--metric", "rmse", "--tolerance", "0.05"]):
+        assert run(*training, *by) == 0
+    assert "town" in capsys.readouterr().out  # read as categories
+    assert lgb.Booster(model_file="grown.txt").feature_name() == [*"abcde", "town"]
+
+
+@pytest.mark.parametrize("rows", ["train.csv", "parts", "train.csv.gz"])
+@pytest.mark.parametrize(("model", "output"), [("lgb.txt", "out.csv"), ("xgb.ubj", "out.parquet")])
+def test_compile_and_predict(model: str, output: str, rows: str, folder: Path, run: Run, capsys: PRINTED) -> None:
+    outputs = rfsize.tree_outputs(load(folder / model), FRESH)
+    rfsize.StopTable.build(61, alpha=0.9, prior=outputs).save("table.json")
+    assert run("compile", model, "--table", "table.json", "-o", "own.npz") == 0
+    assert run("predict", "own.npz", rows, "--proba", "-o", output) == 0
+    written = pd.read_csv(output) if output == "out.csv" else pd.read_parquet(output)
+    fast = rfsize.load("own.npz")
+    labels, asked = fast.predict_labels(TABLE, return_trees=True)
+    assert written["label"].tolist() == labels.tolist()
+    assert written["trees"].tolist() == asked.tolist()
+    np.testing.assert_allclose(written[["p_0", "p_1"]], fast.predict_proba(TABLE), atol=1e-12)
+
+
+@pytest.mark.parametrize("voting", [None, "soft", "hard"])
+def test_what_labels_go_by(voting: str | None, folder: Path, run: Run) -> None:
+    booster, options = load(folder / "lgb.txt"), [] if voting is None else ["--voting", voting]
+    averages, majority = booster.predict(FRESH) > 0.5, rfsize.tree_outputs(booster, FRESH).votes.winner()
+    expected = (majority if voting == "hard" else averages).astype(int).tolist()
+    assert (averages != majority).any()
+    assert run("compile", "lgb.txt", *options, "-o", "own.npz") == 0
+    of_majority = majority.astype(int).tolist()
+    for given, labels in (
+        (["lgb.txt", *options], expected),
+        (["own.npz"], expected),
+        (["own.npz", "--voting", "hard"], of_majority),
+    ):
+        assert run("predict", given[0], "fresh.parquet", *given[1:], "-o", "out.csv") == 0
+        assert pd.read_csv("out.csv")["label"].tolist() == labels
+
+
+def test_predict_numbers_and_means(folder: Path, run: Run) -> None:
+    for model in ("numbers.txt", "own.npz"):
+        assert run("compile", "numbers.txt", "-o", "own.npz") == 0
+        assert run("predict", model, "fresh.parquet", "-o", "out.csv") == 0
+        np.testing.assert_allclose(pd.read_csv("out.csv")["prediction"], load(folder / "numbers.txt").predict(FRESH))
+    models = [train(n_trees=trees, seed=trees) for trees in (5, 9)]
+    rfsize.compile(models).save("mean.npz")
+    assert run("predict", "mean.npz", "fresh.parquet", "--proba", "-o", "out.csv") == 0
+    written, mean = pd.read_csv("out.csv"), np.mean([model.predict(FRESH) for model in models], axis=0)
+    np.testing.assert_allclose(written["p_1"], mean, atol=1e-12)
+    assert written["label"].tolist() == (mean > 0.5).astype(int).tolist()
+    assert set(written["trees"]) == {14}
+    assert run("predict", "mean.npz", "fresh.parquet", "--voting", "hard", "-o", "out.csv") == 2
+
+
+def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
+    """Of more rows than are read at once, some pieces hold one category only."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=250_000), "way": np.repeat(["down", "up"], 125_000)})
+    table["code"] = rng.integers(10, 13, 250_000)
+    table = table.astype({"way": "category", "code": "category"})
+    y = ((table["x"] > 0) == (table["way"] == "up")) & (table["code"] != 11)
+    train(table[::100], y[::100], 21, min_data_per_group=5).save_model("model.txt")
+    table.to_csv("rows.csv", index=False)
+    assert run("predict", "model.txt", "rows.csv", "-o", "out.csv") == 0
+    own = lgb.Booster(model_file="model.txt").predict(table) > 0.5
+    assert pd.read_csv("out.csv")["label"].tolist() == own.astype(int).tolist()
+    train(table[::100], y[::100], 21, bagging_fraction=0.4).save_model("model.txt")
+    table[::100].to_csv("rows.csv", index=False)
+    assert run("size", "model.txt", "rows.csv", "--oob", "--alpha", "0.5") == 0
+
+
+@pytest.mark.parametrize("labels", ["level", "code"])
+@pytest.mark.parametrize(("framework", "ending"), [("lightgbm", "txt"), ("xgboost", "json"), ("xgboost", "ubj")])
+def test_names_of_classes_stay(framework: str, ending: str, labels: str, folder: Path, run: Run, line: Any) -> None:
+    """From the table that a forest is grown on to the one that is predicted, in files that the framework reads."""
+    rest = ["--drop", "size", *({"level", "code"} - {labels})]
+    given = ["words.csv", "--labels", labels, *rest]
+    model, small = f"model.{ending}", f"small.{ending}"
+    growing = ["grow", *given, "--framework", framework, "--alpha", "0.8", "--min-trees", "30", "--seed", "3"]
+    assert run(*growing, "-o", model) == 0
+    assert run("truncate", model, *given, "--alpha", "0.5", "-o", small) in {0, 1}
+    names = sorted(WORDS if labels == "level" else (7, 17, 27))
+    for path in (model, small):
+        assert run("compile", path, "--voting", "hard", "-o", "own.npz") == 0
+        assert rfsize.load("own.npz").classes.tolist() == names
+        assert run("predict", "own.npz", "words.csv", "--proba", "-o", "out.csv") == 0
+        written, own = pd.read_csv("out.csv"), rfsize.tree_outputs(load(Path(path)), TABLE).votes.winner()
+        assert written["label"].tolist() == np.array(names)[own].tolist()
+        assert list(written.columns[2:]) == [f"p_{name}" for name in names]
+    assert run(*growing, "--model", model, "-o", f"more.{ending}") == 0
+    other = ["words.csv", "--labels", {"level": "code", "code": "level"}[labels], "--drop", "size", labels]
+    assert run("grow", *other, *growing[len(given) + 1 :], "--model", model, "-o", f"more.{ending}") == 2
+    assert "classes" in line()
+
+
+NAMES_OF_CLASSES = ['["a", "b"]', '["a", "b", "b"]', '["a", "b", 3]', "[1, 2, NaN]", f"[1, 2, 1{'0' * 5000}]"]
+NAMES_OF_CLASSES += ['["a", "b", "\\ud800"]', '[["a"], ["b"], ["c"]]', '{"a": 1}', "[" * 100_000, "hello", ""]
+NAMES_OF_CLASSES += [json.dumps(["a" * 2_000_000, "b" * 2_000_000, "c"])]
+
+
+def test_damaged_names_of_classes(run: Run, line: Any) -> None:
+    training = ["words.csv", "--labels", "level", "--drop", "size", "code", "--framework", "lightgbm"]
+    assert run("grow", *training, "--alpha", "0.7", "--min-trees", "20", "-o", "model.txt") == 0
+    whole = Path("model.txt").read_bytes()
+    start = whole.index(b"rfsize_class_names:") + len(b"rfsize_class_names:")
+    for names in NAMES_OF_CLASSES:
+        Path("named.txt").write_bytes(whole[:start] + names.encode() + whole[whole.index(b"\n", start) :])
+        assert run("compile", "named.txt", "-o", "own.npz") == 2
+        assert "names" in line()
+    lgb.Booster(model_file="named.txt").save_model("named.txt")  # which forgets them
+    assert run("compile", "named.txt", "-o", "own.npz") == 0
+
+
+def test_a_page(folder: Path, run: Run, capsys: PRINTED) -> None:
+    assert run("size", "lgb.txt", "fresh.parquet", "--alpha", "0.8", "--html", "page.html") == 0
+    report = rfsize.size(load(folder / "lgb.txt"), FRESH, alpha=0.8)
+    assert capsys.readouterr().out.startswith(str(report))
+    assert "</html>" in Path("page.html").read_text("utf-8")
+
+
+# --------------------------------------------------------------------------------------------------------- real calls
+
+
+def piped(folder: Path, given: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "rfsize", *arguments]
+    return subprocess.run(command, input=given, cwd=folder, capture_output=True, check=False)
+
+
+def test_predictions_through_pipes(folder: Path) -> None:
+    done = piped(folder, (folder / "train.csv").read_bytes(), "predict", "xgb.ubj", "-", "-o", "-")
+    assert done.returncode == 0, done.stderr
+    labels = rfsize.compile(load(folder / "xgb.ubj")).predict_labels(TABLE)
+    assert pd.read_csv(io.BytesIO(done.stdout))["label"].tolist() == labels.tolist()
+    parquet = ["--input-format", "parquet", "-o", "-", "--output-format", "parquet"]
+    done = piped(folder, (folder / "train.parquet").read_bytes(), "predict", "fast.npz", "-", *parquet)
+    assert pyarrow.parquet.read_table(io.BytesIO(done.stdout)).num_rows == 600, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, on this system there are none")
+def test_a_pipe_as_output_and_a_reader_that_leaves(folder: Path, tmp_path: Path) -> None:
+    pipe, read = tmp_path / "forest.npz", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    done = piped(folder, b"", "compile", "lgb.txt", "-o", str(pipe))
+    reader.join(10)
+    assert (done.returncode, read[0][:2]) == (0, b"PK"), done.stderr
+    line = (
+        f"{sys.executable} -m rfsize predict fast.npz - -o - --proba < train.csv | head -n 1; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"label,trees,p_0,p_1\n"), done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_warnings_and_refusals_are_lines(folder: Path) -> None:
+    train(bagging_freq=2).save_model(folder / "shared.txt")
+    asked = ["size", "shared.txt", "train.csv", "--alpha", "0.8"]
+    done = piped(folder, b"", *asked)
+    (warned,) = done.stderr.decode().splitlines()
+    assert warned.startswith("rfsize: warning: ")
+    assert "'target'" in warned
+    assert done.stdout.count(b"bagging_freq=2") == 1  # which the report says, and no warning
+    done = piped(folder, b"", *asked[:3], "--metric", "rmse", "--tolerance", "0.1")
+    *_, refused = done.stderr.decode().splitlines()
+    assert done.returncode == 2
+    assert "rmse" in refused
+    assert piped(folder, b"", "--version").stdout.decode().split() == ["rfsize", rfsize.__version__]
+    assert piped(folder, b"").returncode == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [[], ["lightgbm", "xgboost"]], ids=str)
+def test_demo(missing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: PRINTED) -> None:
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    assert main(["demo"]) == 0
+    printed = capsys.readouterr().out
+    assert [extra for extra in ("lightgbm", "xgboost") if f"[{extra}]" in printed] == missing
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+GROW = ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm"]
+REFUSED: list[tuple[list[str], str]] = [
+    (["size", "missing.txt", "fresh.parquet"], "missing.txt"),
+    (["size", "text.txt", "fresh.parquet"], "text.txt"),
+    (["size", "half.txt", "fresh.parquet"], "half.txt"),
+    (["size", "half.json", "fresh.parquet"], "half.json"),
+    (["size", "odd.json", "fresh.parquet"], ""),
+    (["size", "model.pkl", "fresh.parquet"], "skops"),
+    (["size", "model", "fresh.parquet"], "skops"),
+    (["size", "lgb.txt", "missing.csv"], "missing.csv"),
+    (["size", "lgb.txt", "text.txt"], "text.txt"),
+    (["size", "lgb.txt", "rows.npy"], "rows.npy"),
+    (["size", "lgb.txt", "half.parquet"], "half.parquet"),
+    (["size", "lgb.txt", "half.csv.gz"], "half.csv.gz"),
+    (["size", "lgb.txt", "wide.csv"], "header"),
+    (["size", "lgb.txt", "begins_wide.csv"], "header"),
+    (["size", "lgb.txt", "ends_wide.csv"], "line 4"),
+    (["size", "lgb.txt", "indexed.csv"], "header"),
+    (["size", "lgb.txt", "train.csv", "--labels", "label"], "'label'"),
+    (["size", "lgb.txt", "train.csv", "--drop", "A_"], "'a'"),
+    (["size", "lgb.txt", "fresh.parquet", "--oob"], "order"),
+    (["size", "lgb.txt", "fresh.parquet", "--alpha", "2"], "alpha"),
+    (["size", "lgb.txt", "fresh.parquet", "--groups", "person"], "'person'"),
+    (["size", "lgb.txt", "fresh.parquet", "--groups", "copies"], "oob=True"),
+    (["size", "numbers.txt", "fresh.parquet", "--alpha", "0.9"], "metric="),
+    (["size", "xgb.json", "train.parquet", *OOB], "subsample="),
+    (["size", "lgb.txt", "train.csv", "--html", "lgb.txt"], "lgb.txt"),
+    (["size", "-", "train.csv"], "model"),
+    (["size", "lgb.txt", "-", "--input-format", "parquet"], "Parquet"),
+    (["truncate", "lgb.txt", "fresh.parquet", "-o", "lgb.txt"], "lgb.txt"),
+    (["truncate", "lgb.txt", "train.csv", "-o", "train.csv"], "train.csv"),
+    (["truncate", "lgb.txt", "fresh.parquet", "-o", "new.json"], "new.json"),
+    (["truncate", "xgb.json", "fresh.parquet", "-o", "new.txt"], "new.txt"),
+    (["truncate", "lgb.txt", "fresh.parquet", "--alpha", "0.8", "-o", "no/such/folder.txt"], "no/such"),
+    (["truncate", "lgb.txt", "train.csv", "-o", "-"], "output"),
+    (["shrink", "lgb.txt", "fresh.parquet", "-o", "small.json"], "small.json"),
+    (["shrink", "lgb.txt", "fresh.parquet", "--rows", "fresh.parquet", "-o", "small.txt"], "rows="),
+    (["shrink", "lgb.txt", "fresh.parquet", "--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "alpha"),
+    ([*GROW, "-o", "grown.json"], "grown.json"),
+    ([*GROW, "-o", "grown.txt", "--validation", "none.csv"], "none.csv"),
+    ([*GROW, "-o", "grown.txt", "--params", '{"bagging_fraction": 1}'], "bagging_fraction"),
+    ([*GROW, "-o", "grown.txt", "--params", "list.json"], "JSON"),
+    ([*GROW, "-o", "grown.txt", "--alpha", "2"], "alpha"),
+    ([*GROW, "-o", "grown.txt", "--metric", "auc"], "tolerance"),
+    ([*GROW, "-o", "grown.txt", "--metric", "rmse", "--tolerance", "0.1"], "rmse"),
+    ([*GROW, "-o", "grown.txt", "--metric", "auc", "--tolerance", "0.1", "--validation", "fresh.csv"], "'target'"),
+    ([*GROW, "-o", "grown.txt", "--drop", "kee"], "'kee'"),
+    (["grow", "empty.csv", *GROW[2:], "-o", "grown.txt"], "no rows"),
+    (["grow", "-", *GROW[2:], "--validation", "-", "-o", "grown.txt"], "standard input"),
+    ([*GROW, "--params", "-", "-o", "grown.txt"], "params"),
+    (["compile", "lgb.txt", "--table", "odd.json", "-o", "new.npz"], "table"),
+    (["compile", "lgb.txt", "-o", "lgb.txt"], "lgb.txt"),
+    (["predict", "lgb.txt", "parts", "-o", "parts/0.parquet"], "parts"),
+    (["predict", "text.txt", "fresh.parquet", "-o", "new.csv"], "text.txt"),
+    (["predict", "lgb.txt", "fresh.parquet", "-o", "new.txt"], "new.txt"),
+    (["predict", "numbers.txt", "fresh.parquet", "--proba", "-o", "new.csv"], "probabilities"),
+    (["predict", "numbers.txt", "fresh.parquet", "--voting", "hard", "-o", "new.csv"], "voting"),
+    (["predict", "fast.npz", "half.csv.gz", "-o", "new.csv"], "half.csv.gz"),
+    (["predict", "fast.npz", "wide.csv", "-o", "new.csv"], "header"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "names"), REFUSED, ids=range(len(REFUSED)))
+def test_bad_input_exits_with_2_and_a_line(
+    arguments: list[str], names: str, folder: Path, tmp_path: Path, line: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is written."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    monkeypatch.chdir(tmp_path)
+    assert main([str(folder / name) if (folder / name).exists() else name for name in arguments]) == 2
+    assert names in line()
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_misspelt_metrics(run: Run, capsys: PRINTED) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run("size", "lgb.txt", "train.csv", "--metric", "acurracy")
+    assert "'accuracy'" in capsys.readouterr().err
+
+
+def test_an_input_is_not_lost_for_its_name(folder: Path, run: Run) -> None:
+    table = pd.read_csv(folder / "train.csv")
+    table.to_csv("out.partial.csv", index=False)
+    assert run("predict", "fast.npz", "out.partial.csv", "-o", "out.csv") == 0
+    assert pd.read_csv("out.partial.csv").equals(table)
+    assert len(pd.read_csv("out.csv")) == len(table)

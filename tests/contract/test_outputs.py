@@ -1,0 +1,243 @@
+"""Tree outputs: what was counted once answers as the model and its rows do, out of bag or by cross-validation."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier, LGBMRegressor
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier, XGBRegressor
+
+import reference.counting
+import rfsize
+from helpers.models import (
+    FRESH,
+    N_ROWS,
+    N_TREES,
+    NAMES,
+    NUMBER,
+    ONE_ROUND,
+    THREE,
+    TWO,
+    WEIGHT,
+    WRAPPER,
+    X,
+    model,
+    own_predict,
+)
+from rfsize.exceptions import FewVotesError, NoVotesWarning
+
+GOALS: dict[str, dict[str, Any]] = {
+    "labels": {"alpha": 0.9},
+    "votes": {"alpha": 0.9, "voting": "hard"},
+    "probabilities": {"metric": "probabilities", "tolerance": 0.1},
+    "scores": {"metric": "scores", "tolerance": 0.5},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "goal"),
+    [("lightgbm", "labels"), ("lightgbm", "scores"), ("xgboost softprob", "votes"), ("xgboost regression", "scores"),
+     ("random forest of names", "labels"), ("bagging of neighbours", "labels"), ("random forest", "probabilities")],
+)  # fmt: skip
+@pytest.mark.parametrize("oob", [True, False])
+def test_outputs_answer_as_model_and_rows(kind: str, goal: str, oob: bool) -> None:
+    forest = model(kind)
+    rows = forest.X if oob else forest.fresh
+    outputs = rfsize.tree_outputs(forest.model, rows, oob=oob)
+    expected = rfsize.size(forest.model, rows, oob=oob, **GOALS[goal])
+    for given in (outputs, pickle.loads(pickle.dumps(outputs))):
+        found = rfsize.size(given, **GOALS[goal])
+        assert (found.n_trees, found.interval, found.source) == (expected.n_trees, expected.interval, expected.source)
+        assert found.loss_at(5).value == expected.loss_at(5).value
+
+
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+@pytest.mark.parametrize("options", [{"alpha": 0.8}, {"n_trees": 7}], ids=str)
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
+def test_outputs_are_cut_as_their_model(kind: str, options: dict[str, Any]) -> None:
+    forest = model(kind)
+    rows = {} if "n_trees" in options else {"X": X, "oob": True}
+    small = rfsize.truncate(rfsize.tree_outputs(forest.model, X, oob=True), **options)
+    expected = rfsize.truncate(forest.model, **rows, **options)
+    assert type(small) is type(forest.model)
+    assert np.array_equal(own_predict(small, FRESH), own_predict(expected, FRESH))
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost softprob", "random forest of names"])
+def test_pickled_outputs_keep_votes_and_scores(kind: str) -> None:
+    forest = model(kind)
+    outputs = rfsize.tree_outputs(forest.model, forest.X, forest.y, oob=True)
+    again = pickle.loads(pickle.dumps(outputs))
+    assert again.votes == outputs.votes
+    assert np.array_equal(again.scores.mean, outputs.scores.mean)
+    assert np.array_equal(again.y, outputs.y)
+    assert len(pickle.dumps(outputs)) < 3 * outputs.nbytes + 20_000
+    table = rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs)
+    assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs.votes)
+    assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=again)
+
+
+def test_outputs_say_what_they_are() -> None:
+    outputs = rfsize.tree_outputs(model("random forest of names").model, FRESH)
+    assert (len(outputs), outputs.n_rows, outputs.n_trees, outputs.source) == (150, 150, N_TREES, "rows given")
+    assert outputs.classes.tolist() == NAMES.tolist()
+    assert outputs.y is None
+    assert repr(outputs) == "TreeOutputs(150 rows (rows given), 3 classes, 31 trees)"
+    numbers = rfsize.tree_outputs(model("xgboost regression").model, X, oob=True)
+    assert len(numbers.classes) == 0
+    assert repr(numbers) == "TreeOutputs(500 rows (oob), regression, 31 trees)"
+
+
+def test_mean_and_covariance_of_scores() -> None:
+    forest = model("extra-trees")
+    scores = rfsize.tree_outputs(forest.model, X, oob=True).scores
+    alone = forest.tree_scores(X)
+    for row in range(40):
+        heard = alone[~forest.inbag[:, row], row]
+        np.testing.assert_allclose(scores.mean[row], heard.mean(axis=0), atol=1e-12)
+        np.testing.assert_allclose(scores.covariance(0, 2)[row], np.cov(heard.T)[0, 2], atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "accuracy"])
+def test_truth_may_be_told_later(metric: str) -> None:
+    forest = model("lightgbm")
+    later, at_once = (rfsize.tree_outputs(forest.model, X, y, oob=True) for y in (None, TWO))
+    expected = rfsize.oob_score(at_once, metric=metric)
+    assert rfsize.oob_score(later, y=TWO, metric=metric).value == expected.value
+    assert rfsize.oob_score(later.with_truth(TWO), metric=metric).value == expected.value
+    assert later.y is None
+    weighted = later.with_truth(TWO, sample_weight=WEIGHT)
+    given = rfsize.tree_outputs(forest.model, X, TWO, oob=True, sample_weight=WEIGHT)
+    assert rfsize.oob_score(weighted, metric=metric).value == rfsize.oob_score(given, metric=metric).value
+    assert rfsize.oob_score(weighted, metric=metric).value != expected.value
+    with pytest.raises(ValueError, match="y is missing"):
+        rfsize.oob_score(later, metric=metric)
+
+
+FILLS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+    "uint8": (np.array([0, 255], np.uint8), (0, -1, 300, 0.25), ("none", [1, 2])),
+    "int64": (np.array([-1, 1]), (1, -2, 0.25), ("none",)),
+    "bool": (np.array([False, True]), (True, -1), ("none",)),
+    "words": (np.array(["no", "yes"]), ("no", "a long word"), (-1, b"no")),
+    "objects": (np.array(["no", "yes"], dtype=object), ("no", "a long word", -1), ()),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", FILLS)
+def test_fill_is_what_you_gave(kind: str) -> None:
+    labels, fills, refused = FILLS[kind]
+    forest = RandomForestClassifier(3, random_state=0).fit(X, labels[TWO])
+    unseen = rfsize.inbag(forest, X).all(axis=0)
+    with pytest.raises(FewVotesError) as error:
+        rfsize.oob_predict(forest, X)
+    advised = ast.literal_eval(re.search(r"fill=(\S+),", str(error.value))[1])
+    assert advised not in labels.tolist()
+    known = np.where(unseen, None, rfsize.oob_predict(forest, X, fill=labels[0]).astype(object))
+    for fill in (*fills, advised):
+        expected = [fill if label is None else label for label in known]
+        assert rfsize.oob_predict(forest, X, fill=fill).tolist() == expected
+    for fill in refused:
+        with pytest.raises(ValueError, match="fill"):
+            rfsize.oob_predict(forest, X, fill=fill)
+
+
+def test_rows_that_every_tree_saw_have_no_prediction() -> None:
+    forest, numbers = (kind(3, random_state=0) for kind in (RandomForestClassifier, RandomForestRegressor))
+    unseen = rfsize.inbag(forest.fit(X, TWO), X).all(axis=0)
+    with pytest.warns(NoVotesWarning):
+        assert np.isnan(rfsize.oob_predict_proba(forest, X)).all(axis=1).tolist() == unseen.tolist()
+    unseen = rfsize.inbag(numbers.fit(X, NUMBER), X).all(axis=0)
+    with pytest.warns(NoVotesWarning):
+        assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unseen.tolist()
+    assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unseen.tolist()
+
+
+ESTIMATORS: dict[str, Any] = {
+    "LightGBM": LGBMClassifier(**WRAPPER),
+    "XGBoost": XGBClassifier(**ONE_ROUND),
+    "scikit-learn": RandomForestClassifier(N_TREES, max_depth=5, random_state=0),
+    "bagging": BaggingClassifier(DecisionTreeClassifier(max_depth=3), N_TREES, random_state=0),
+    "neighbours": BaggingClassifier(KNeighborsClassifier(), N_TREES, random_state=0),
+    "LightGBM, numbers": LGBMRegressor(**WRAPPER),
+    "XGBoost, numbers": XGBRegressor(**ONE_ROUND),
+    "scikit-learn, numbers": RandomForestRegressor(N_TREES, max_depth=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_cross_validation_predicts_as_scikit_learn(kind: str) -> None:
+    estimator, folds = ESTIMATORS[kind], KFold(3, shuffle=True, random_state=0)
+    numbers, method = kind.endswith("numbers"), "predict" if kind.endswith("numbers") else "predict_proba"
+    y = NUMBER if numbers else TWO
+    outputs = rfsize.tree_outputs(estimator, X, y, cv=folds)
+    expected = cross_val_predict(estimator, X, y, cv=folds, method=method)
+    assert outputs.source == "cross-validation"
+    goal = {"metric": "scores", "tolerance": 0.5} if numbers else {"alpha": 0.8}
+    assert rfsize.size(outputs, **goal).source == "cross-validation"
+    score = outputs.scores.mean[:, 0]
+    found = score if numbers or kind in ("scikit-learn", "bagging", "neighbours") else 1 / (1 + np.exp(-score))
+    np.testing.assert_allclose(found, expected if numbers else expected[:, 1], atol=1e-5)
+    assert (
+        rfsize.tree_outputs(estimator, X, y, cv=list(folds.split(X))).scores.mean.tolist()
+        == outputs.scores.mean.tolist()
+    )
+    with pytest.raises(ValueError, match="cross-validation"):
+        rfsize.truncate(outputs, **goal)
+
+
+def test_cross_validated_votes_are_those_of_held_out_rows() -> None:
+    forest = RandomForestClassifier(max_depth=5, random_state=0)
+    names = NAMES[THREE]
+    expected = reference.counting.cross_validated_votes(forest, X, names, WEIGHT, 3, 9)
+    given = clone(forest).set_params(n_estimators=9)
+    outputs = rfsize.tree_outputs(given, X, names, cv=3, sample_weight=WEIGHT)
+    assert outputs.votes.counts.tolist() == expected
+    assert outputs.classes.tolist() == NAMES.tolist()
+    assert outputs.votes != rfsize.tree_outputs(given, X, names, cv=3).votes
+
+
+def test_folds_may_leave_rows_out_and_lack_classes() -> None:
+    y = np.where(np.arange(N_ROWS) < 10, 7, TWO)
+    rows = np.arange(N_ROWS)
+    folds = [(rows[10:], rows[:10]), (rows[:200], rows[:299:-1])]
+    outputs = rfsize.tree_outputs(ESTIMATORS["LightGBM"], X, y, cv=iter(folds))
+    assert outputs.classes.tolist() == [0, 1, 7]
+    assert (outputs.votes.counts[:10, 2] == 0).all()
+    assert outputs.votes.asked.tolist() == np.repeat([N_TREES, 0, N_TREES], [10, 290, 200]).tolist()
+    report = rfsize.size(outputs, alpha=0.8)
+    assert (report.n_rows + report.n_dropped, report.available) == (N_ROWS, N_TREES)
+
+
+def test_folds_hold_out_groups_whole() -> None:
+    groups = np.arange(N_ROWS) // 5
+    outputs = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=4, groups=groups, threshold=0.3)
+    assert outputs.votes.threshold == 0.3
+    assert (outputs.votes.asked == N_TREES).all()
+    alone = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=StratifiedKFold(4), threshold=0.3)
+    assert outputs.votes != alone.votes
+    with pytest.raises(ValueError, match="groups"):
+        rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=[(np.arange(3), np.arange(3, 6))], groups=groups)
+
+
+def test_forests_without_bags_are_cross_validated() -> None:
+    outputs = rfsize.tree_outputs(ExtraTreesClassifier(N_TREES, random_state=0), X, THREE, cv=5)
+    assert np.mean(outputs.votes.winner() == THREE) > 0.5
+
+
+@pytest.mark.parametrize("option", [{"X": X}, {"oob": True}, {"groups": "rows"}], ids=lambda option: next(iter(option)))
+def test_outputs_hold_their_rows(option: dict[str, Any]) -> None:
+    outputs = rfsize.tree_outputs(model("lightgbm").model, FRESH)
+    for call in (rfsize.size, rfsize.truncate):
+        with pytest.raises(ValueError, match=f"^{next(iter(option))} "):
+            call(outputs, alpha=0.9, **option)

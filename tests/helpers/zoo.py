@@ -1,0 +1,241 @@
+"""Forests that can be compiled, each trained once: every way to add scores up and to link them, on wild rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import lightgbm as lgb
+import numpy as np
+import xgboost as xgb
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+TREES, FEATURES = 21, 6
+TYPES = ["q", "q", "q", "c", "q", "q"]
+NAMES = np.array(["elm", "ash", "oak", "yew", "fir"])  # not in the order of their indices
+
+LIGHTGBM: dict[str, Any] = {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.8}
+LIGHTGBM |= {"num_leaves": 15, "min_data_in_leaf": 5, "min_data_per_group": 5, "cat_smooth": 1.0, "verbose": -1}
+LIGHTGBM |= {"seed": 3, "num_threads": 1}
+WRAPPER: dict[str, Any] = {"boosting_type": "rf", "n_estimators": TREES, "subsample": 0.6, "subsample_freq": 1}
+WRAPPER |= {"colsample_bytree": 0.8, "num_leaves": 15, "random_state": 3, "n_jobs": 1, "verbose": -1}
+XGBOOST: dict[str, Any] = {"num_parallel_tree": TREES, "subsample": 0.6, "colsample_bynode": 0.8, "learning_rate": 1}
+XGBOOST |= {"max_depth": 5, "max_cat_to_onehot": 4, "tree_method": "hist", "seed": 3, "nthread": 1}
+ONE_ROUND: dict[str, Any] = {"n_estimators": 1, "num_parallel_tree": TREES, "subsample": 0.6, "learning_rate": 1}
+ONE_ROUND |= {"max_depth": 4, "random_state": 3, "n_jobs": 1}
+SKLEARN: dict[str, Any] = {"n_estimators": TREES, "random_state": 3}
+
+
+def wild(rng: np.random.Generator, n_rows: int, *, infinite: bool = False) -> np.ndarray:
+    """Rows with missing values, zeros of both signs, denormals, huge numbers, few values, and categories."""
+    X = rng.normal(size=(n_rows, FEATURES))
+    X[:, 1] = rng.integers(-3, 4, n_rows)
+    X[:, 2] = rng.choice([0.0, -0.0, 1e-36, -1e-36, 1e-35, 2e-35, 1e-3, -1.0, 5e-324], n_rows)
+    X[:, 3] = rng.integers(0, 40, n_rows)
+    X[:, 4] = np.exp(rng.uniform(-80, 80, n_rows))
+    X[rng.random(X.shape) < 0.15] = np.nan
+    if infinite:
+        X[rng.random(X.shape) < 0.02] = np.inf
+        X[rng.random(X.shape) < 0.02] = -np.inf
+    return X
+
+
+def signal_of(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    clean = np.nan_to_num(X, posinf=3.0, neginf=-3.0)
+    return clean[:, 0] + np.isnan(X[:, 1]) + (clean[:, 3] % 7 > 3) + 0.3 * clean[:, 1] + 0.5 * rng.normal(size=len(X))
+
+
+def classes_of(signal: np.ndarray, n_classes: int) -> np.ndarray:
+    return np.digitize(signal, np.quantile(signal, np.arange(1, n_classes) / n_classes))
+
+
+@cache
+def training() -> tuple[np.ndarray, np.ndarray]:
+    """Training rows and the signal that their targets follow."""
+    rng = np.random.default_rng(0)
+    X = wild(rng, 700)
+    return X, signal_of(X, rng)
+
+
+def fresh_rows(n_rows: int, seed: int = 1) -> np.ndarray:
+    """Rows as those of training, and categories that training did not see."""
+    rng = np.random.default_rng(seed)
+    X = wild(rng, n_rows)
+    X[: min(n_rows, 20), 3] = rng.choice([41.0, 1e6, -0.5, 39.9], min(n_rows, 20))
+    return X
+
+
+def lightgbm(objective: str, y: Any, n_trees: int = TREES, X: Any = None, **params: Any) -> lgb.Booster:
+    data = lgb.Dataset(training()[0] if X is None else X, y, categorical_feature=[3], params={"verbose": -1})
+    return lgb.train({**LIGHTGBM, "objective": objective, **params}, data, n_trees)
+
+
+def matrix(X: Any, y: Any = None) -> xgb.DMatrix:
+    return xgb.DMatrix(X, y, feature_types=TYPES, enable_categorical=True)
+
+
+def xgboost(objective: str, y: Any, X: Any = None, **params: Any) -> xgb.Booster:
+    data = matrix(training()[0] if X is None else X, y)
+    return xgb.train({**XGBOOST, "objective": objective, **params}, data, 1)
+
+
+class Kind(NamedTuple):
+    """How to train a model of ``n_classes`` (0 for a regression) from X, class indices and a number."""
+
+    n_classes: int
+    train: Callable[[Any, Any, Any], Any]
+    is_exact: bool = True  # no link of the C library's between sums and predictions
+
+
+def _lacking_classes(X: Any, y: Any, _: Any) -> Any:
+    """Not every scikit-learn leaves a class out where its rows are, so some trees are trained without it."""
+    forest = BaggingClassifier(**SKLEARN).fit(X, y)
+    for member, lacks in ((2, 0), (5, 1), (20, 2)):
+        forest.estimators_[member] = DecisionTreeClassifier(random_state=0).fit(X[y != lacks], y[y != lacks])
+    return forest
+
+
+THREE = {"num_class": 3}
+KINDS = {
+    "lgb binary": Kind(2, lambda X, y, z: lightgbm("binary", y), False),
+    "lgb cross entropy": Kind(2, lambda X, y, z: lightgbm("cross_entropy", y), False),
+    "lgb softmax": Kind(3, lambda X, y, z: lightgbm("multiclass", y, **THREE), False),
+    "lgb one-vs-all": Kind(3, lambda X, y, z: lightgbm("multiclassova", y, **THREE), False),
+    "lgb classifier": Kind(2, lambda X, y, z: lgb.LGBMClassifier(**WRAPPER).fit(X, NAMES[y]), False),
+    "lgb regression": Kind(0, lambda X, y, z: lightgbm("regression", z)),
+    "lgb square roots": Kind(0, lambda X, y, z: lightgbm("regression", z, reg_sqrt=True)),
+    "lgb quantile": Kind(0, lambda X, y, z: lightgbm("quantile", z, alpha=0.3)),
+    "lgb poisson": Kind(0, lambda X, y, z: lightgbm("poisson", np.exp(z)), False),
+    "xgb logistic": Kind(2, lambda X, y, z: xgboost("binary:logistic", y, base_score=0.2), False),
+    "xgb softprob": Kind(3, lambda X, y, z: xgboost("multi:softprob", y, **THREE), False),
+    "xgb softmax": Kind(3, lambda X, y, z: xgb.XGBClassifier(objective="multi:softmax", **ONE_ROUND).fit(X, y), False),
+    "xgb vectors": Kind(
+        3,
+        lambda X, y, z: xgb.XGBClassifier(multi_strategy="multi_output_tree", tree_method="hist", **ONE_ROUND).fit(
+            X, y
+        ),
+        False,
+    ),
+    "xgb classifier": Kind(2, lambda X, y, z: xgb.XGBClassifier(**ONE_ROUND).fit(X, y), False),
+    "xgb regressor of classes": Kind(
+        2, lambda X, y, z: xgb.XGBRegressor(objective="binary:logistic", **ONE_ROUND).fit(X, y), False
+    ),
+    "xgb regression": Kind(0, lambda X, y, z: xgboost("reg:squarederror", z, base_score=0.37)),
+    "xgb shares": Kind(0, lambda X, y, z: xgboost("reg:logistic", 1 / (1 + np.exp(-z))), False),
+    "xgb gamma": Kind(0, lambda X, y, z: xgboost("reg:gamma", np.exp(z)), False),
+    "random forest": Kind(2, lambda X, y, z: RandomForestClassifier(**SKLEARN).fit(X, y)),
+    "random forest of three": Kind(
+        3, lambda X, y, z: RandomForestClassifier(min_samples_leaf=3, **SKLEARN).fit(X, NAMES[y])
+    ),
+    "extra-trees": Kind(2, lambda X, y, z: ExtraTreesClassifier(max_depth=6, **SKLEARN).fit(X, y)),
+    "bagging": Kind(2, lambda X, y, z: BaggingClassifier(max_features=0.6, **SKLEARN).fit(X, NAMES[y])),
+    "bagging, classes lacking": Kind(3, _lacking_classes),
+    "threshold": Kind(
+        2, lambda X, y, z: FixedThresholdClassifier(RandomForestClassifier(**SKLEARN), threshold=0.3).fit(X, y), False
+    ),
+    "random forest regression": Kind(0, lambda X, y, z: RandomForestRegressor(**SKLEARN).fit(X, z)),
+    "bagging regression": Kind(0, lambda X, y, z: BaggingRegressor(max_features=0.6, **SKLEARN).fit(X, z)),
+    "adaboost": Kind(
+        3, lambda X, y, z: AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), **SKLEARN).fit(X, NAMES[y]), False
+    ),
+    "adaboost, stumps": Kind(2, lambda X, y, z: AdaBoostClassifier(**SKLEARN).fit(X, y), False),
+}
+CLASSIFIERS = [name for name, kind in KINDS.items() if kind.n_classes]
+REGRESSORS = [name for name, kind in KINDS.items() if not kind.n_classes]
+
+
+def takes_missing(name: str) -> bool:
+    """Whether the kind is fed rows with missing values; of scikit-learn's, some versions take them, some do not."""
+    return name.startswith(("lgb", "xgb"))
+
+
+def rows_for(name: str, n_rows: int) -> np.ndarray:
+    X = fresh_rows(n_rows)
+    return X if takes_missing(name) else np.nan_to_num(X)
+
+
+@cache
+def model(name: str) -> Any:
+    kind, (X, signal) = KINDS[name], training()
+    return kind.train(X if takes_missing(name) else np.nan_to_num(X), classes_of(signal, kind.n_classes or 2), signal)
+
+
+def own_predict(model: Any, X: Any) -> np.ndarray:
+    """What the framework predicts."""
+    return np.asarray(model.predict(matrix(X) if isinstance(model, xgb.Booster) else X))
+
+
+def own_proba(model: Any, X: Any) -> np.ndarray:
+    """Probabilities that the framework predicts, shape (n_rows, n_classes)."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X))
+    share = own_predict(model, X)
+    return share if share.ndim == 2 else np.stack([1 - share, share], axis=1)
+
+
+def own_labels(model: Any, X: Any, threshold: float = 0.5) -> np.ndarray:
+    """Labels that the framework predicts, or those of its probabilities."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict(X))
+    share = own_proba(model, X)
+    return share.argmax(axis=1) if share.shape[1] > 2 else (own_predict(model, X) > threshold).astype(int)
+
+
+def tree_scores(model: Any, X: Any) -> np.ndarray:
+    """Scores of each tree alone by the framework, shape (n_rows, n_trees, n_scores); one of two classes."""
+    if isinstance(model, lgb.Booster):
+        each = [
+            model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1)
+            for tree in range(model.current_iteration())
+        ]
+        return np.stack([score.reshape(len(X), -1) for score in each], axis=1)
+    if isinstance(model, xgb.Booster):
+        nodes = model.trees_to_dataframe()
+        value = np.zeros((nodes["Tree"].max() + 1, nodes["Node"].max() + 1))
+        value[nodes["Tree"], nodes["Node"]] = nodes["Gain"]  # of a leaf, its score
+        leaf = model.predict(matrix(X), pred_leaf=True, strict_shape=True)[:, 0].astype(int)
+        n_scores, n_trees = leaf.shape[1:]
+        tree = np.arange(n_scores * n_trees).reshape(n_scores, n_trees)
+        score = value[tree, leaf].transpose(0, 2, 1)
+        base = model.predict(matrix(X), output_margin=True).reshape(len(X), -1) - score.sum(axis=1)
+        return n_trees * score + base.mean(axis=0).round(
+            6
+        )  # what it adds to the sum of all leaves belongs to each tree
+    n_classes = len(getattr(model, "classes_", ()))
+    features = getattr(model, "estimators_features_", [slice(None)] * len(model.estimators_))
+    score = np.zeros((len(X), len(model.estimators_), max(1, n_classes)))
+    for place, (tree, columns) in enumerate(zip(model.estimators_, features, strict=True)):
+        if n_classes:  # of which a tree may lack some
+            score[:, place, tree.classes_.astype(int)] = tree.predict_proba(X[:, columns])
+        else:
+            score[:, place, 0] = tree.predict(X[:, columns])
+    return score[:, :, 1:] if n_classes == 2 else score
+
+
+def own_votes(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """How many trees of a booster predict each class, shape (n_rows, n_classes); and where no tree is at a tie."""
+    score = tree_scores(model, X)
+    if score.shape[2] == 1:
+        score = np.concatenate([-score, score], axis=2)
+    first, second = np.moveaxis(np.sort(score, axis=2)[:, :, [-1, -2]], 2, 0)
+    counts = np.stack([(score.argmax(axis=2) == label).sum(axis=1) for label in range(score.shape[2])], axis=1)
+    return counts, (first - second > 1e-6).all(axis=1)
+
+
+def assert_same_bits(found: np.ndarray, own: np.ndarray, *, is_exact: bool) -> None:
+    """Equal, but for the last bits of a link that the mathematics library of the platform rounds."""
+    assert (found.dtype, found.shape) == (own.dtype, own.shape)
+    if own.dtype.kind != "f":
+        found, own, is_exact = (found != own).astype(float), np.zeros(own.shape), True
+    units = np.abs(found - own) / np.spacing(np.maximum(np.abs(own), 0.25))
+    assert units.max() <= (0 if is_exact else 8)

@@ -1,0 +1,326 @@
+"""Tables calibrated on rows: what their certificates count, how exact the bounds are, and that they hold elsewhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.neighbors import KNeighborsClassifier
+
+import rfsize
+from helpers import zoo
+from rfsize import StopTable
+from rfsize.exceptions import RareClassWarning
+
+ALPHA, CONFIDENCE, TREES = 0.97, 0.95, 61
+
+
+def problem(n_classes: int, n_rows: int = 6000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X, slopes = rng.normal(size=(n_rows, 6)), np.random.default_rng(n_classes).normal(size=(6, n_classes))
+    X[:, 3] = rng.integers(0, 3, n_rows)  # a category to LightGBM and XGBoost
+    return X, (X @ slopes + 0.5 * rng.normal(size=(n_rows, n_classes))).argmax(axis=1)
+
+
+X2, Y2 = problem(2)
+X4, Y4 = problem(4)
+NUMBER = 3 * X2[:, 0] + X2[:, 1] * X2[:, 2] + np.random.default_rng(1).normal(size=6000)
+TRAIN, REST, FRESH = slice(0, 1500), slice(1500, 3500), slice(3500, None)
+KINDS: dict[str, Any] = {
+    "lightgbm": lambda: zoo.lightgbm("binary", Y2[TRAIN], TREES, X2[TRAIN]),
+    "lightgbm of four": lambda: zoo.lightgbm("multiclass", Y4[TRAIN], TREES, X4[TRAIN], num_class=4),
+    "xgboost": lambda: zoo.xgboost("binary:logistic", Y2[TRAIN], X2[TRAIN], num_parallel_tree=TREES),
+    "xgboost of four": lambda: zoo.xgboost(
+        "multi:softprob", Y4[TRAIN], X4[TRAIN], num_parallel_tree=TREES, num_class=4
+    ),
+    "random forest": lambda: RandomForestClassifier(TREES, max_depth=6, random_state=0).fit(X2[TRAIN], Y2[TRAIN]),
+    "random forest of four": lambda: RandomForestClassifier(TREES, max_depth=6, random_state=0).fit(
+        X4[TRAIN], Y4[TRAIN]
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def forests() -> dict[str, Any]:
+    return {name: make() for name, make in KINDS.items()}
+
+
+def rows_of(kind: str) -> np.ndarray:
+    return X4 if "four" in kind else X2
+
+
+def margins(score: np.ndarray, cut: float) -> tuple[np.ndarray, np.ndarray]:
+    """Lead and label in the mean of the first trees, each of shape (n_rows, n_trees)."""
+    mean = score.cumsum(axis=1) / np.arange(1, score.shape[1] + 1)[:, None]
+    if mean.shape[2] == 1:
+        return np.abs(mean[:, :, 0] - cut), (mean[:, :, 0] > cut).astype(int)
+    ordered = np.sort(mean, axis=2)
+    return ordered[:, :, -1] - ordered[:, :, -2], mean.argmax(axis=2)
+
+
+def assert_counts(table: StopTable, final: np.ndarray, differs: np.ndarray, asked: np.ndarray) -> None:
+    """The certificate holds what the rows say."""
+    counts = [(final == label).sum() for label in range(max(1, table.n_classes))]
+    assert table.certificate.rows == len(final) == sum(counts)
+    assert table.certificate.disagreements == differs.sum()
+    assert table.expected_trees() == pytest.approx(asked.mean())
+    assert table.expected_disagreement() == pytest.approx(differs.mean())
+    for outcome, label, count in zip(table.by_class(), range(len(counts)), counts, strict=True):
+        of_class = final == label
+        expected = [count / len(final), differs[of_class].mean(), asked[of_class].mean()]
+        assert [outcome.share, outcome.disagreement, outcome.trees] == pytest.approx(expected, nan_ok=True)
+
+
+def assert_bound(table: StopTable, alpha: float, confidence: float = CONFIDENCE) -> None:
+    """The exact binomial bound, which the boldest of many rules nearly takes up."""
+    certificate = table.certificate
+    bound = certificate.exact_bound
+    assert binom.cdf(certificate.disagreements, certificate.rows, bound) == pytest.approx(1 - confidence, rel=1e-6)
+    assert 0.5 * (1 - alpha) < bound <= (1 - alpha) * (1 + 1e-9)
+    assert certificate.bound == pytest.approx(1 - alpha)
+
+
+# ------------------------------------------------------------------------------------------------- labels by averages
+
+
+def test_labels_by_averages(kind: str, forests: dict[str, Any]) -> None:
+    forest, X = forests[kind], rows_of(kind)
+    table = StopTable.calibrate(forest, X[REST], alpha=ALPHA)
+    assert (table.voting, table.promise, table.metric) == ("soft", "certified", "labels")
+    cut = 0.5 if "forest" in kind else 0.0
+    score = zoo.tree_scores(forest, X[REST])
+    (lead, label), (labels, asked) = margins(score, cut), table.apply(score)
+    rows = np.arange(len(asked))
+    assert (labels == label[rows, asked - 1]).all()
+    assert_counts(table, label[:, -1], labels != label[:, -1], asked)
+    assert_bound(table, ALPHA)
+    assert asked.mean() < 40
+    # A row stops at the first lead that is large enough, and leads that are enough fall from tree to tree.
+    stops = [lead[asked == trees, trees - 1].min(initial=np.inf) for trees in range(1, TREES)]
+    goes_on = [lead[asked > trees, trees - 1].max(initial=0.0) for trees in range(1, TREES)]
+    assert all(above >= below for above, below in zip(stops, goes_on, strict=True))
+    assert (np.maximum.accumulate(goes_on[::-1])[::-1] <= np.minimum.accumulate(stops) + 1e-12).all()
+    fresh = zoo.tree_scores(forest, X[FRESH])
+    assert (table.apply(fresh)[0] != margins(fresh, cut)[1][:, -1]).mean() < 1.5 * (1 - ALPHA)
+
+
+@pytest.mark.parametrize(("alpha", "confidence"), [(0.99, 0.95), (0.9, 0.95), (0.98, 0.8), (0.95, 0.999)])
+def test_fewest_rows_that_certify(alpha: float, confidence: float, forests: dict[str, Any]) -> None:
+    fewest = math.ceil(math.log(1 - confidence) / math.log(alpha))
+    with pytest.raises(ValueError, match=f"{fewest} rows"):
+        StopTable.calibrate(forests["lightgbm"], X2[REST][: fewest - 1], alpha=alpha, confidence=confidence)
+    table = StopTable.calibrate(forests["lightgbm"], X2[REST][:fewest], alpha=alpha, confidence=confidence)
+    assert (table.certificate.rows, table.certificate.disagreements) == (fewest, 0)
+
+
+def test_macro_bounds_each_class(forests: dict[str, Any]) -> None:
+    forest = forests["lightgbm of four"]
+    micro, macro = (StopTable.calibrate(forest, X4[REST], alpha=0.95, average=name) for name in ("micro", "macro"))
+    assert macro.expected_trees() > micro.expected_trees()
+    for outcome in macro.by_class():
+        rows = round(outcome.share * macro.certificate.rows)
+        assert binom.cdf(round(outcome.disagreement * rows), rows, 0.05) <= 1 - CONFIDENCE + 1e-9
+    labels = forest.predict(X4[REST]).argmax(axis=1)
+    few = np.concatenate([X4[REST][labels == labels[0]][:500], X4[REST][labels != labels[0]][:20]])
+    with pytest.raises(ValueError, match="average='macro'"):
+        StopTable.calibrate(forest, few, average="macro")
+    advised = StopTable.calibrate(forest, few, alpha=0.99)
+    assert advised.certificate.rows == len(few)
+
+
+def test_a_class_without_rows_certifies_nothing(kind: str, forests: dict[str, Any]) -> None:
+    forest, X = forests[kind], rows_of(kind)[REST]
+    labels = rfsize.compile(forest).predict_labels(X)
+    for call in (
+        lambda rows: StopTable.calibrate(forest, rows, alpha=0.9, average="macro"),
+        lambda rows: rfsize.size(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda rows: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda rows: rfsize.shrink(forest, rows, alpha=0.9, average="macro"),
+        lambda rows: rfsize.shrink(forest, rows, n_trees=5, average="macro"),
+    ):
+        with pytest.raises(ValueError, match="average='macro'"):
+            call(X[labels != labels[0]])
+
+
+def test_a_threshold_decides_the_labels(forests: dict[str, Any]) -> None:
+    forest = forests["xgboost"]
+    table = StopTable.calibrate(forest, X2[REST], alpha=ALPHA, threshold=0.2)
+    labels, asked = table.apply(score := zoo.tree_scores(forest, X2[REST]))
+    final = margins(score, math.log(0.2 / 0.8))[1][:, -1]
+    assert final.tolist() == (zoo.own_predict(forest, X2[REST]) > 0.2).astype(int).tolist()
+    assert_counts(table, final, labels != final, asked)
+
+
+def test_of_many_draws_of_rows_few_certify_too_much() -> None:
+    """A table breaks its promise in one draw of ten at most; and what 40 draws scatter by."""
+    X, y = problem(2, 7500, seed=7)
+    forest = RandomForestClassifier(31, max_depth=5, random_state=0).fit(X[:1500], y[:1500])
+    score = zoo.tree_scores(forest, X[1500:])
+    final, rng, broken = margins(score, 0.5)[1][:, -1], np.random.default_rng(0), 0
+    for _ in range(40):
+        rows = rng.choice(len(score), 700, replace=False)
+        table = StopTable.calibrate(forest, X[1500:][rows], alpha=0.98, confidence=0.9)
+        broken += (table.apply(score)[0] != final).mean() > 0.02
+    assert broken <= binom.ppf(0.999, 40, 0.1)
+
+
+def test_many_rows_shape_the_rule_and_others_certify_it() -> None:
+    X, y = problem(2, 12_200, seed=3)
+    forest = RandomForestClassifier(31, max_depth=5, random_state=0).fit(X[:2000], y[:2000])
+    table = StopTable.calibrate(forest, X[2000:], alpha=0.98)
+    assert 0.6 < table.certificate.rows / 10_200 < 1.0
+    assert_bound(table, 0.98)
+    score = zoo.tree_scores(forest, X[2000:])
+    labels, asked = table.apply(score)
+    assert (labels != margins(score, 0.5)[1][:, -1]).mean() < 0.025
+    assert asked.mean() < 15
+
+
+def test_rare_classes_are_warned_of() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(9000, 5))
+    y = (X[:, 0] + 0.6 * rng.normal(size=9000) > 2.4).astype(int)
+    forest = RandomForestClassifier(TREES, max_features=2, random_state=0).fit(X[:4000], y[:4000])
+    with pytest.warns(RareClassWarning, match="average='macro'"):
+        StopTable.calibrate(forest, X[4000:], alpha=0.98)
+
+
+# -------------------------------------------------------------------------------------------------------------- votes
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "random forest of four"])
+def test_votes_are_certified(name: str, forests: dict[str, Any]) -> None:
+    forest, X = forests[name], rows_of(name)
+    n_classes, alpha = 4 if "four" in name else 2, 0.95
+    built = StopTable.build(TREES, alpha=alpha, prior=rfsize.tree_outputs(forest, X[FRESH]))
+    table, votes = built.certified(forest, X[REST]), rfsize.tree_outputs(forest, X[REST]).by_tree()
+    labels, asked = table.apply(votes)
+    final = np.stack([(votes == label).sum(axis=1) for label in range(n_classes)], axis=1).argmax(axis=1)
+    assert_counts(table, final, labels != final, asked)
+    assert table.certificate.exact_bound <= 1 - alpha
+    assert (table.voting, table.promise, table.alpha) == ("hard", "certified", alpha)
+    assert asked.mean() < 1.05 * built.apply(votes)[1].mean()
+
+
+def test_votes_of_any_members() -> None:
+    members = BaggingClassifier(KNeighborsClassifier(), 15, random_state=0).fit(X2[:300], Y2[:300])
+    forest = RandomForestClassifier(TREES, max_depth=6, random_state=0).fit(X2[TRAIN], Y2[TRAIN])
+    for ensemble in (members, forest):
+        table = StopTable.calibrate(ensemble, X2[REST], alpha=0.95, voting="hard")
+        votes = rfsize.tree_outputs(ensemble, X2[REST]).by_tree()
+        labels, final = table.apply(votes)[0], (2 * votes.sum(axis=1) > votes.shape[1]).astype(int)
+        assert (table.voting, table.certificate.rows) == ("hard", 1600)  # without those that the prior is from
+        assert table.certificate.exact_bound <= 0.05
+        assert (labels != final).mean() < 0.07
+
+
+# -------------------------------------------------------------------------------------------- probabilities and scores
+
+
+def spread_left(score: np.ndarray, shaping: np.ndarray, steepness: Any) -> np.ndarray:
+    """What each row's trees say that the others may change, shape (n_rows, n_trees); see `SpreadStops`.
+
+    The variance of the rows that shape the rule counts as much as that of 16 trees.
+    """
+    n_trees, asked = score.shape[1], np.arange(1, score.shape[1] + 1)[:, None]
+    mean = score.cumsum(axis=1) / asked
+    squares = np.stack([((score[:, :t] - mean[:, t - 1 : t]) ** 2).sum(axis=1) for t in range(1, n_trees + 1)], axis=1)
+    variance = (16 * shaping.var(axis=1, ddof=1).mean(axis=0) + squares) / (15 + asked)
+    return (np.sqrt(variance) * steepness(mean)).max(axis=2) * np.sqrt(1 / asked[:, 0] - 1 / n_trees)
+
+
+NUMBERS: dict[str, Any] = {  # the model, the metric, the link of the mean, and its slope
+    "lightgbm": (lambda: zoo.lightgbm("regression", NUMBER[TRAIN], TREES, X2[TRAIN]), "scores", None),
+    "xgboost": (
+        lambda: zoo.xgboost("reg:squarederror", NUMBER[TRAIN], X2[TRAIN], num_parallel_tree=TREES),
+        "scores",
+        None,
+    ),
+    "extra-trees": (
+        lambda: ExtraTreesRegressor(TREES, min_samples_leaf=3, random_state=0).fit(X2[TRAIN], NUMBER[TRAIN]),
+        "scores",
+        None,
+    ),
+    "shares of two": (KINDS["random forest"], "probabilities", None),
+    "shares of four": (KINDS["random forest of four"], "probabilities", None),
+    "logistic": (KINDS["lightgbm"], "probabilities", lambda mean: 1 / (2 + 2 * np.cosh(mean))),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_by_the_spread_of_a_row(name: str) -> None:
+    make, metric, steepness = NUMBERS[name]
+    forest, X = make(), X4 if name == "shares of four" else X2
+    tolerance = 0.1 if metric == "probabilities" else 0.5
+    table = StopTable.calibrate(forest, X[REST], alpha=ALPHA, metric=metric, tolerance=tolerance)
+    shapes = np.arange(2000) % 10 == 0  # rows that shape the rule do not certify it
+    score = zoo.tree_scores(forest, X[REST]).astype(float)
+    predicted, asked = table.apply(score)
+    final = table.apply(score)[0] * 0 + _linked(score.mean(axis=1), table.n_classes, name == "logistic")
+    assert ((asked % 8 == 0) | (asked == TREES)).all()
+    seen = np.arange(TREES)[:, None] < asked[:, None, None]
+    expected = _linked((score * seen).sum(axis=1) / asked[:, None], table.n_classes, name == "logistic")
+    np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-9)
+    label = final.argmax(axis=1) if metric == "probabilities" else np.zeros(2000, dtype=int)
+    differs = np.abs(predicted - final).max(axis=1) > tolerance
+    assert_counts(table, label[~shapes], differs[~shapes], asked[~shapes])
+    assert_bound(table, ALPHA)
+    assert asked.mean() < 55
+    # A row stops the first time that it is looked at with no more left to change than one limit allows.
+    left = spread_left(score, score[shapes], steepness or (lambda mean: np.ones_like(mean)))[:, 7:-1:8]
+    stopped = [left[asked == 8 * (look + 1), look] for look in range(left.shape[1])]
+    goes_on = [left[asked > 8 * (look + 1), look] for look in range(left.shape[1])]
+    assert np.concatenate(stopped).max() <= np.concatenate(goes_on).min() * (1 + 1e-6)
+    fresh = zoo.tree_scores(forest, X[FRESH])
+    found, whole = table.apply(fresh)[0], _linked(fresh.mean(axis=1), table.n_classes, name == "logistic")
+    assert (np.abs(found - whole).max(axis=1) > tolerance).mean() < 0.045
+
+
+def _linked(mean: np.ndarray, n_classes: int, is_logistic: bool) -> np.ndarray:
+    share = 1 / (1 + np.exp(-mean)) if is_logistic else mean
+    return np.concatenate([1 - share, share], axis=1) if n_classes == 2 else share
+
+
+def test_macro_of_probabilities() -> None:
+    forest = RandomForestClassifier(TREES, min_samples_leaf=3, random_state=0).fit(X4[TRAIN], Y4[TRAIN])
+    options: dict[str, Any] = {"metric": "probabilities", "tolerance": 0.1, "average": "macro"}
+    table = StopTable.calibrate(forest, X4[REST], alpha=0.9, **options)
+    assert max(outcome.disagreement for outcome in table.by_class()) < 0.1
+
+
+def test_large_numbers_stop_where_small_ones_do() -> None:
+    """The spread of trees does not depend on where zero lies: time stamps stop like hours."""
+    far = 2.0**31
+    forest = RandomForestRegressor(TREES, min_samples_leaf=3, random_state=0).fit(X2[TRAIN], NUMBER[TRAIN] + far)
+    table = StopTable.calibrate(forest, X2[REST], alpha=0.95, metric="scores", tolerance=0.05)
+    score = zoo.tree_scores(forest, X2[REST])
+    asked = table.apply(score)[1]
+    assert len(np.unique(asked)) > 1
+    assert np.mean(table.apply(score - far)[1] == asked) > 0.999
+    assert np.mean(rfsize.compile(forest, table).predict(X2[REST], return_trees=True)[1] == asked) > 0.999
+
+
+def test_a_tolerance_of_nothing_asks_all_trees() -> None:
+    forest = RandomForestClassifier(TREES, min_samples_leaf=3, random_state=0).fit(X2[TRAIN], Y2[TRAIN])
+    table = StopTable.calibrate(forest, X2[REST], alpha=0.99, metric="probabilities", tolerance=1e-12)
+    assert table.certificate.disagreements == 0
+    assert table.expected_trees() > 0.95 * TREES
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"metric": "probabilities", "tolerance": 0.1}, {"voting": "hard"}],
+    ids=["labels", "shares", "votes"],
+)
+def test_plots_of_certified_tables(options: dict[str, Any], forests: dict[str, Any]) -> None:
+    table = StopTable.calibrate(forests["random forest"], X2[REST], alpha=0.95, **options)
+    assert any("certified" in text.get_text() for text in table.plot().get_legend().get_texts())

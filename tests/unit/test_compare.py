@@ -1,0 +1,153 @@
+"""Two settings compared, next to plain arithmetic of the frameworks' own predictions."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import make_classification
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    brier_score_loss,
+    make_scorer,
+    roc_auc_score,
+    root_mean_squared_error,
+)
+
+import reference.metrics
+import rfsize
+from helpers.lookup import regressor, rows_of
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, predicted, train
+
+WEAK = {"lightgbm": {"num_leaves": 2}, "xgboost": {"max_depth": 1}, "sklearn": {"max_depth": 1}}
+
+
+@pytest.fixture(scope="module", params=FRAMEWORKS)
+def pair(request: pytest.FixtureRequest) -> list[Any]:
+    return [model(request.param), train(request.param, X, Y["two"], **WEAK[request.param])]
+
+
+def outputs(forest: Any, *, oob: bool = False, task: str = "two") -> rfsize.TreeOutputs:
+    return rfsize.tree_outputs(forest, X if oob else FRESH, (Y if oob else TRUTH)[task], oob=oob)
+
+
+def forest_of(y: np.ndarray = Y["two"], n_trees: int = 60, **params: Any) -> Any:
+    return RandomForestClassifier(n_trees, **{"min_samples_leaf": 5, "random_state": 0, **params}).fit(X, y)
+
+
+def test_values_are_those_of_the_frameworks(pair: list[Any]) -> None:
+    for metric, score in {"brier": brier_score_loss, "auc": roc_auc_score}.items():
+        found = rfsize.compare(*(outputs(of) for of in pair), metric=metric)
+        assert found.values == pytest.approx([score(TRUTH["two"], predicted(of, FRESH)[:, 1]) for of in pair], abs=1e-6)
+        assert found.at_hand.value == pytest.approx(found.values[0] - found.values[1])  # fresh rows ask all trees
+
+
+def test_the_better_setting_is_named(pair: list[Any]) -> None:
+    both = [outputs(of, oob=True) for of in pair]
+    for metric, is_more in {"brier": False, "auc": True}.items():
+        found, swapped = rfsize.compare(*both, metric=metric), rfsize.compare(*both[::-1], metric=metric)
+        assert (found.at_hand.better, swapped.at_hand.better) == ("first", "second")
+        assert (found.at_hand.value > 0) == (found.limit.value > 0) == is_more
+        assert swapped.at_hand.value == pytest.approx(-found.at_hand.value)
+
+
+def test_rows_are_paired(pair: list[Any]) -> None:
+    """The interval is that of the differences of the rows' losses, and of the trees' noise."""
+    first, second = (outputs(of) for of in pair)
+    found = rfsize.compare(first, second, metric="brier")
+    losses = [(predicted(of, FRESH)[:, 1] - TRUTH["two"]) ** 2 for of in pair]
+    of_rows = np.std(losses[0] - losses[1], ddof=1) / math.sqrt(len(FRESH))
+    spreads = [rfsize.size(of, metric="brier", tolerance=1.0).loss_at(60).spread for of in (first, second)]
+    low, high = found.at_hand.interval
+    # Student's quantile is a little larger.
+    assert (high - low) / 2.0 == pytest.approx(norm.ppf(0.975) * math.hypot(of_rows, *spreads), rel=0.02)
+    assert (low + high) / 2.0 == pytest.approx(found.at_hand.value)
+
+
+def test_limit_takes_off_what_few_trees_lose() -> None:
+    """One setting with 60 and with 400 trees differs at hand, and not in the limit."""
+    few, many = (outputs(forest_of(n_trees=of, min_samples_leaf=1), oob=True) for of in (60, 400))
+    found = rfsize.compare(few, many, metric="brier")
+    assert found.at_hand.value > 0.0
+    assert found.limit.better is None
+    behind = [rfsize.size(of, metric="brier", tolerance=1.0).loss_at(of.n_trees).value for of in (few, many)]
+    assert found.limit.value == pytest.approx(found.at_hand.value - (behind[0] - behind[1]), rel=1e-6)
+    assert abs(found.limit.value) < 0.7 * abs(found.at_hand.value)
+
+
+def test_known_law_of_the_limit() -> None:
+    """Trees off by numbers of variance 4: of T of them the mean square is 4/T more than that of infinitely many."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=2000)
+    score = truth[:, None] + rng.normal(size=(2000, 1)) + 2.0 * rng.normal(size=(2000, 120))
+    both = [rfsize.tree_outputs(regressor(score[:, :of]), rows_of(truth), truth) for of in (40, 120)]
+
+    def squares(estimator: Any, rows: Any, y: Any) -> float:
+        return -float(np.mean((estimator.predict(rows) - y) ** 2))
+
+    found = rfsize.compare(*both, metric=squares)
+    assert -found.at_hand.value == pytest.approx(4 / 40 - 4 / 120, rel=0.4)
+    assert found.limit.interval[0] < 0.0 < found.limit.interval[1]
+
+
+def test_forests_of_one_setting_are_seldom_told_apart() -> None:
+    wrong = 0
+    for seed in range(24):
+        rows, y = make_classification(200, flip_y=0.2, random_state=seed)
+        forests = [RandomForestClassifier(60, min_samples_leaf=3, random_state=of) for of in (seed, 99 + seed)]
+        both = [rfsize.tree_outputs(of.fit(rows, y), rows, y, oob=True) for of in forests]
+        wrong += rfsize.compare(*both, metric="brier").at_hand.better is not None
+    assert wrong <= 4  # of 24 at 5 %, 5 or more would come in 0.6 % of trials
+
+
+def test_numbers_and_scorers() -> None:
+    both = [train("sklearn", X, Y["number"], max_depth=of) for of in (None, 2)]
+    of = [outputs(forest, task="number") for forest in both]
+    found = rfsize.compare(*of, metric="rmse")
+    truth = [root_mean_squared_error(TRUTH["number"], forest.predict(FRESH)) for forest in both]
+    assert found.values == pytest.approx(truth)
+    assert (found.at_hand.better, rfsize.compare(*of).metric) == ("first", "r2")
+    by_scorer = rfsize.compare(*of, metric=make_scorer(reference.metrics.rmse, greater_is_better=False))
+    assert by_scorer.at_hand.value == pytest.approx(-found.at_hand.value)
+    widths = [np.ptp(one.at_hand.interval) for one in (found, by_scorer)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.3)  # by the bootstrap
+
+
+def test_frameworks_labels_and_learners_may_differ() -> None:
+    names = np.array(["no", "yes"])[Y["two"]]
+    named = rfsize.tree_outputs(forest_of(names), X, names, oob=True)
+    found = rfsize.compare(outputs(model("lightgbm"), oob=True), named, metric="auc")
+    assert found.n_rows + found.n_dropped == len(X)
+    bagged = BaggingClassifier(LogisticRegression(), 60, oob_score=True, random_state=0).fit(X, Y["two"])
+    found = rfsize.compare(outputs(bagged, oob=True), outputs(forest_of(), oob=True))
+    assert found.values[0] == pytest.approx(bagged.oob_score_)
+
+
+def test_cross_validated_outputs_are_compared() -> None:
+    forests = [RandomForestClassifier(40, max_depth=of, random_state=0) for of in (None, 1)]
+    found = rfsize.compare(*(rfsize.tree_outputs(of, X, Y["two"], cv=3) for of in forests), metric="brier")
+    assert (found.source, found.at_hand.better) == ("cross-validation", "first")
+
+
+def test_scorers_weigh_the_rows() -> None:
+    weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    forests = [forest_of(max_features=of) for of in (1, 3)]
+    both = [rfsize.tree_outputs(of, X, Y["two"], oob=True, sample_weight=weight) for of in forests]
+    found = rfsize.compare(*both, metric="balanced_accuracy")
+    expected = [balanced_accuracy_score(Y["two"], of.predict_labels(), sample_weight=weight) for of in both]
+    assert found.values == pytest.approx(expected, abs=1e-9)
+
+
+def test_result_is_stored(pair: list[Any]) -> None:
+    found = rfsize.compare(*(outputs(of, oob=True) for of in pair), metric="auc")
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert (stored["at_hand"]["better"], stored["values"]) == ("first", list(found.values))
+    assert stored["limit"]["interval"] == list(found.limit.interval)
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()

@@ -1,0 +1,203 @@
+"""Compiled forests predict what their framework predicts, for every kind of forest and of batch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import rfsize
+from helpers import zoo
+from helpers.zoo import CLASSIFIERS, KINDS, assert_same_bits, model, rows_for
+from rfsize.exceptions import NotAForestError
+
+SIZES = [1, 2, 16, 17, 512, 513]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_predict_is_the_framework_s(name: str) -> None:
+    fast, X = rfsize.compile(model(name)), rows_for(name, 3000)
+    for rows in (X, X.astype(np.float32)):
+        found, asked = fast.predict(rows, return_trees=True)
+        assert_same_bits(found, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
+        assert asked.min() >= 1
+        assert asked.max() <= fast.n_trees
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_probabilities_and_labels_are_the_framework_s(name: str) -> None:
+    fast, X = rfsize.compile(model(name)), rows_for(name, 3000)
+    assert_same_bits(fast.predict_proba(X), zoo.own_proba(model(name), X), is_exact=KINDS[name].is_exact)
+    labels, asked = fast.predict_labels(X, return_trees=True)
+    assert labels.tolist() == zoo.own_labels(model(name), X).tolist()
+    assert asked.mean() < fast.n_trees
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_batches_of_every_size_agree(name: str) -> None:
+    fast, X = rfsize.compile(model(name)), rows_for(name, 1100)
+    for method in (fast.predict, fast.predict_labels, fast.predict_proba)[: 3 if len(fast.classes) else 1]:
+        expected, trees = method(X, return_trees=True)
+        for size in SIZES:
+            for start in range(0, 2 * size, size):
+                found, asked = method(X[start : start + size], return_trees=True)
+                assert np.array_equal(found, expected[start : start + size])
+                assert np.array_equal(asked, trees[start : start + size])
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]), zero_as_missing=st.booleans())
+def test_votes_and_probabilities_of_lightgbm(seed: int, n_classes: int, zero_as_missing: bool) -> None:
+    """Splits of every kind at once, on rows that stand on thresholds, beside them and outside of all categories."""
+    rng = np.random.default_rng(seed)
+    X, fresh = zoo.wild(rng, 400, infinite=True), zoo.wild(rng, 200, infinite=True)
+    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 3e9, -np.inf, np.inf], 20)
+    objective = "binary" if n_classes == 2 else str(rng.choice(["multiclass", "multiclassova"]))
+    params: dict[str, Any] = {
+        "num_class": 1 if n_classes == 2 else n_classes,
+        "num_leaves": int(rng.integers(2, 40)),
+        "min_data_in_leaf": int(rng.integers(1, 20)),
+        "use_missing": bool(rng.random() < 0.8),
+        "max_cat_to_onehot": int(rng.choice([1, 4, 50])),
+        "max_bin": int(rng.choice([7, 63, 400])),
+    }
+    y = zoo.classes_of(zoo.signal_of(X, rng), n_classes)
+    booster = zoo.lightgbm(objective, y, 7, X, zero_as_missing=zero_as_missing, seed=seed, **params)
+    fast = rfsize.compile(booster)
+    for rows in (X, fresh, fresh.astype(np.float32)):
+        counts, is_clear = zoo.own_votes(booster, rows)
+        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
+        np.testing.assert_allclose(fast.predict(rows), booster.predict(rows), atol=1e-12)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]))
+def test_votes_and_probabilities_of_xgboost(seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, fresh = zoo.wild(rng, 400), zoo.wild(rng, 200)
+    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 2.0**24, 3e9], 20)
+    params: dict[str, Any] = {
+        **({} if n_classes == 2 else {"num_class": n_classes}),
+        "num_parallel_tree": 7,
+        "max_depth": int(rng.integers(1, 8)),
+        "max_cat_to_onehot": int(rng.choice([1, 50])),
+        "max_bin": int(rng.choice([7, 256])),
+        "tree_method": str(rng.choice(["hist", "approx"])),
+        "base_score": float(rng.choice([0.5, 0.2])),
+        "seed": seed,
+    }
+    objective = "binary:logistic" if n_classes == 2 else "multi:softprob"
+    booster = zoo.xgboost(objective, zoo.classes_of(zoo.signal_of(X, rng), n_classes), X, **params)
+    fast = rfsize.compile(booster)
+    for rows in (X, fresh, fresh.astype(np.float32)):
+        counts, is_clear = zoo.own_votes(booster, rows)
+        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
+        np.testing.assert_allclose(fast.predict(rows), zoo.own_predict(booster, rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["count:poisson", "reg:tweedie", "reg:gamma", "binary:logistic"])
+def test_sums_begin_where_those_of_xgboost_do(objective: str) -> None:
+    """A logarithm of the base score that is one unit off moves all predictions."""
+    X, signal = zoo.training()
+    y = (signal > 1).astype(int) + (objective != "binary:logistic")
+    for base_score in np.random.default_rng(0).uniform(0.02, 0.98, size=10):
+        booster = zoo.xgboost(objective, y, num_parallel_tree=5, base_score=base_score)
+        found = rfsize.compile(booster).predict(X[:100])
+        np.testing.assert_array_max_ulp(found, zoo.own_predict(booster, X[:100]), maxulp=2)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_two_classes_of_a_softmax(framework: str) -> None:
+    X, signal = zoo.training()
+    y = zoo.classes_of(signal, 2)
+    booster: Any = (
+        zoo.lightgbm("multiclass", y, num_class=2)
+        if framework == "lightgbm"
+        else zoo.xgboost("multi:softprob", y, num_class=2)
+    )
+    fast, own = rfsize.compile(booster), zoo.own_predict(booster, X)
+    np.testing.assert_allclose(fast.predict(X), own, atol=1e-6)
+    assert fast.predict_labels(X).tolist() == own.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_softmax_labels_are_of_the_largest_margin(n_rows: int) -> None:
+    """With multi:softmax; with multi:softprob, of the largest probability, which rounding makes equal here."""
+    margins, X = (-0.4, -0.18000004, -0.18), np.zeros((n_rows, 1))
+    for objective, label in (("multi:softmax", 2), ("multi:softprob", 1)):
+        params = {"objective": objective, "num_class": 3, "gamma": 1e9, "eta": 1, "base_score": 0.0, "nthread": 1}
+        document = json.loads(xgb.train(params, xgb.DMatrix(np.zeros((12, 1)), np.arange(12) % 3), 1).save_raw("json"))
+        for tree, margin in zip(document["learner"]["gradient_booster"]["model"]["trees"], margins, strict=True):
+            tree["base_weights"][0] = tree["split_conditions"][0] = margin
+        booster = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+        own = booster.predict(xgb.DMatrix(X))
+        assert (own if objective == "multi:softmax" else own.argmax(axis=1)).tolist() == [label] * n_rows
+        fast = rfsize.compile(booster)
+        labels = fast.predict(X) if objective == "multi:softmax" else fast.predict_proba(X).argmax(axis=1)
+        assert labels.tolist() == [label] * n_rows
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
+def test_trees_of_single_leaves(framework: str) -> None:
+    X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], 2)
+    rare = (np.arange(len(X)) < 1).astype(int)
+    trained: Any = {
+        "lightgbm": lambda: zoo.lightgbm("binary", y, 5, min_data_in_leaf=10**6),
+        "xgboost": lambda: zoo.xgboost("binary:logistic", y, gamma=1e9),
+        "scikit-learn": lambda: RandomForestClassifier(9, random_state=0).fit(X, rare),  # some trees miss the only 1
+    }[framework]()
+    fast = rfsize.compile(trained)
+    np.testing.assert_allclose(fast.predict_proba(X), zoo.own_proba(trained, X), atol=1e-6)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_the_value_that_means_missing(framework: str) -> None:
+    X = np.where(np.abs(zoo.training()[0]) < 0.2, -999.0, zoo.training()[0])
+    y = zoo.classes_of(zoo.training()[1], 2)
+    forest = xgb.XGBClassifier(missing=-999.0, **zoo.ONE_ROUND).fit(X, y)
+    assert rfsize.compile(forest).predict_proba(X).tolist() == forest.predict_proba(X).tolist()
+    booster = zoo.xgboost("binary:logistic", y, np.where(X == -999.0, np.nan, X))
+    own = booster.predict(xgb.DMatrix(X, missing=-999.0, feature_types=zoo.TYPES, enable_categorical=True))
+    np.testing.assert_allclose(rfsize.compile(booster, missing=-999.0).predict(X), own, rtol=1e-6)
+
+
+def test_missing_values_of_scikit_learn() -> None:
+    X, signal = zoo.training()
+    forest = RandomForestRegressor(9, random_state=0).fit(X, signal)
+    for rows in (zoo.fresh_rows(2000), zoo.fresh_rows(9)):
+        assert rfsize.compile(forest).predict(rows).tolist() == forest.predict(rows).tolist()
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("name", ["random forest", "bagging", "random forest regression"])
+def test_rows_that_scikit_learn_refuses_are_refused_in_every_batch(name: str, value: float) -> None:
+    for size in (1, 16, 17, 3000):
+        X = rows_for(name, size)
+        X[-1, 2] = value
+        for predict in (model(name).predict, rfsize.compile(model(name)).predict):
+            with pytest.raises(ValueError, match=r"X|Input"):
+                predict(X)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_splits_that_share_a_child_are_no_trees(framework: str) -> None:
+    y = zoo.classes_of(zoo.training()[1], 2)
+    if framework == "lightgbm":
+        text = zoo.lightgbm("binary", y, 1, num_leaves=4).model_to_string().split("tree_sizes")
+        lines = [*text[0].splitlines(), *text[1].splitlines()[1:]]
+        shared = {"left_child": "left_child=1 -1 -2", "right_child": "right_child=2 -2 -1"}
+        other: Any = lgb.Booster(model_str="\n".join(shared.get(line.partition("=")[0], line) for line in lines))
+    else:
+        document = json.loads(zoo.xgboost("binary:logistic", y, max_depth=2).save_raw("json"))
+        tree = document["learner"]["gradient_booster"]["model"]["trees"][-1]
+        tree["right_children"][0] = tree["left_children"][0]
+        other = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+    with pytest.raises(NotAForestError, match="child"):
+        rfsize.compile(other)

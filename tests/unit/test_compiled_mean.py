@@ -1,0 +1,94 @@
+"""Several forests compiled together predict the mean of what their frameworks predict."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import rfsize
+from helpers import zoo
+from rfsize.exceptions import ForestFileError
+
+X, SIGNAL = np.nan_to_num(zoo.training()[0]), zoo.training()[1]
+Y, FRESH = zoo.classes_of(SIGNAL, 2), np.nan_to_num(zoo.fresh_rows(300))
+FOLDS: dict[str, Any] = {  # from a slice of rows, and a number of trees
+    "lightgbm": lambda rows, trees: zoo.lightgbm("binary", Y[rows], trees, X[rows]),
+    "xgboost": lambda rows, trees: zoo.xgboost("binary:logistic", Y[rows], X[rows], num_parallel_tree=trees),
+    "lightgbm, regression": lambda rows, trees: zoo.lightgbm("regression", SIGNAL[rows], trees, X[rows]),
+    "xgboost, gamma": lambda rows, trees: zoo.xgboost(
+        "reg:gamma", np.exp(SIGNAL[rows]), X[rows], num_parallel_tree=trees
+    ),
+    "scikit-learn, regression": lambda rows, trees: RandomForestRegressor(trees, random_state=0).fit(
+        X[rows], SIGNAL[rows]
+    ),
+}
+
+
+def of_folds(train: Any) -> list[Any]:
+    return [train(slice(fold, None, 3), 11 + fold % 2) for fold in range(3)]
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_predict_is_the_mean_of_predictions(name: str, tmp_path: Path) -> None:
+    models = of_folds(FOLDS[name])
+    fast = rfsize.compile(models)
+    own = np.mean([zoo.own_predict(forest, FRESH) for forest in models], axis=0)
+    found = fast.predict(FRESH)
+    assert (found.dtype, fast.n_trees) == (own.dtype, 34)
+    np.testing.assert_allclose(found, own, rtol=3e-7 if name.startswith("xgboost") else 0)
+    fast.save(tmp_path / "mean.npz")
+    for again in (rfsize.load(tmp_path / "mean.npz"), pickle.loads(pickle.dumps(fast))):
+        np.testing.assert_array_equal(again.predict(FRESH), found)
+
+
+CLASSIFIERS = {
+    "lightgbm": lgb.LGBMClassifier(**zoo.WRAPPER),
+    "xgboost": xgb.XGBClassifier(**zoo.ONE_ROUND),
+    "scikit-learn": RandomForestClassifier(21, min_samples_leaf=3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("framework", [*CLASSIFIERS, "all three"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_vote_by_mean_probabilities(framework: str, n_classes: int) -> None:
+    y, kinds = zoo.classes_of(SIGNAL, n_classes), [*CLASSIFIERS.values()]
+    if framework != "all three":
+        kinds = [CLASSIFIERS[framework]] * 3
+    models = [clone(kind).fit(X[fold::3], y[fold::3]) for fold, kind in enumerate(kinds)]
+    fast, own = rfsize.compile(models), np.mean([forest.predict_proba(FRESH) for forest in models], axis=0)
+    np.testing.assert_allclose(fast.predict_proba(FRESH), own, rtol=3e-7, atol=1e-15)
+    assert fast.predict(FRESH).tolist() == own.argmax(axis=1).tolist() == fast.predict_labels(FRESH).tolist()
+    if n_classes == 2:
+        above = rfsize.compile(models, threshold=0.2).predict(FRESH)
+        assert above.tolist() == (own[:, 1] > 0.2).astype(int).tolist()
+
+
+def test_a_cvbooster_is_its_folds() -> None:
+    params = {**zoo.LIGHTGBM, "objective": "binary"}
+    folds = lgb.cv(params, lgb.Dataset(X, Y), 15, nfold=3, return_cvbooster=True)["cvbooster"]
+    fast = rfsize.compile(folds)
+    np.testing.assert_array_equal(fast.predict(FRESH), np.mean(folds.predict(FRESH), axis=0))
+    assert fast.n_trees == 45
+
+
+def test_files_of_other_sizes_are_refused(tmp_path: Path) -> None:
+    path, huge = tmp_path / "mean.npz", np.iinfo(np.int64).max
+    rfsize.compile(of_folds(FOLDS["lightgbm"])).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    whole = arrays["sizes"].sum()
+    for sizes in ([whole], [0, whole], [-1, whole + 1], [huge, huge, huge], arrays["sizes"][::-1], arrays["sizes"] + 1):
+        np.savez(path, **{**arrays, "sizes": np.array(sizes)})
+        with pytest.raises(ForestFileError):
+            rfsize.load(path)
+    np.savez(path, sizes=arrays["sizes"][:0], forests=arrays["forests"][:0])
+    with pytest.raises(ForestFileError):
+        rfsize.load(path)

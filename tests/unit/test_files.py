@@ -1,0 +1,121 @@
+"""What is saved is written whole or not at all, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rfsize
+from helpers.models import model
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files, and keeps readers' files")
+TABLE = rfsize.StopTable.build(31)
+SAVES: dict[str, Callable[[], Callable[[Path], object]]] = {
+    "table": lambda: TABLE.save,
+    "forest": lambda: rfsize.compile(model("lightgbm").model).save,
+    "source": lambda: rfsize.compile(model("lightgbm").model).to_c,
+    "page": lambda: rfsize.size(rfsize.Votes([[3, 97], [60, 40]]), alpha=0.9).to_html,
+}
+
+
+def test_no_other_file_is_touched(tmp_path: Path) -> None:
+    for name in ("table.partial.json", "table.json.tmp", "table"):
+        (tmp_path / name).write_text("mine")
+    TABLE.save(tmp_path / "table.json")
+    assert sorted(path.read_text() == "mine" for path in tmp_path.iterdir()) == [False, True, True, True]
+
+
+@posix
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_symbolic_link_is_followed(exists: bool, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "target", tmp_path / "table.json"
+    target.write_text("old") if exists else None
+    link.symlink_to(Path("elsewhere") / "target")
+    TABLE.save(link)
+    assert link.is_symlink()
+    assert rfsize.StopTable.load(target) == TABLE
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+@posix
+def test_modes(tmp_path: Path) -> None:
+    path, old = tmp_path / "table.json", os.umask(0o027)
+    try:
+        TABLE.save(path)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o664)
+    TABLE.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o664
+
+
+def test_what_is_no_place_for_a_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        TABLE.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"nowhere.table\.json"):
+        TABLE.save(tmp_path / "nowhere" / "table.json")
+    assert not list(tmp_path.iterdir())
+
+
+@posix
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    TABLE.save(pipe)
+    reader.join(10)
+    (tmp_path / "read").write_bytes(read[0])
+    assert rfsize.StopTable.load(tmp_path / "read") == TABLE
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@posix
+@pytest.mark.parametrize("what", SAVES)
+def test_a_full_disk_costs_nothing(what: str, tmp_path: Path) -> None:
+    import resource
+
+    path, save = tmp_path / "kept", SAVES[what]()
+    path.write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+    save(path)
+    assert path.read_bytes() != b"old"
+
+
+WRITER = """
+import sys, rfsize
+table = rfsize.StopTable.build(int(sys.argv[2]))
+for _ in range(30):
+    table.save(sys.argv[1])
+"""
+
+
+@posix
+def test_writers_and_a_reader_see_whole_files(tmp_path: Path) -> None:
+    path, tables = tmp_path / "table.json", [rfsize.StopTable.build(n_trees) for n_trees in (301, 401)]
+    tables[0].save(path)
+    commands = [[sys.executable, "-c", WRITER, str(path), str(table.n_trees)] for table in tables]
+    writers = [subprocess.Popen(command) for command in commands]
+    seen: list[Any] = []
+    while any(writer.poll() is None for writer in writers):
+        seen.append(rfsize.StopTable.load(path).n_trees)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert set(seen) <= {301, 401}
+    assert len(list(tmp_path.iterdir())) == 1

@@ -1,0 +1,257 @@
+"""Permutation importances: against framework predictions on permuted rows, on fresh rows, and over seeds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import spearmanr
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import make_scorer, root_mean_squared_error
+from sklearn.tree import DecisionTreeClassifier
+
+import reference.bagging
+import reference.importances
+import reference.metrics
+import rfsize
+from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
+from rfsize.exceptions import SharedBagsWarning
+from rfsize.importance.stability import rank_correlation, share_in_common
+
+ALONE = [[column] for column in range(6)]
+NAMES = [f"x{column}" for column in range(6)]
+
+
+def values(importances: rfsize.Importances, names: list[str] = NAMES) -> np.ndarray:
+    return np.array([importances[name].value for name in names])
+
+
+def seen_by(framework: str, forest: Any, task: str) -> np.ndarray:
+    """In-bag masks, (n_rows, n_trees, 1 or n_scores): XGBoost draws a bag for the trees of each class."""
+    if framework == "xgboost" and task == "three":
+        bags = reference.bagging.xgboost_inbag(forest, len(X), 3, 0.632, bynode=True, max_depth=5)
+        return bags.reshape(3, -1, len(X)).transpose(2, 1, 0)
+    return rfsize.inbag(forest, X, Y[task]).T[:, :, None]
+
+
+LOSSES: dict[str, tuple[str, Any]] = {
+    "auc": ("two", lambda forest, y, mean: -reference.metrics.auc(y, mean[:, -1])),
+    "log_loss": ("two", lambda forest, y, mean: reference.metrics.logloss(y, probabilities(forest, mean)[:, 1])),
+    "rmse": ("number", lambda forest, y, mean: reference.metrics.rmse(y, mean[:, 0])),
+    "scorer": ("two", lambda forest, y, mean: -reference.metrics.auc(y, mean[:, -1])),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("metric", LOSSES)
+def test_forest_loses_what_permuted_rows_say(framework: str, metric: str) -> None:
+    task, worse = LOSSES[metric]
+    forest = train(framework, X, Y[task], **({"min_samples_leaf": 20} if framework == "sklearn" else {}))
+    scorer = make_scorer(reference.metrics.auc, response_method="predict_proba")
+    found = rfsize.oob_importance(forest, X, Y[task], metric=scorer if metric == "scorer" else metric)
+    lost = reference.importances.of_forest(
+        lambda rows: tree_scores(forest, rows),
+        lambda y, mean: worse(forest, y, mean),
+        X,
+        Y[task],
+        seen_by(framework, forest, task),
+        ALONE,
+    )
+    assert found.of == "forest"
+    assert values(found) == pytest.approx(lost, abs=1e-5)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_forest_of_several_classes(framework: str) -> None:
+    forest = model(framework, "three")
+    found = rfsize.oob_importance(forest, X, Y["three"], metric="log_loss")
+    lost = reference.importances.of_forest(
+        lambda rows: tree_scores(forest, rows),
+        lambda y, mean: reference.metrics.logloss(y, probabilities(forest, mean)),
+        X,
+        Y["three"],
+        seen_by(framework, forest, "three"),
+        ALONE,
+    )
+    assert values(found) == pytest.approx(lost, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["forest", "subspaces", "groups", "weights"])
+def test_trees_lose_what_permuted_rows_say(kind: str) -> None:
+    """Mean over trees, each on the rows that it did not see."""
+    y, weight = Y["two"], None
+    forest: Any = RandomForestClassifier(90, min_samples_leaf=5, random_state=0).fit(X, y)
+    features = [np.arange(6)] * 90
+    if kind == "subspaces":
+        forest = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 90, max_features=0.5, random_state=0).fit(X, y)
+        features = forest.estimators_features_
+    bags = rfsize.inbag(forest, X, y)
+    outputs = rfsize.tree_outputs(forest, X, y, oob=True)
+    if kind == "weights":
+        weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+        outputs = outputs.with_truth(y, weight)
+    if kind == "groups":
+        outputs = rfsize.tree_outputs(forest, X, y, oob=True, groups=np.arange(600) // 2)
+        bags = bags.reshape(90, 300, 2).any(axis=2).repeat(2, axis=1)
+    lost = reference.importances.of_trees(
+        lambda tree, rows: forest.estimators_[tree].predict(rows[:, features[tree]]),
+        lambda label, truth: (label != truth).astype(float),
+        X,
+        y,
+        bags,
+        ALONE,
+        weight,
+    )
+    assert values(rfsize.oob_importance(outputs)) == pytest.approx(lost.mean(axis=0), abs=1e-12)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_sets_of_named_columns(framework: str) -> None:
+    """Categories and missing values too; rows are permuted by a set, not by each of its columns."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(np.where(rng.random((600, 4)) < 0.2, np.nan, X[:, :4]), columns=list("abcd"))
+    frame["kind"] = pd.Categorical(rng.integers(0, 12, 600))
+    y = ((X[:, 0] + frame["kind"].cat.codes % 3 + rng.normal(size=600)) > 1).astype(int).to_numpy()
+    forest = train(framework, frame, y)
+    sets = {"pair": ["a", "kind"], "b": "b", "rest": ["c", "d"]}
+    by_name = rfsize.oob_importance(forest, frame, y, metric="auc", columns=sets)
+    by_number = rfsize.oob_importance(forest, frame, y, metric="auc", columns={"pair": [0, 4], "b": 1, "rest": [2, 3]})
+    assert by_name.to_dict() == by_number.to_dict()
+    assert by_name.columns[0].name == "pair"
+    turned = rfsize.oob_importance(forest, frame[frame.columns[::-1]], y, metric="auc", columns=sets)
+    assert values(turned, list(sets)) == pytest.approx(values(by_name, list(sets)))
+
+
+def test_sparse_rows() -> None:
+    rows = np.where(X > 0.0, X, 0.0)
+    forest = train("lightgbm", csr_matrix(rows), Y["two"])
+    sparse, dense = (rfsize.oob_importance(forest, of, Y["two"], metric="auc") for of in (csr_matrix(rows), rows))
+    assert sparse.columns == dense.columns
+
+
+def linear(slopes: list[float], n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, len(slopes)))
+    return rows, rows @ np.array(slopes) + rng.normal(size=n_rows)
+
+
+def test_near_what_scikit_learn_finds_on_fresh_rows() -> None:
+    rows, y = linear([4.0, 3.0, 2.0, 1.0, 0.0, 0.0], 2500, 0)
+    forest = RandomForestRegressor(80, min_samples_leaf=5, random_state=0).fit(rows[:800], y[:800])
+    theirs = permutation_importance(
+        forest, rows[800:], y[800:], scoring="neg_root_mean_squared_error", n_repeats=3, random_state=0
+    ).importances_mean
+    ours = rfsize.oob_importance(forest, rows[:800], y[:800], metric="rmse")
+    assert values(ours)[:4] == pytest.approx(theirs[:4], rel=0.25)
+    assert [ours[name].rank for name in NAMES[:4]] == [1, 2, 3, 4]
+    assert ours.score == pytest.approx(root_mean_squared_error(y[800:], forest.predict(rows[800:])), rel=0.15)
+
+
+@pytest.mark.parametrize("metric", ["rmse", "r2"])
+def test_intervals_and_ranks_hold_the_truth(metric: str) -> None:
+    slopes, told, of_noise, first, found = [2.0, 1.0, 0.5, 0.0, 0.0, 0.0], [], [], [], []
+    for seed in range(10):
+        rows, y = linear(slopes, 300, seed)
+        forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=seed).fit(rows, y)
+        importances = rfsize.oob_importance(forest, rows, y, metric=metric)
+        told += [not importances[name].is_noise for name in NAMES[:3]]
+        of_noise += [importances[name].is_noise for name in NAMES[3:]]
+        first.append(importances["x0"].rank_interval == (1, 1))
+        found.append([importances["x1"].value, np.ptp(importances["x1"].interval) / 3.92])
+        for column in importances.columns:
+            assert column.interval[0] <= column.value <= column.interval[1]
+            assert column.rank_interval[0] <= column.rank <= column.rank_interval[1]
+    assert (np.mean(told) > 0.85, np.mean(of_noise) > 0.75, np.mean(first) > 0.85) == (True, True, True)
+    scatter, claimed = np.std([value for value, _ in found], ddof=1), np.mean([noise for _, noise in found])
+    assert 0.4 < claimed / scatter < 2.5
+
+
+def test_columns_that_no_tree_tests_lose_nothing() -> None:
+    rows = np.column_stack([X[:, :2], np.zeros(len(X))])
+    forest = RandomForestClassifier(60, max_depth=3, random_state=0).fit(rows, Y["two"])
+    for metric in ("accuracy", "auc"):
+        none = rfsize.oob_importance(forest, rows, Y["two"], metric=metric)["x2"]
+        assert (none.value, none.interval, none.is_noise) == (0.0, (0.0, 0.0), True)
+
+
+def test_model_and_rows_stay_as_they_are() -> None:
+    rows, before = X.copy(), model("xgboost").save_raw()
+    rfsize.oob_importance(model("xgboost"), rows, Y["two"], metric="auc")
+    assert np.array_equal(rows, X)
+    assert model("xgboost").save_raw() == before
+
+
+def test_result_is_stored_and_drawn() -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    found = rfsize.oob_importance(RandomForestClassifier(60, random_state=0).fit(frame, Y["two"]), frame, Y["two"])
+    assert sorted(column.name for column in found.columns) == list("abcdef")
+    assert [column.rank for column in found.columns] == list(range(1, 7))
+    assert list(pd.DataFrame(found.columns)["value"]) == sorted((one.value for one in found.columns), reverse=True)
+    stored = json.loads(json.dumps(found.to_dict()))
+    assert [one["name"] for one in stored["columns"]] == [column.name for column in found.columns]
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+    ax = found.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [column.name for column in found.columns]
+    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx(sorted(one.value for one in found.columns))
+
+
+# How many trees importances take
+
+
+def test_rank_correlation_and_shares_in_common() -> None:
+    one, other = np.random.default_rng(0).integers(0, 5, (2, 20, 9)).astype(float)
+    expected = [spearmanr(a, b).statistic for a, b in zip(one, other, strict=True)]
+    assert rank_correlation(one, other) == pytest.approx(expected)
+    assert rank_correlation(np.zeros((1, 3)), np.zeros((1, 3))).tolist() == [1.0]
+    one, other = np.random.default_rng(1).normal(size=(2, 20, 9))
+    expected = [len(set(np.argsort(-a)[:4]) & set(np.argsort(-b)[:4])) / 4 for a, b in zip(one, other, strict=True)]
+    assert share_in_common(4)(one, other) == pytest.approx(expected)
+
+
+SLOPES = [1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0]
+
+
+@pytest.fixture(scope="module")
+def importances() -> rfsize.Importances:
+    rows, y = linear(SLOPES, 300, 0)
+    forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=0).fit(rows, y)
+    return rfsize.oob_importance(forest, rows, y, metric="rmse")
+
+
+@pytest.mark.parametrize(("top", "alpha"), [(None, 0.9), (3, 0.98)])
+def test_size_and_loss_are_of_one_curve(importances: rfsize.Importances, top: int | None, alpha: float) -> None:
+    report = importances.size(top=top, alpha=alpha)
+    assert report.loss_at(int(report.n_trees)).value <= (1.0 - alpha) * (1 + 1e-3)
+    assert report.loss_at(int(report.n_trees) // 2).value > 1.0 - alpha
+    assert report.size_at(alpha) == report.n_trees <= report.size_at(0.99)
+    assert report.interval[0] <= report.n_trees <= report.upper(0.8) <= report.interval[1]
+    loss = report.loss_at(40)
+    assert loss.interval[0] <= loss.value <= loss.interval[1]
+    assert report.to_dict().get("top") == top
+    assert report.to_dict() == importances.size(top=top, alpha=alpha).to_dict()
+    assert pickle.loads(pickle.dumps(report)).to_dict() == report.to_dict()
+
+
+def test_size_foretells_forests_of_other_seeds(importances: rfsize.Importances) -> None:
+    rows, y = linear(SLOPES, 300, 0)
+    found = []
+    for seed in range(1, 7):
+        forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=seed).fit(rows, y)
+        again = rfsize.oob_importance(forest, rows, y, metric="rmse")
+        found.append([again[f"x{column}"].value for column in range(8)])
+    real = np.mean([spearmanr(*pair).statistic for pair in itertools.combinations(found, 2)])
+    assert 1.0 - importances.size().loss_at(60).value == pytest.approx(real, abs=0.05)
+
+
+def test_trees_that_are_no_independent_draws_are_warned_of() -> None:
+    found = rfsize.oob_importance(train("lightgbm", X, Y["two"], bagging_freq=2), X, Y["two"], metric="auc")
+    with pytest.warns(SharedBagsWarning):
+        report = found.size(top=3)
+    assert SharedBagsWarning in {caution.category for caution in report.warnings}

@@ -1,0 +1,342 @@
+"""T* of labels: by votes and averaged scores, over rows and classes, at thresholds, from all rows or some."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import Perceptron
+from sklearn.neighbors import KNeighborsClassifier
+
+import reference.majority
+import rfsize
+from helpers.lookup import by_one_score, by_scores, classifier, rows_of
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, predicted, train, tree_scores
+from rfsize import theory
+from rfsize.theory import multiclass
+
+
+def two_classes(for_class_1: np.ndarray, asked: int, **options: Any) -> rfsize.Votes:
+    return rfsize.Votes(np.stack([asked - for_class_1, for_class_1], axis=1), **options)
+
+
+def many_votes(n_rows: int, seed: int = 0) -> rfsize.Votes:
+    rng = np.random.default_rng(seed)
+    return two_classes(rng.binomial(2001, rng.beta(0.5, 0.5, size=n_rows)), 2001)
+
+
+def five_classes(n_rows: int) -> rfsize.Votes:
+    rng = np.random.default_rng(0)
+    counts = np.stack([rng.multinomial(201, rng.dirichlet(np.full(5, 0.3))) for _ in range(n_rows)])
+    counts[7] = 0  # a row that no tree may vote on
+    return rfsize.Votes(counts)
+
+
+# The plug-in estimate
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("oob", [False, True])
+def test_size_by_votes_is_the_plug_in_of_the_trees_alone(framework: str, oob: bool) -> None:
+    forest, rows = model(framework), X if oob else FRESH
+    score = tree_scores(forest, rows)
+    label = score.argmax(axis=2) if framework == "sklearn" else score[:, :, 0] > 0.0
+    may_vote = ~rfsize.inbag(forest, X).T if oob else np.ones(label.shape, dtype=bool)
+    voted = may_vote.any(axis=1)
+    pi = ((label & may_vote).sum(axis=1) / np.maximum(may_vote.sum(axis=1), 1))[voted]
+    report = rfsize.size(forest, rows, alpha=0.9, oob=oob, voting="hard", method="plugin")
+    assert report.n_trees == reference.majority.ensemble_size(0.9, pi.tolist())
+    assert report.size_at(0.8) == reference.majority.ensemble_size(0.8, pi.tolist())
+    assert report.loss_at(11).value == pytest.approx(theory.mean_disagreement(11, pi))
+    assert (report.available, report.source) == (60, "oob" if oob else "rows given")
+    assert (report.n_rows, report.n_dropped) == (voted.sum(), (~voted).sum())
+    assert report.votes_per_row == pytest.approx(may_vote.sum(axis=1)[voted].mean())
+
+
+@pytest.mark.parametrize("alpha", [0.7, 0.9, 0.97])
+def test_size_of_several_classes_is_the_smallest_that_is_enough(alpha: float) -> None:
+    counted = five_classes(800)
+    pi = counted.fractions()[counted.asked > 0]
+    report = rfsize.size(counted, alpha=alpha, method="plugin")
+    enough = [multiclass.agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
+    assert enough == [False] * (len(enough) - 1) + [True]
+    assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9, method="plugin").n_trees
+    assert (report.n_rows, report.n_dropped) == (799, 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_interval_is_the_bootstrap_over_rows(n_classes: int) -> None:
+    """Of two classes a quarter wider, by which estimates at one tie were measured to be further off."""
+    votes = many_votes(400) if n_classes == 2 else rfsize.Votes(five_classes(400).counts[100:400])
+    report, pi = rfsize.size(votes, alpha=0.95, method="plugin"), votes.fractions()
+    rng, sizes = np.random.default_rng(0), []
+    for _ in range(200):
+        some = pi[rng.integers(len(pi), size=len(pi))]
+        lost = lambda size, some=some: float(multiclass.disagreement(size, some).mean())  # noqa: E731
+        by_class_1 = lambda some=some: theory.ensemble_size(0.95, some[:, 1])  # noqa: E731
+        sizes.append(by_class_1() if n_classes == 2 else theory.smallest_size(lost, 0.05, guess=51, odd=True))
+    logs = np.log(sizes)
+    wider = 1.25 if n_classes == 2 else 1.0
+    expected = logs.mean() + wider * (np.quantile(logs, [0.025, 0.975]) - logs.mean())
+    assert np.log(report.interval) == pytest.approx(expected, abs=0.12)
+    assert all(bound % 2 == 1 for bound in report.interval)
+    assert report.interval == rfsize.size(votes, alpha=0.95, method="plugin").interval
+
+
+def test_rows_at_a_tie_make_the_size_infinite() -> None:
+    for votes in ([[5, 5], [10, 0]], [[40, 40, 20], [100, 0, 0]], [[5000001, 5000000, 1]]):
+        report = rfsize.size(rfsize.Votes(votes), alpha=0.9999999, method="plugin")
+        assert (report.n_trees, report.enough, report.to_dict()["n_trees"]) == (math.inf, False, None)
+        assert report.reason is not None
+    few = rfsize.size(rfsize.Votes([[5, 5]] * 3 + [[0, 10]] * 97), alpha=0.98, method="plugin")
+    assert few.interval[1] == math.inf
+
+
+@pytest.mark.parametrize(("n_classes", "fewest"), [(2, 10), (3, 16), (8, 30)])
+def test_many_classes_take_more_votes(n_classes: int, fewest: int) -> None:
+    pi = np.random.default_rng(0).dirichlet([0.2] * n_classes, 200)
+    for asked in (fewest - 1, fewest):
+        rng = np.random.default_rng(1)
+        report = rfsize.size(rfsize.Votes([rng.multinomial(asked, of_row) for of_row in pi]), alpha=0.6)
+        assert report.enough == (asked == fewest)
+        assert (report.interval == (1, math.inf)) == (asked < fewest) == (report.upper(0.8) == math.inf)
+        assert report.n_kept == (report.n_trees if report.enough else asked)
+
+
+@pytest.mark.parametrize("n_rows", [49, 50])
+def test_few_rows_of_a_class_are_noted(n_rows: int) -> None:
+    report = rfsize.size(rfsize.Votes([[3, 27], [14, 16]] * 200 + [[20, 10]] * n_rows), alpha=0.9)
+    assert len(report.to_dict()["notes"]) == (n_rows == 49)
+
+
+# Rules of voting
+
+MODELS: dict[str, Any] = {
+    "random forest": RandomForestClassifier(41, max_depth=4, random_state=1),
+    "neighbours": BaggingClassifier(KNeighborsClassifier(), n_estimators=41, random_state=1),
+    "perceptron": BaggingClassifier(Perceptron(), n_estimators=41, max_features=0.7, random_state=1),
+}
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", *MODELS])
+def test_labels_of_predict_are_sized_by_default(kind: str) -> None:
+    forest = MODELS[kind].fit(X, Y["three"]) if kind in MODELS else model(kind, "three")
+    voting = "hard" if kind == "perceptron" else "soft"
+    report, outputs = rfsize.size(forest, FRESH, alpha=0.7), rfsize.tree_outputs(forest, FRESH)
+    said = report.to_dict()
+    assert (said["voting"], said["predict_obeys"]) == (voting, voting)
+    for same in (rfsize.size(forest, FRESH, alpha=0.7, voting=voting), rfsize.size(outputs, alpha=0.7)):
+        assert (same.n_trees, same.interval) == (report.n_trees, report.interval)
+    of_votes = rfsize.size(outputs.votes, alpha=0.7)
+    assert (of_votes.to_dict()["voting"], of_votes.to_dict()["predict_obeys"]) == ("hard", None)
+    assert (of_votes.loss_at(9).value == report.loss_at(9).value) == (voting == "hard")
+    assert rfsize.size(forest, FRESH, alpha=0.7, voting="hard").n_trees == of_votes.n_trees
+
+
+def test_soft_rows_need_the_scores_of_two_trees() -> None:
+    """Rows that one tree has scored have a vote, but no spread."""
+    score = np.random.default_rng(7).normal(size=(200, 30))
+    forest = by_one_score(score, max_samples=0.95, bootstrap=False)
+    asked = (~rfsize.inbag(forest, rows_of(score))).sum(axis=0)
+    soft, hard = (rfsize.size(forest, rows_of(score), alpha=0.6, oob=True, voting=of) for of in ("soft", "hard"))
+    assert (soft.n_rows, soft.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
+    assert (hard.n_rows, hard.n_dropped) == ((asked > 0).sum(), (asked < 1).sum())
+
+
+def test_forests_of_that_size_change_so_many_labels() -> None:
+    score = tree_scores(model("sklearn", n_trees=300), FRESH)[:, :, 1]
+    n_trees = rfsize.size(model("sklearn", n_trees=300), FRESH, alpha=0.95).n_trees
+    rng = np.random.default_rng(0)
+    drawn = np.stack([score[:, rng.integers(0, 300, n_trees)].mean(axis=1) for _ in range(300)])
+    assert np.mean((drawn > 0.5) != (score.mean(axis=1) > 0.5)) == pytest.approx(0.05, abs=0.01)
+
+
+def test_many_threads_on_one_model() -> None:
+    expected = rfsize.size(model("lightgbm"), FRESH, alpha=0.9).to_dict()
+    with ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(rfsize.size, model("lightgbm"), FRESH, alpha=0.9) for _ in range(8)]
+        assert all(task.result().to_dict() == expected for task in tasks)
+
+
+# Over the classes
+
+
+def test_macro_is_the_mean_over_classes_of_direct_sums() -> None:
+    votes = two_classes(np.array([0, 3, 9, 20, 44] * 6 + [52, 71, 101]), 101)
+    pi = votes.fractions()[:, 1].tolist()
+    report = rfsize.size(votes, average="macro", alpha=0.9, method="plugin")
+
+    def lost(n_trees: int) -> list[float]:
+        each = [[of for of in pi if of < 0.5], [of for of in pi if of > 0.5]]
+        return [float(np.mean([reference.majority.disagreement(n_trees, of) for of in some])) for some in each]
+
+    for n_trees in (1, 7, 41):
+        loss = report.loss_at(n_trees)
+        assert list(loss.by_class.values()) == pytest.approx(lost(n_trees))
+        assert loss.value == pytest.approx(np.mean(lost(n_trees)))
+    enough = [np.mean(lost(n_trees)) <= 0.1 for n_trees in range(1, int(report.n_trees) + 1, 2)]
+    assert enough == [False] * (len(enough) - 1) + [True]
+    assert report.n_trees > rfsize.size(votes, alpha=0.9, method="plugin").n_trees
+
+
+@given(
+    st.integers(2, 4).flatmap(
+        lambda k: st.lists(st.lists(st.integers(0, 9), min_size=k, max_size=k), min_size=1, max_size=30).filter(
+            lambda rows: any(map(any, rows))
+        )
+    ),
+    st.integers(0, 40).map(lambda half: 2 * half + 1),
+)
+@settings(max_examples=40)
+def test_micro_and_macro_of_any_votes(counts: list[list[int]], n_trees: int) -> None:
+    votes = rfsize.Votes(counts, n_trees=max(map(sum, counts)))
+    micro, macro = (rfsize.size(votes, alpha=0.9, method="plugin", average=of) for of in ("micro", "macro"))
+    by_class, shares = macro.loss_at(n_trees).by_class, macro.to_dict()["label_shares"]
+    assert by_class == micro.loss_at(n_trees).by_class
+    assert by_class.keys() == {int(of) for of, share in shares.items() if share > 0.0}
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert macro.loss_at(n_trees).value == pytest.approx(np.mean(list(by_class.values())))
+    whole = sum(shares[str(of)] * lost for of, lost in by_class.items())
+    assert micro.loss_at(n_trees).value == pytest.approx(whole)
+    assert macro.interval[0] <= macro.n_trees <= macro.interval[1]
+
+
+def test_tied_classes_take_turns() -> None:
+    votes = rfsize.Votes([[4, 4, 1]] * 24 + [[3, 3, 3]] * 24 + [[0, 0, 9]] * 12)
+    shares = rfsize.size(votes, alpha=0.5, method="plugin").to_dict()["label_shares"]
+    assert list(shares.values()) == pytest.approx([1 / 3, 1 / 3, 1 / 3], abs=0.02)
+
+
+def test_macro_of_several_classes_against_direct_sums() -> None:
+    rng = np.random.default_rng(0)
+    votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet([1.0, 0.6, 0.1], size=400)))
+    untied = rfsize.Votes(votes.counts[np.sort(votes.counts, axis=1)[:, -1] > np.sort(votes.counts, axis=1)[:, -2]])
+    leader, lost = untied.counts.argmax(axis=1), multiclass.disagreement(31, untied.fractions())
+    report = rfsize.size(untied, average="macro", alpha=0.9, method="plugin")
+    expected = {of: lost[leader == of].mean() for of in range(3)}
+    assert report.loss_at(31).by_class == pytest.approx(expected)
+    assert report.loss_at(31).value == pytest.approx(np.mean(list(expected.values())))
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_macro_of_averaged_scores_against_direct_sums(n_scores: int) -> None:
+    rng = np.random.default_rng(1)
+    score = rng.normal(rng.normal(-0.4, 0.5, size=(500, 1, n_scores)), 1.0, size=(500, 60, n_scores))
+    forest = by_scores(score) if n_scores > 1 else by_one_score(score[:, :, 0])
+    report = rfsize.size(forest, rows_of(score), alpha=0.9, voting="soft", average="macro", method="plugin")
+    score = score if n_scores > 1 else np.concatenate([-score, score], axis=2)
+    n_classes, leader = score.shape[2], score.mean(axis=1).argmax(axis=1)
+    agrees = np.ones(500)
+    for row, of in enumerate(leader):
+        for other in set(range(n_classes)) - {of}:
+            ahead = score[row, :, of] - score[row, :, other]
+            agrees[row] *= norm.cdf(math.sqrt(21) * ahead.mean() / ahead.std(ddof=1))
+    expected = {of: 1.0 - agrees[leader == of].mean() for of in range(n_classes)}
+    assert report.loss_at(21).by_class == pytest.approx(expected, rel=1e-4)
+    assert report.loss_at(21).value == pytest.approx(np.mean(list(expected.values())), rel=1e-4)
+
+
+@pytest.mark.parametrize("asked", [37, 100])
+def test_macro_from_few_votes_of_known_fractions(asked: int) -> None:
+    rng = np.random.default_rng(9)
+    truth = rng.beta(0.2, 2.0, 200_000)  # above 1/2 on one row in 24
+    lost = theory.disagreement(51, np.minimum(truth, 1.0 - truth))
+    expected, found, held = np.mean([lost[truth <= 0.5].mean(), lost[truth > 0.5].mean()]), [], 0
+    for _ in range(6):
+        votes = two_classes(rng.binomial(asked, rng.beta(0.2, 2.0, 5000)), asked)
+        report = rfsize.size(votes, average="macro", alpha=1.0 - expected)
+        found.append(report.loss_at(51).value)
+        held += report.interval[0] <= 51 <= report.interval[1]
+    assert np.mean(found) == pytest.approx(expected, rel=0.12)
+    assert held >= 4
+
+
+def test_classes_that_no_row_is_given_are_left_out() -> None:
+    votes = rfsize.Votes([[60, 30, 11], [20, 70, 11]] * 100, classes=["a", "b", "c"])
+    report = rfsize.size(votes, average="macro", alpha=0.9)
+    assert list(report.loss_at(9).by_class) == ["a", "b"]
+    assert report.to_dict()["label_shares"] == {"a": 0.5, "b": 0.5, "c": 0.0}
+
+
+def test_a_class_that_never_converges() -> None:
+    votes = two_classes(np.repeat([5, 50], [900, 40]), 100)
+    assert rfsize.size(votes, alpha=0.95, method="plugin").n_trees < math.inf
+    assert rfsize.size(votes, alpha=0.95, method="plugin", average="macro").n_trees == math.inf
+
+
+RARE = (X[:, 0] + 0.5 * X[:, 1] > 1.5).astype(int)  # one row in eleven
+NOISY = (Y["number"] > 1.6).astype(int)
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
+    forest, options = train(framework, X, RARE, 80), {"voting": voting, "alpha": 0.97}
+    for rows in ({"X": X, "oob": True}, {"X": FRESH}):
+        macro, micro = (rfsize.size(forest, **rows, **options, average=of) for of in ("macro", "micro"))
+        by_class = macro.loss_at(15).by_class
+        assert by_class[1] > macro.loss_at(15).value > by_class[0]
+        assert macro.interval[0] <= macro.n_trees <= macro.interval[1]
+        assert macro.n_trees > micro.n_trees
+        assert 0.01 < micro.to_dict()["label_shares"]["1"] < 0.2
+    grouped = rfsize.size(forest, X, oob=True, groups=np.maximum(np.arange(600) // 3, 100), average="macro", **options)
+    assert grouped.loss_at(15).value == pytest.approx(np.mean(list(grouped.loss_at(15).by_class.values())))
+    assert grouped.interval[0] <= grouped.n_trees <= grouped.interval[1]
+
+
+# Thresholds, and some of the rows
+
+
+@pytest.mark.parametrize("voting", ["hard", "soft"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_forests_at_a_threshold_disagree_as_often_as_allowed(framework: str, voting: str) -> None:
+    """Real labels at the threshold: the framework's probability for averaged scores, the majority for votes."""
+
+    def labels(forest: Any) -> np.ndarray:
+        if voting == "soft":
+            return predicted(forest, FRESH)[:, 1] > 0.1
+        return rfsize.tree_outputs(forest, FRESH, threshold=0.1).votes.winner() == 1
+
+    large, seed = train(framework, X, NOISY, 250), "random_state" if framework == "sklearn" else "seed"
+    report = rfsize.size(rfsize.tree_outputs(large, FRESH, threshold=0.1), alpha=0.95, voting=voting)
+    others = [labels(train(framework, X, NOISY, int(report.n_trees), **{seed: number})) for number in range(6)]
+    assert report.enough
+    assert np.mean([of != labels(large) for of in others]) == pytest.approx(0.05, abs=0.015)
+    assert rfsize.size(large, FRESH, alpha=0.95, voting=voting).n_trees < report.n_trees
+
+
+@pytest.mark.parametrize("kind", ["array", "parquet", "dmatrix"])
+def test_drawn_rows_are_sized_as_if_given_alone(kind: str, tmp_path: Any) -> None:
+    drawn = np.sort(np.random.default_rng(0).choice(len(FRESH), 300, replace=False))
+    framework = "xgboost" if kind == "dmatrix" else "lightgbm"
+    expected = rfsize.size(model(framework), FRESH[drawn], TRUTH["two"][drawn], alpha=0.8)
+    rows: Any = {"array": FRESH, "dmatrix": xgb.DMatrix(FRESH), "parquet": tmp_path / "rows.parquet"}[kind]
+    if kind == "parquet":
+        pd.DataFrame(FRESH, columns=[f"x{place}" for place in range(6)]).to_parquet(rows)
+    found = rfsize.size(model(framework), rows, TRUTH["two"], alpha=0.8, max_rows=300)
+    assert (found.n_rows, found.to_dict()) == (300, expected.to_dict())
+    for enough in (len(FRESH), "auto"):
+        every = rfsize.size(model(framework), rows, alpha=0.8, max_rows=enough)
+        assert every.to_dict() == rfsize.size(model(framework), FRESH, alpha=0.8).to_dict()
+
+
+def test_auto_draws_a_hundred_thousand_rows() -> None:
+    many = np.random.default_rng(3).normal(size=(101_000, 6))
+    found, expected = (
+        rfsize.size(model("lightgbm", n_trees=20), many, alpha=0.8, max_rows=of) for of in ("auto", 10**5)
+    )
+    assert (found.n_rows, found.to_dict()) == (100_000, expected.to_dict())
+
+
+def test_certain_labels_need_one_tree() -> None:
+    report = rfsize.size(classifier(np.zeros((200, 30))), np.arange(200.0)[:, None], alpha=0.9)
+    assert (report.n_trees, report.interval, report.loss_at(1).value) == (1, (1, 1), pytest.approx(0.0, abs=1e-3))

@@ -1,0 +1,227 @@
+"""T* of probabilities and numbers: how far forests of a size are off, by normal draws and by real forests."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+
+import reference.deviation
+import rfsize
+from helpers.lookup import classifier, regressor, rows_of
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, model, params_for, predicted, train, tree_scores
+from rfsize.exceptions import InbagError
+
+
+def numbers(n_rows: int, n_trees: int = 80, seed: int = 0) -> np.ndarray:
+    """Scores of each tree, whose spread is a matter of the row."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_rows, 1)) + rng.gamma(3.0, 0.5, size=(n_rows, 1)) * rng.normal(size=(n_rows, n_trees))
+
+
+def sized(score: np.ndarray, tolerance: float, **options: Any) -> rfsize.Report:
+    return rfsize.size(regressor(score), rows_of(score), metric="scores", tolerance=tolerance, **options)
+
+
+def largest_of(score: np.ndarray, kind: str, n_trees: int) -> float:
+    """The larger of root mean square and 95th percentile over rows and forests, by normal draws of each row's mean."""
+    rng, off = np.random.default_rng(1), []
+    for row in score:
+        covariance = np.atleast_2d(np.cov(row.T))
+        off.append(reference.deviation.deviations(kind, row.mean(axis=0), covariance, n_trees, 150, rng))
+    return max(math.sqrt(np.mean(np.square(off))), float(np.quantile(off, 0.95)))
+
+
+OBJECTIVES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "identity": ("number", {}, "identity"),
+    "logistic": ("two", {}, "logistic"),
+    "softmax": ("three", {}, "softmax"),
+    "one-vs-all": ("three", {"objective": "multiclassova"}, "one-vs-all"),
+    "exp": ("three", {"objective": "poisson", "num_class": 1}, "exp"),
+    "square": ("number", {"reg_sqrt": True}, "square"),
+}
+
+
+@pytest.mark.parametrize("link", OBJECTIVES)
+@pytest.mark.parametrize("n_trees", [3, 40])
+def test_deviation_passes_through_the_link(link: str, n_trees: int) -> None:
+    """By normal draws of the scores that LightGBM itself gives, also where a linearised link would be far off."""
+    task, params, kind = OBJECTIVES[link]
+    forest = train("lightgbm", X, Y[task], 40, **params)
+    metric = "scores" if task == "number" or link == "exp" else "probabilities"
+    report = rfsize.size(forest, FRESH[:300], metric=metric, tolerance=0.1)
+    expected = largest_of(tree_scores(forest, FRESH[:300]), kind, n_trees)
+    assert report.loss_at(n_trees).value == pytest.approx(expected, rel=0.04)
+
+
+@pytest.mark.parametrize("framework", ["xgboost", "sklearn"])
+@pytest.mark.parametrize("task", ["two", "three", "number"])
+def test_deviation_of_other_frameworks(framework: str, task: str) -> None:
+    forest = model(framework, task)
+    links = {"two": "logistic", "three": "softmax", "number": "identity"}
+    score = tree_scores(forest, FRESH[:300])
+    if framework == "sklearn" and task == "two":
+        score = score[:, :, 1:]
+    report = rfsize.size(forest, FRESH[:300], metric="scores" if task == "number" else "probabilities", tolerance=0.1)
+    expected = largest_of(score, "identity" if framework == "sklearn" else links[task], 9)
+    assert report.loss_at(9).value == pytest.approx(expected, rel=0.05)
+
+
+def test_probability_is_off_as_real_forests_are() -> None:
+    """Every 15 trees next to 450; all of them are a part of the 450."""
+    forest = train("lightgbm", X, Y["two"], 450)
+    off = [
+        forest.predict(FRESH, start_iteration=at, num_iteration=15) - forest.predict(FRESH) for at in range(0, 450, 15)
+    ]
+    real = np.quantile(np.abs(off), 0.95) / math.sqrt(1.0 - 15.0 / 450.0)
+    for rows, error in (({"X": FRESH}, 0.04), ({"X": X, "oob": True}, 0.12)):
+        report = rfsize.size(forest, **rows, metric="probabilities", tolerance=0.05)
+        assert report.loss_at(15).value == pytest.approx(real, rel=error)
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_size_is_the_smallest_within_the_tolerance(kind: str, tolerance: float) -> None:
+    forest, rows = (regressor(numbers(200)), rows_of(numbers(200))) if kind == "numbers" else (model("xgboost"), FRESH)
+    metric = "scores" if kind == "numbers" else "probabilities"
+    report = rfsize.size(forest, rows, metric=metric, tolerance=tolerance)
+    assert report.loss_at(int(report.n_trees)).value <= tolerance * (1 + 1e-9)
+    below = report.loss_at(max(1, int(report.n_trees) - 1)).value
+    assert below > tolerance or report.n_trees == 1
+    assert report.size_at(2.0 * tolerance) <= report.n_trees <= report.interval[1]
+
+
+def test_size_of_plain_means_is_their_variance() -> None:
+    """The 95th percentile of normal deviations whose standard deviation is the same on all rows."""
+    score = np.random.default_rng(0).normal(size=(3000, 1)) + np.random.default_rng(1).normal(size=(3000, 80))
+    variance = score.var(axis=1, ddof=1).mean()
+    assert sized(score, 0.1).n_trees == pytest.approx(1.96**2 * variance / 0.01, rel=0.02)
+
+
+def test_interval_is_the_bootstrap_over_rows() -> None:
+    score, rng = numbers(300), np.random.default_rng(2)
+    again = [sized(score[rng.integers(300, size=300)], 0.1).n_trees for _ in range(24)]
+    low, high = sized(score, 0.1).interval
+    assert high - low == pytest.approx(3.92 * np.std(again), rel=0.4)
+    assert (low + high) / 2.0 == pytest.approx(np.mean(again), rel=0.05)
+
+
+def test_interval_covers_the_truth_as_often_as_it_says() -> None:
+    truth, held = sized(numbers(20_000, 100, 99), 0.1).n_trees, 0
+    for seed in range(24):
+        low, high = sized(numbers(300, seed=seed), 0.1).interval
+        held += low <= truth <= high
+    assert held >= 19  # 21 of 24 on average, as of the 95 % that they say; half as long, 16
+
+
+def test_noise_of_the_trees_is_in_the_interval() -> None:
+    """Some trees are wild on all rows; with many rows, hardly anything else makes the interval long."""
+    rng = np.random.default_rng(5)
+    score = numbers(4000, 40) * (1.0 + rng.exponential(size=40))
+    expected = reference.deviation.noise_of_trees("identity", score[:, :, None], np.ones((4000, 40), dtype=bool), 20)
+    assert np.ptp(np.log(sized(score, 0.2).interval)) / 3.92 == pytest.approx(expected, rel=0.25)
+
+
+def test_trees_that_all_say_the_same_need_one() -> None:
+    assert (sized(np.ones((20, 30)), 1e-6).n_trees, sized(np.ones((20, 30)), 1e-6).interval) == (1, (1, 1))
+    sure = classifier(np.ones((20, 30)))
+    assert rfsize.size(sure, rows_of(np.ones(20)), metric="probabilities", tolerance=1e-310).n_trees == 1
+
+
+@pytest.mark.parametrize("tolerance", [1e-9, 1e-200, 1e-310])
+def test_no_size_is_enough_for_next_to_nothing(tolerance: float) -> None:
+    report = sized(numbers(100), tolerance)
+    assert (report.n_trees, report.n_kept, report.to_dict()["n_trees"]) == (math.inf, 80, None)
+    assert (report.interval, report.reason is None) == ((math.inf, math.inf), False)
+    large = sized(numbers(100), 1e200)
+    assert (large.n_trees, large.interval[1] <= 2, large.size_at(tolerance)) == (1, True, math.inf)
+
+
+def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:
+    score = numbers(60, 40)
+    forest = regressor(score, max_samples=0.95, bootstrap=False)
+    asked = (~rfsize.inbag(forest, rows_of(score))).sum(axis=0)
+    report = rfsize.size(forest, rows_of(score), oob=True, metric="scores", tolerance=0.5)
+    assert (report.n_rows, report.n_dropped) == ((asked > 1).sum(), (asked < 2).sum())
+    assert not report.enough  # two votes per row are too few to tell
+    assert report.interval == (1, math.inf)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_numbers_within_a_twentieth_of_the_spread_by_default(framework: str) -> None:
+    forest, y = model(framework, "number"), Y["number"]
+    report = rfsize.size(forest, X, y, oob=True)
+    assert (report.to_dict()["metric"], report.to_dict()["tolerance"]) == ("scores", 0.05 * np.std(y))
+    expected = rfsize.size(forest, X, y, oob=True, metric="scores", tolerance=0.05 * np.std(y))
+    assert report.to_dict() == expected.to_dict()
+    assert report.votes_per_row == pytest.approx(0.368 * 60, rel=0.05)
+    assert rfsize.size(forest, X, y, oob=True, tolerance=0.2).to_dict()["tolerance"] == 0.2
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_numbers_of_forests_cut_to_the_size_are_within_the_tolerance(framework: str) -> None:
+    forest = train(framework, X, Y["number"], 200)
+    report = rfsize.size(forest, FRESH, metric="scores", tolerance=0.15)
+    small = rfsize.truncate(forest, n_trees=int(report.n_trees))
+    off = np.abs(predicted(small, FRESH) - predicted(forest, FRESH))
+    share = math.sqrt(1.0 - report.n_trees / 200)  # which are a part of them
+    assert report.enough
+    assert np.quantile(off, 0.95) == pytest.approx(share * 0.15, rel=0.4)
+    assert predicted(forest, FRESH).std() > 0.3
+
+
+@pytest.mark.parametrize("objective", ["regression_l1", "huber", "quantile", "gamma", "tweedie", "mape"])
+def test_objectives_of_lightgbm_are_read(objective: str) -> None:
+    y = np.exp(0.4 * Y["number"])
+    forest = train("lightgbm", X, y, objective=objective)
+    report = rfsize.size(forest, X, y, oob=True, metric="rmse", tolerance=0.1)
+    outputs = rfsize.tree_outputs(forest, FRESH)
+    assert outputs.predict() == pytest.approx(forest.predict(FRESH), rel=1e-6)
+    assert report.source == "oob"
+
+
+@pytest.mark.parametrize("objective", ["reg:logistic", "count:poisson", "reg:absoluteerror", "reg:quantileerror"])
+def test_objectives_of_xgboost_are_read(objective: str) -> None:
+    y = np.exp(0.4 * Y["number"])
+    y = y / (1.0 + y) if objective == "reg:logistic" else np.round(3.0 * y)
+    params = {"quantile_alpha": 0.3} if objective == "reg:quantileerror" else {}
+    forest = train("xgboost", X, y, 40, objective=objective, **params)
+    outputs = rfsize.tree_outputs(forest, FRESH)
+    assert outputs.predict() == pytest.approx(forest.predict(xgb.DMatrix(FRESH)), rel=1e-4, abs=1e-4)
+    assert rfsize.size(forest, X, oob=True, metric="scores", tolerance=0.1).source == "oob"
+
+
+@pytest.mark.parametrize("objective", ["reg:squaredlogerror", "reg:pseudohubererror", "reg:gamma", "reg:tweedie"])
+def test_hessians_that_prove_no_bags(objective: str) -> None:
+    forest = train("xgboost", X, np.exp(0.4 * Y["number"]), 40, objective=objective)
+    assert rfsize.size(forest, FRESH, metric="scores", tolerance=0.1).available == 40
+    with pytest.raises(InbagError):
+        rfsize.size(forest, X, oob=True, metric="scores", tolerance=0.1)
+
+
+def test_probability_of_a_slope() -> None:
+    """LightGBM's sigmoid steepens the link of scores."""
+    forest = train("lightgbm", X, Y["two"], 30, sigmoid=0.4)
+    outputs = rfsize.tree_outputs(forest, FRESH, TRUTH["two"])
+    assert outputs.predict_proba()[:, 1] == pytest.approx(forest.predict(FRESH), rel=1e-9)
+
+
+def test_weights_of_the_training_rows_prove_the_bags() -> None:
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
+    params = {**params_for("xgboost", Y["number"]), "num_parallel_tree": 30}
+    forest = xgb.train(params, data_for("xgboost", X, Y["number"], weight), 1)
+    outputs = rfsize.tree_outputs(forest, X, oob=True, sample_weight=weight)
+    assert rfsize.size(outputs, metric="scores", tolerance=0.1).n_rows > 550
+    with pytest.raises(InbagError):
+        rfsize.size(forest, X, oob=True, metric="scores", tolerance=0.1)
+
+
+def test_a_model_file_is_enough(tmp_path: Any) -> None:
+    model("lightgbm", "number").save_model(tmp_path / "forest.txt")
+    loaded = lgb.Booster(model_file=tmp_path / "forest.txt")
+    expected = rfsize.size(model("lightgbm", "number"), X, oob=True, metric="scores", tolerance=0.1)
+    assert rfsize.size(loaded, X, oob=True, metric="scores", tolerance=0.1).to_dict() == expected.to_dict()

@@ -1,0 +1,230 @@
+"""Files of stop tables hold everything, and whatever else stands in a file is refused or harmless."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rfsize
+from helpers import zoo
+from helpers.damaged import damaged_bytes, damaged_values
+from helpers.documents import signed
+from rfsize import StopTable
+from rfsize.exceptions import TableError
+
+
+def calibrated(name: str, **options: Any) -> StopTable:
+    return StopTable.calibrate(zoo.model(name), zoo.rows_for(name, 5000)[3000:], alpha=0.9, **options)
+
+
+def built() -> StopTable:
+    outputs = rfsize.tree_outputs(zoo.model("random forest"), zoo.rows_for("random forest", 300))
+    return StopTable.build(zoo.TREES, alpha=0.9, prior=outputs)
+
+
+TABLES: dict[str, Callable[[], StopTable]] = {  # one of every kind
+    "uniform": lambda: StopTable.build(21, alpha=0.9),
+    "votes": built,
+    "lossless": lambda: StopTable.build(31, alpha=1.0),
+    "three classes": lambda: StopTable.build(9, n_classes=3),
+    "weights": lambda: StopTable.lossless([0.5, 3.0, 0.0, 1.7], n_classes=3),
+    "certified votes": lambda: built().certified(
+        zoo.model("random forest"), zoo.rows_for("random forest", 5000)[3000:]
+    ),
+    "averages": lambda: calibrated("lgb classifier", threshold=0.3),
+    "averages of three": lambda: calibrated("random forest of three", average="macro"),
+    "probabilities": lambda: calibrated("xgb softprob", metric="probabilities", tolerance=0.1),
+    "scores": lambda: calibrated("lgb poisson", metric="scores", tolerance=0.5),
+}
+
+
+@cache
+def table_of(name: str) -> StopTable:
+    return TABLES[name]()
+
+
+def outputs_for(table: StopTable, seed: int = 0) -> np.ndarray:
+    """What trees may say: votes, or scores."""
+    rng = np.random.default_rng(seed)
+    if table.voting == "hard":
+        return rng.integers(0, table.n_classes, (20, table.n_trees))
+    return rng.normal(size=(20, table.n_trees, table.n_classes if table.n_classes > 2 else 1))
+
+
+def same_answers(one: StopTable, other: StopTable) -> bool:
+    outputs = outputs_for(one)
+    return all(np.array_equal(*both) for both in zip(one.apply(outputs), other.apply(outputs), strict=True))
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_file_holds_everything(name: str, tmp_path: Path) -> None:
+    table = table_of(name)
+    table.save(tmp_path / "table.json")
+    for again in (
+        StopTable.load(tmp_path / "table.json"),
+        StopTable.from_dict(json.loads(json.dumps(table.to_dict()))),
+    ):
+        assert again == table
+        assert repr(again) == repr(table)
+        assert (again.certificate, again.classes) == (table.certificate, table.classes)
+        assert same_answers(again, table)
+
+
+def test_checksums_are_as_here() -> None:
+    """Or else the tests below would be refused for their checksums."""
+    for table in map(table_of, TABLES):
+        assert signed(table.to_dict()) == table.to_dict()
+
+
+@settings(max_examples=300)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TABLES)))
+def test_damaged_files_are_refused(seed: int, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path, rng = tmp_path_factory.getbasetemp() / "damaged.json", np.random.default_rng(seed)
+    path.write_bytes(damaged_bytes(json.dumps(table_of(name).to_dict()).encode(), rng))
+    try:
+        assert StopTable.load(path) == table_of(name)
+    except TableError:
+        return
+
+
+@settings(max_examples=400)
+@given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TABLES)))
+def test_altered_values_are_refused_or_harmless(seed: int, name: str) -> None:
+    """Signed again, as somebody hostile would."""
+    document = damaged_values(table_of(name).to_dict(), np.random.default_rng(seed))
+    with contextlib.suppress(ValueError):  # what is not finite cannot be signed
+        document = signed(document)
+    try:
+        table = StopTable.from_dict(document)
+    except TableError:
+        return
+    answer, asked = table.apply(outputs_for(table, seed))
+    assert ((asked >= 1) & (asked <= table.n_trees)).all()
+    assert (
+        ((answer >= 0) & (answer < table.n_classes)).all() if table.metric == "labels" else not np.isnan(answer).any()
+    )
+    assert repr(table)
+
+
+LIES: list[tuple[str, dict[str, Any]]] = [  # and the certificate's entries after a dot
+    ("uniform", {"format": "other"}),
+    ("uniform", {"version": 4}),
+    ("uniform", {"extra": 1}),
+    ("uniform", {"n_trees": 10**30}),
+    ("uniform", {"n_classes": 1}),
+    ("uniform", {"n_classes": 3}),
+    ("uniform", {"alpha": 0.0}),
+    ("uniform", {"kind": "weighted"}),
+    ("uniform", {"prior": [1.0] * 22}),
+    ("uniform", {"prior": [-1.0, 2.0] + [0.0] * 20}),
+    ("uniform", {"nominal": 0.9}),
+    ("uniform", {"threshold": 1.0}),
+    ("uniform", {"stops": {"lower": [5] * 22, "upper": [6] * 22}}),
+    ("uniform", {"stops": {"lower": [-1] * 22, "upper": [30] * 22}}),
+    ("three classes", {"stops": {"upper": [1] * 10}}),
+    ("three classes", {"stops": {"upper": [11] * 10}}),
+    ("three classes", {"threshold": 0.3}),
+    ("weights", {"alpha": 0.9}),
+    ("weights", {"n_classes": 4}),
+    ("weights", {"prior": [0.2] * 5}),
+    ("weights", {"stops": {"weights": [0.5, 3.0, 0.0, 1.7], "against": -0.5, "total": 5.1}}),
+    ("weights", {"stops": {"weights": [0.0] * 4, "against": -0.5, "total": 0.0}}),
+    ("weights", {"stops": {"weights": [-1.0, 3.0, 0.0, 1.7], "against": -0.5, "total": 3.7}}),
+    ("averages", {"alpha": 1.0}),
+    ("averages", {"alpha": 0.999}),
+    ("averages", {"certificate": None}),
+    ("averages", {"threshold": None}),
+    ("averages", {"classes": ["a", "a"]}),
+    ("averages", {"classes": ["a", []]}),
+    ("averages", {"classes": ["a"]}),
+    ("averages", {"prior": [1 / 22] * 22}),
+    ("averages", {"stops": {"needed": [1.0] * 21, "cut": 0.5}}),
+    ("averages", {"stops": {"needed": [0.0] * 19 + [1.0, 0.0], "cut": 0.5}}),
+    ("averages", {"certificate.rows": [0, 0]}),
+    ("averages", {"certificate.rows": [2**62, 2**62]}),
+    ("averages", {"certificate.disagreements": [200, 0]}),
+    ("averages", {"certificate.disagreements": [-1, 0]}),
+    ("averages", {"certificate.trees": [1, 1]}),
+    ("averages", {"certificate.confidence": 1.0}),
+    ("averages", {"certificate.average": "mean"}),
+    ("averages", {"certificate.forest": "../etc"}),
+    ("certified votes", {"nominal": None}),
+    ("certified votes", {"certificate.average": "macro", "certificate.disagreements": [0, 150]}),
+]
+
+
+@pytest.mark.parametrize(("name", "changes"), LIES, ids=range(len(LIES)))
+def test_promises_that_cannot_be_are_refused(name: str, changes: dict[str, Any]) -> None:
+    document = table_of(name).to_dict()
+    for place, value in changes.items():
+        outer, _, inner = place.rpartition(".")
+        (document[outer] if outer else document)[inner] = value
+    with pytest.raises(TableError):
+        StopTable.from_dict(signed(document))
+
+
+SPREAD = {"limit": [-1.0], "pooled": [[], [0.1], [-0.1] * 3], "weight": [0.0, -1.0], "every": [0, 2**63]}
+SPREAD |= {"link": ["cube", None], "slope": [0.0, "1"], "metric": ["labels"], "tolerance": [0.0]}
+
+
+@pytest.mark.parametrize(("entry", "value"), [(entry, value) for entry, values in SPREAD.items() for value in values])
+def test_spreads_that_cannot_be_are_refused(entry: str, value: Any) -> None:
+    document = table_of("probabilities").to_dict()
+    assert entry in document["stops"]
+    document["stops"][entry] = value
+    with pytest.raises(TableError):
+        StopTable.from_dict(signed(document))
+
+
+def test_a_changed_figure_breaks_the_checksum() -> None:
+    for table in map(table_of, TABLES):
+        with pytest.raises(TableError, match="checksum"):
+            StopTable.from_dict({**table.to_dict(), "checksum": "0" * 64})
+
+
+HOSTILE = [
+    b"",
+    b"\xff\xfe\x00",
+    b"[" * 200_000,
+    b'{"a":' * 200_000,
+    b"[]",
+    b"null",
+    b"1" * 100_000,
+    b"NaN",
+    b'{"version": Infinity}',
+    b'{"format":"rfsize.StopTable","format":"rfsize.StopTable"}',
+    b" " * 20_000_000,
+]
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        StopTable.load(tmp_path / "table.json")
+    (tmp_path / "table.json").write_bytes(content)
+    with pytest.raises(TableError):
+        StopTable.load(tmp_path / "table.json")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_numbers_that_are_none(number: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    table_of("weights").save(path)
+    path.write_text(path.read_text().replace("1.7", number))
+    with pytest.raises(TableError):
+        StopTable.load(path)
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {1: 2}, {"format": {}}, "table"])
+def test_other_documents_are_refused(document: Any) -> None:
+    with pytest.raises(TableError):
+        StopTable.from_dict(document)

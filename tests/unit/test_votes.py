@@ -1,0 +1,74 @@
+"""Counts of votes, against votes counted one tree and one row at a time."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import reference.counting
+from rfsize import Votes
+
+two_class_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 30), st.just(2)), elements=st.integers(0, 6))
+any_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 20), st.integers(2, 5)), elements=st.integers(0, 4))
+
+
+@given(two_class_counts)
+def test_histogram(counts: np.ndarray) -> None:
+    cells = Votes(counts).histogram()
+    found = dict(zip(zip(cells.count.tolist(), cells.asked.tolist(), strict=True), cells.rows.tolist(), strict=True))
+    assert found == reference.counting.histogram(counts)
+
+
+def test_histogram_of_few_rows_and_many_trees() -> None:
+    cells = Votes(np.array([[40_000, 2], [40_000, 2], [0, 0], [1, 0]])).histogram()
+    assert (cells.count.tolist(), cells.asked.tolist(), cells.rows.tolist()) == ([0, 2], [1, 40_002], [1, 2])
+
+
+@given(any_counts)
+def test_winner_gives_ties_to_the_lowest_index(counts: np.ndarray) -> None:
+    assert Votes(counts).winner().tolist() == reference.counting.winner(counts)
+
+
+@given(any_counts)
+def test_fractions(counts: np.ndarray) -> None:
+    for fractions, row in zip(Votes(counts).fractions(), counts.tolist(), strict=True):
+        n_votes = sum(row)
+        np.testing.assert_allclose(fractions, [votes / n_votes if n_votes else np.nan for votes in row])
+
+
+@given(any_counts, st.data())
+def test_merge_concat_and_take(counts: np.ndarray, data: st.DataObject) -> None:
+    votes = Votes(counts, n_trees=20)
+    assert votes.merge(votes) == Votes(2 * counts, n_trees=40)
+    assert votes.concat(votes) == Votes(np.vstack([counts, counts]), n_trees=20)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(counts), max_size=len(counts))))
+    assert votes.take(mask) == Votes(counts[mask], n_trees=20)
+    assert votes.take(slice(1, None)) == Votes(counts[1:], n_trees=20)
+
+
+def test_types_labels_and_copies() -> None:
+    votes = Votes([[3, 1], [2, 2]], classes=["ham", "spam"])
+    assert votes.counts.dtype == votes.asked.dtype == np.int32
+    assert (votes.n_trees, len(votes)) == (4, 2)
+    assert votes.winner().tolist() == ["ham", "ham"]
+    assert repr(votes) == "Votes(2 rows, 2 classes, 4 trees)"
+    assert pickle.loads(pickle.dumps(votes)) == votes == copy.deepcopy(votes)
+
+
+def test_equality_knows_classes_trees_and_thresholds() -> None:
+    counts = [[3, 1], [2, 2]]
+    assert Votes(counts, threshold=0.3) == Votes(counts, threshold=0.3)
+    others = [Votes(counts, threshold=0.3), Votes(counts, classes=["a", "b"]), Votes(counts, n_trees=5), "votes"]
+    assert all(Votes(counts) != other for other in others)
+    assert Votes(counts, threshold=0.3) != Votes(counts, threshold=0.7)
+
+
+def test_notebooks_see_the_majority_and_no_markup_of_strangers() -> None:
+    html = Votes([[3, 7], [9, 1], [2, 8]], classes=["<script>alert(1)</script>", "yes"])._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
