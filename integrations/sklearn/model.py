@@ -460,9 +460,6 @@ class SklearnBags(Bags):
         drawn = self._drawn[start:stop]
         return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(trees.cover != rebuilt)
-
     @property
     def advice(self) -> str:
         return (
