@@ -17,7 +17,6 @@ import numpy as np
 from rfsize import _core
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
@@ -250,12 +249,6 @@ class LightGbmBags(LaidOutBags):
         for run in self.layout.runs(start, stop):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
-
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt != trees.cover)
 
     def have_sizes(self, sizes: dict[int, float]) -> bool:
         """Whether the bags of these trees have the sizes that the model stores."""

@@ -28,7 +28,7 @@ from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
 from rfsize.models.rows import Rows
 from rfsize.utils.typing import Bools, Floats, Int64s
@@ -400,19 +400,13 @@ class PredictedVotes(VotesInTraining):
 class _Hidden(Bags):
     """Rows that trees saw; their bags are proven elsewhere."""
 
-    need_proof, advice = False, ""
+    need_proof = False
 
     def __init__(self, hidden: Bools) -> None:
         self.hidden, self.n_rows = hidden, len(hidden)
 
     def take(self, start: int, stop: int) -> Bools:
         return self.hidden[start:stop]
-
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.zeros(len(rebuilt), dtype=np.bool_)
 
 
 def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightGbmForest, LeafIds]:
