@@ -55,10 +55,12 @@ class Parts(NamedTuple):
         """The parts of ``n_trees`` trees on some of ``n_rows`` rows. More trees leave fewer of the same rows."""
         every = scored_every(n_rows, n_scores)
         every *= max(1, -(-n_rows // (every * _ROWS)))
-        while n_rows * n_trees * n_scores > every * _CELLS and n_rows > 2 * every * _FEWEST_ROWS:
+        while True:
+            fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
+            most = max(fitting // N_BLOCKS, 1) * N_BLOCKS
+            if n_trees <= most or n_rows <= 2 * every * _FEWEST_ROWS:
+                return cls(every, most)
             every *= 2
-        fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
-        return cls(every, max(fitting // N_BLOCKS, 1) * N_BLOCKS)
 
     def deal(self, of_trees: NDArray[Any]) -> NDArray[Any]:
         """Sums over the trees of each part, shape (n_rows, n_parts, n), from an array of shape (n_rows, n_trees, n)."""

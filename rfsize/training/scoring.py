@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from rfsize.counting.count import Sums
-from rfsize.counting.part_sums import Scores
 from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
@@ -106,7 +105,8 @@ class Judge(ABC):
         return np.where(np.arange(len(over_rows)) == best, 0.0, np.sqrt(over_rows**2 + over_trees))
 
     def _common_rows(self, candidates: Sequence[Sums]) -> NDArray[np.int64]:
-        rows = np.flatnonzero(np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates]))
+        known = np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates])
+        rows = candidates[0].scores.number[known]
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):
             raise ValueError(
@@ -119,7 +119,8 @@ class Judge(ABC):
         return None if self._trainer.weight is None else self._trainer.weight[rows]
 
     def _predicted(self, candidate: Sums, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._trainer.link.predictions(candidate.scores.mean[rows], len(self._trainer.classes))
+        mean = candidate.scores.mean[np.searchsorted(candidate.scores.number, rows)]
+        return self._trainer.link.predictions(mean, len(self._trainer.classes))
 
     def _labels(self, candidate: Sums, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class index of each row, by majority vote or averaged scores. A tie goes to the lowest index."""
@@ -128,14 +129,15 @@ class Judge(ABC):
 
 
 def _halves(candidate: Sums) -> list[Sums]:
-    """The outputs of each half of the trees, on the rows whose outputs are kept by blocks of trees."""
-    blocks, found = candidate.blocks, []
+    """The sums of each half of the trees, on the rows whose sums are kept by blocks of trees."""
+    blocks, halves = candidate.blocks, []
+    places = np.searchsorted(candidate.scores.number, blocks.rows)
     for half, scores in zip((slice(0, None, 2), slice(1, None, 2)), blocks.halves(), strict=True):
-        counts, whole = np.zeros_like(candidate.counts), Scores.nothing(len(candidate.scores), scores.n_scores)
+        counts = np.zeros_like(candidate.counts)
         counts[blocks.rows] = blocks.votes[:, half].sum(axis=1)
-        whole.asked[blocks.rows], whole.mean[blocks.rows] = scores.asked, scores.mean
-        found.append(replace(candidate, counts=counts, scores=whole))
-    return found
+        of_all = replace(scores.placed(places, len(candidate.scores)), rows=candidate.scores.rows)
+        halves.append(replace(candidate, counts=counts, scores=of_all))
+    return halves
 
 
 def judge_for(trainer: Trainer, metric: str | Callable[..., Any] | None, voting: str) -> Judge:
