@@ -4,7 +4,7 @@
     python benchmarks/recorded.py before.json            # under the code of tomorrow
     python benchmarks/recorded.py before.json --only 'size/*oob*' --without '*seven*' --tolerance 1e-9
 
-Some 1,100 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
+Some 1,170 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
 such as "size/xgboost two/oob". Recorded are the numbers, words and arrays that it returns, or the class of the error
 that it raises, and the classes of its warnings; of a large array a digest, the sum and 200 numbers. Each call with
 another output is printed with the old and the new values, and the exit status is 1 if there is one. A call that meets a
