@@ -192,7 +192,9 @@ def _check_bags(read: Model, model: Any, X: Any, y: Any, of_bags: dict[str, Any]
         raise
     _check(mask.any(axis=1).all() and not mask.all(), "the bags hold no row, or all of them: refuse with InbagError")
     outputs = tree_outputs(model, X, y, oob=True, groups="rows", **of_bags)
-    if len(outputs.classes):
+    # Where each tree of an iteration has a bag of its own, as in XGBoost, trees of several iterations vote together.
+    pairs_trees = len(outputs.classes) > 2 and (outputs.votes.counts.sum(axis=1) > (~mask).sum(axis=0)).any()
+    if len(outputs.classes) and not pairs_trees:
         votes = outputs.by_tree()
         counts = [np.sum(votes == index, axis=1) for index in range(len(outputs.classes))]
         _check(

@@ -8,12 +8,15 @@ from numpy.typing import ArrayLike
 
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
+from rfsize.counting.task import Task
 from rfsize.importance.columns import ColumnSets, ColumnsLike
 from rfsize.importance.importances import Importances, columns_of
 from rfsize.importance.of_forest import lost_by_forest
 from rfsize.importance.of_trees import is_of_trees, lost_by_trees
 from rfsize.importance.permuted import PermutedRows
+from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.rows import Rows
 from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
@@ -120,9 +123,7 @@ def oob_importance(
     labels_at = task.threshold if judge.name == "accuracy" else None
     give(learning_rate_of(task.forest, labels_at=labels_at))
     coverage_of_means(outputs).check(f"what the {metric_in_words(judge.name)} loses", of_these_trees=True)
-    # A framework may have changed the names of the columns, so take the names in X.
-    names = getattr(task.X, "names", None) or task.forest.feature_names
-    sets = ColumnSets(columns, names, task.forest.n_features)
+    sets = ColumnSets(columns, _feature_names(task), task.forest.n_features)
     permuted = PermutedRows.of(outputs, sets)
     of_trees = is_of_trees(judge, outputs)
     measured = (lost_by_trees if of_trees else lost_by_forest)(permuted, judge)
@@ -139,3 +140,13 @@ def oob_importance(
         _measured=measured,
         _cautions=(*dependence_of(task.forest), *warning_of_copies(outputs.groups)),
     )
+
+
+def _feature_names(task: Task) -> list[str] | None:
+    """Names of the features in the order of training, as X has them: a framework may have changed them."""
+    rows = task.X
+    if not isinstance(rows, Rows) or rows.names is None:
+        return task.forest.feature_names
+    names, told = rows.names, set(rows.names)
+    places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, told=told)
+    return names if places is None else [names[place] for place in places]

@@ -177,7 +177,7 @@ def test_copies_are_found_in_any_form(kind: str, tmp_path: Path) -> None:
     trained.fit(rows, np.tile(TWO[: N_ROWS // 2], 2))
     expected = rfsize.tree_outputs(trained, rows, oob=True, groups="copies").votes
     assert expected != rfsize.tree_outputs(trained, rows, oob=True, groups="rows").votes
-    for form in ("sparse rows", "sparse columns", "big-endian", "objects", "gave", "Sequence", "DataIter"):
+    for form in ("sparse rows", "sparse columns", "big-endian", "objects", "batches", "Sequence", "DataIter"):
         found = rfsize.tree_outputs(trained, ARRAYS[form](rows, tmp_path), oob=True, groups="copies").votes
         assert found == expected
     for form in ("pandas", "Arrow", "Polars", "Parquet folder", "DataIter of frames"):
@@ -191,7 +191,7 @@ CATEGORIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "more columns": lambda table: table[list("fdeba")],
     "Polars": lambda table: polars.from_pandas(table),
     "Polars of other order": lambda table: polars.from_pandas(table).cast({"b": polars.Enum(list("srqp"))}),
-    "gave": split,
+    "batches": split,
 }
 
 

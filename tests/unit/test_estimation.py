@@ -128,7 +128,8 @@ def test_unanimous_rows_need_fewer_trees_the_more_they_are(voting: str) -> None:
         report = rfsize.size(classifier(sure), rows_of(sure), alpha=0.95, voting=voting, method="smooth")
         sizes.append(report.n_trees)
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > sizes[-1] == 1
+    assert sizes[-1] == 1
+    assert voting == "soft" or sizes[0] > 1  # averages of rows without a spread are sure from the first tree on
 
 
 @pytest.mark.parametrize(("n_rows", "highest"), [(10, 1000), (100, 3), (3000, 1)])
@@ -138,7 +139,7 @@ def test_unanimous_rows_bound_the_interval(n_rows: int, highest: int) -> None:
 
 
 def test_equal_fractions_say_more_with_more_votes() -> None:
-    parts = [two_classes(np.full(100, asked // 4), asked) for asked in (8, 80, 800)]
+    parts = [two_classes(np.full(100, asked // 4), asked) for asked in (12, 80, 800)]
     sizes = [rfsize.size(votes, method="smooth").n_trees for votes in parts]
     assert sizes == sorted(sizes, reverse=True)
     mixed = rfsize.Votes(np.concatenate([votes.counts for votes in parts]), n_trees=800)

@@ -73,7 +73,7 @@ def test_copies_of_frames() -> None:
     table = pd.DataFrame(
         {
             "number": np.where(gap[:, 0], np.nan, whole[:, 0]),
-            "whole": whole[:, 1] + 2**40,
+            "whole": whole[:, 1] + 2**20,
             "flag": whole[:, 2] > 0,
             "nullable": pd.array(np.where(gap[:, 3], None, whole[:, 3]), dtype="Int64"),
         }
