@@ -151,7 +151,7 @@ OTHERS: dict[str, Case] = {
         "fill=",
     ),
     "fill, a number for a word": (lambda: rfsize.oob_predict(of("random forest of names"), X, fill=-1), "fill"),
-    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "trees"),
+    "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "pickled"),
     "probabilities of numbers": (
         lambda: rfsize.tree_outputs(of("random forest regressor"), FRESH).predict_proba(),
         "predict",
@@ -163,7 +163,7 @@ OTHERS: dict[str, Case] = {
     "cv without folds": (lambda: crossed(cv=[]), "folds"),
     "folds that share rows": (lambda: crossed(cv=[(np.arange(10), np.arange(9, 20))]), "hold out"),
     "rows held out twice": (lambda: crossed(cv=[(np.arange(10), np.array([20, 20]))]), "once"),
-    "folds of a mask": (lambda: crossed(cv=[(np.arange(10), np.zeros(N_ROWS, dtype=bool))]), "indices"),
+    "folds of a mask": (lambda: crossed(cv=[(np.arange(10), np.zeros(N_ROWS, dtype=bool))]), "row numbers"),
     "threshold of folds": (lambda: crossed(cv=3, threshold=1.0), "threshold"),
     "folds of one class": (lambda: crossed(cv=3, y=np.zeros(N_ROWS)), "class"),
     "folds without y": (lambda: rfsize.tree_outputs(RandomForestClassifier(5), X, cv=3), "y"),

@@ -406,7 +406,7 @@ def test_showing_a_report_asks_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, names in {
         DecisionTreeClassifier: ("apply", "predict_proba"),
         RandomForestClassifier: ("apply", "predict", "predict_proba", "__deepcopy__"),
-        Booster: ("predict", "model_to_string", "__deepcopy__"),
+        Booster: ("predict", "__deepcopy__"),
         rfsize.CompiledForest: ("predict", "votes", "predict_proba"),
     }.items():
         for name in names:
