@@ -239,7 +239,7 @@ def test_categories_of_frames():
     np.testing.assert_array_equal(model.apply(frame).reshape(len(frame), -1), leaves)
 
 
-@pytest.mark.skipif(VERSION < (3, 1), reason="XGBoost keeps categories from 3.1 on")
+@pytest.mark.skipif(VERSION < (3, 1), reason="XGBoost keeps no categories before 3.1")
 def test_categories_beyond_ascii_are_those_of_training():
     names = ["中", "中a", "a中"]
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.array(names)[CLASSES], names)})

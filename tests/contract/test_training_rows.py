@@ -113,7 +113,9 @@ def test_questions_about_training_rows_warn_once(kind: str, question: str) -> No
 
 
 # From 1.9 on, scikit-learn draws bags in proportion to class weights.
-draws_by_weight = pytest.mark.skipif(parse_version(sklearn.__version__) < parse_version("1.9"), reason="even bags")
+draws_by_weight = pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn draws bags by weight since 1.9"
+)
 
 
 def rare(share: float) -> np.ndarray:
