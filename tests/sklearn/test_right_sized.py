@@ -258,7 +258,9 @@ def test_tolerances_of_regressors() -> None:
     forest = RandomForestRegressor(max_depth=5, max_features=0.5, random_state=0)
     near = regressor(forest, tolerance=0.05)
     limit = clone(forest).set_params(n_estimators=500, random_state=1).fit(X, NUMBER)
-    assert np.sqrt(np.mean((near.predict(FRESH) - limit.predict(FRESH)) ** 2)) <= 0.06  # which has some noise of its own
+    assert (
+        np.sqrt(np.mean((near.predict(FRESH) - limit.predict(FRESH)) ** 2)) <= 0.06
+    )  # which has some noise of its own
 
 
 @pytest.mark.parametrize("cv", [None, 2])

@@ -79,9 +79,7 @@ def test_parts_are_those_of_single_trees(trained: tuple[Any, np.ndarray], memory
 def test_blocks_are_sums_over_trees(trained: tuple[Any, np.ndarray]) -> None:
     model, X = trained
     whole = counted(model, X)
-    score = np.stack(
-        [counted(with_trees(model, slice(tree, tree + 1)), X).scores.mean for tree in range(47)], axis=1
-    )
+    score = np.stack([counted(with_trees(model, slice(tree, tree + 1)), X).scores.mean for tree in range(47)], axis=1)
     blocks = whole.blocks
     for block in range(part_sums.N_BLOCKS):
         own = score[:, block :: part_sums.N_BLOCKS]
