@@ -56,7 +56,7 @@ def main(folder: Path, sdist: Path, wheel: Path) -> int:
     parts = (name.partition("/") for name in there)
     installed = {f"{INSTALLED[top]}/{rest}" for top, _, rest in parts if top in INSTALLED}
     installed = {name for name in installed if not name.startswith(SOURCES)}
-    assert {"LICENSE", "tests/test_package.py"} <= shipped
+    assert {"LICENSE", "tests/docs/test_docs.py"} <= shipped
     assert "rfsize/py.typed" in installed
     same = compare(sdist.name, in_sdist(sdist), shipped), compare(wheel.name, in_wheel(wheel), installed)
     print(f"{sdist.name}: {len(shipped)} files; {wheel.name}: {len(installed)} files")

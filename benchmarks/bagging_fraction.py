@@ -35,7 +35,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from rfsize.models.framework import framework_for
+from rfsize.models.framework import training_of
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.bagging_fraction import select_bagging_fraction
 
@@ -54,7 +54,7 @@ USUAL: dict[str, dict[str, Any]] = {
 
 def held_out_error(params: dict[str, Any], dtrain: Any, fraction: float, test: Rows) -> float:
     """Error of the majority vote of a forest of 200 trees."""
-    forest = framework_for(dtrain).trainer(params, dtrain).start(fraction=fraction)
+    forest = training_of(dtrain).trainer(params, dtrain).start(fraction=fraction)
     forest.add(TREES)
     return float(np.mean(rfsize.tree_outputs(forest.booster(), test[0]).votes.winner() != test[1]))
 

@@ -62,7 +62,7 @@ def cut(name: str, model: Any, rows: Any, fresh: Any, alpha: float, goal: dict[s
     trees = TreesOnRows.of(model, fresh, casts_votes=True)
     labels = "labels" if not goal else goal["metric"]
     wanted = Promise(alpha, CONFIDENCE, "micro", None, labels, goal.get("tolerance", 0.0))
-    seen = FirstTrees.of(trees, wanted, trees.adapter.voting)
+    seen = FirstTrees.of(trees, wanted, trees.forest.voting)
     share = seen.differing.sum(axis=0) / seen.rows.sum()
     kept, n_rows = int(report.n_trees), report.n_rows
 

@@ -47,6 +47,7 @@ from problems import Rows, flipped, rare, split
 from size_by_metric import LOSS, untrained
 
 import rfsize
+from rfsize.counting.leaves import leaves_by_framework
 from rfsize.exceptions import UndefinedMetricError
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest
@@ -115,17 +116,17 @@ def new_forest(framework: str, n_trees: int, seed: int, n_classes: int) -> Any:
 class Told:
     """The outputs of all trees of a model on rows, from one pass through the trees."""
 
-    adapter: Forest
+    forest: Forest
     n_classes: int
 
     def scores(self, X: NDArray[Any]) -> NDArray[Any]:
         """Scores of each tree before the link, shape (n_rows, n_trees, n_scores)."""
-        leaf = self.adapter.leaf_index(self.adapter.check(X)) + self.adapter.leaves.offset
-        return np.asarray(self.adapter.leaves.raw_scores(leaf))
+        rows = self.forest.open(X)
+        return np.asarray(leaves_by_framework(self.forest, rows.whole().read(0, rows.n_rows)).scores)
 
     def predictions(self, score: NDArray[Any]) -> NDArray[Any]:
         """Probabilities of scores or of means of scores."""
-        return np.asarray(self.adapter.link.predictions(score, self.n_classes))
+        return np.asarray(self.forest.link.predictions(score, self.n_classes))
 
     def votes(self, score: NDArray[Any]) -> NDArray[Any]:
         """The class that each single tree predicts."""
@@ -154,7 +155,7 @@ def out_of_bag_curve(
 def choices(told: Told, rows: Set, held: NDArray[Any]) -> dict[str, Choice]:
     """The size that each rule chooses from one forest; `held` are the votes on the validation rows."""
     (X, y), truth = rows.train, {"classes": np.arange(rows.n_classes)}
-    score, bags = told.scores(X), rfsize.inbag(told.adapter, X)
+    score, bags = told.scores(X), rfsize.inbag(told.forest, X)
     losses, errors = out_of_bag_curve(told, score, bags, y)
     tested = rfsize.baselines.mcnemar_size(held, rows.validation[1], step=10, patience=10, exact=True, **truth)
     batches = rfsize.baselines.banfield_size(told.votes(score), y, inbag=bags, **truth)

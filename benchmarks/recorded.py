@@ -4,7 +4,7 @@
     python benchmarks/recorded.py before.json            # under the code of tomorrow
     python benchmarks/recorded.py before.json --only 'size/*oob*' --without '*seven*' --tolerance 1e-9
 
-Some 1,100 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
+Some 1,170 calls of the public interface on small forests of LightGBM, XGBoost and scikit-learn. Each call has a name,
 such as "size/xgboost two/oob". Recorded are the numbers, words and arrays that it returns, or the class of the error
 that it raises, and the classes of its warnings; of a large array a digest, the sum and 200 numbers. Each call with
 another output is printed with the old and the new values, and the exit status is 1 if there is one. A call that meets a
@@ -705,11 +705,15 @@ class Record:
 
     def __init__(self, only: list[str], without: list[str]) -> None:
         self.outputs: dict[str, Any] = {}
-        self.area, self._only, self._without = "", only, without
+        self.area, self._only, self._without = "", only or ["*/*"], without
 
     def wants(self, name: str) -> bool:
-        only, without = ([fnmatchcase(name, pattern) for pattern in given] for given in (self._only, self._without))
-        return (not only or any(only)) and not any(without)
+        return any(map(partial(fnmatchcase, name), self._only)) and not any(
+            map(partial(fnmatchcase, name), self._without)
+        )
+
+    def wants_area(self, area: str) -> bool:
+        return any(fnmatchcase(area, pattern.partition("/")[0]) for pattern in self._only)
 
     def __call__(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         name = f"{self.area}/{name}"
@@ -774,16 +778,22 @@ def differences(old: Any, new: Any, tolerance: float, path: str = "") -> Iterato
     if isinstance(old, dict) and isinstance(new, dict) and "sample" in old and "sample" in new:
         apart = 0.0 if old["digest"] == new["digest"] else far_apart(old, new)
         if old["form"] != new["form"] or apart > tolerance:
-            shown = [f"{array['form']} of sum {array.get('sum')}, {array['sample'][:3]} …" for array in (old, new)]
-            yield f"{path}: {shown[0]} → {shown[1]}, relatively by {apart:.2g}"
-    elif isinstance(old, dict) and isinstance(new, dict):
+            yield f"{path}: {shown(old)} → {shown(new)}, relatively by {apart:.2g}"
+    elif isinstance(old, dict) and isinstance(new, dict) and not {*old, *new} & {"raises", "gone"}:
         for name in {**old, **new}:
             yield from differences(old.get(name, "nothing"), new.get(name, "nothing"), tolerance, f"{path}.{name}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for place, pair in enumerate(zip(old, new, strict=True)):
             yield from differences(*pair, tolerance, f"{path}[{place}]")
     elif not alike(old, new, tolerance):
-        yield f"{path}: {old!r} → {new!r}"
+        yield f"{path}: {shown(old)} → {shown(new)}"
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, dict) and "sample" in value:
+        return f"{value['form']} of sum {value.get('sum')}, {value['sample'][:3]} …"
+    text = str(value)
+    return text if len(text) < 100 else f"{text[:100]} …"
 
 
 def far_apart(old: dict[str, Any], new: dict[str, Any]) -> float:
@@ -810,7 +820,7 @@ def compare(old: dict[str, Any], new: dict[str, Any], tolerance: float) -> int:
     for name in {**old, **new}:
         lines = list(differences(old.get(name, "not recorded"), new.get(name, "not computed"), tolerance))
         if lines:
-            title = "gone" if any(".gone" in line for line in lines) else "differs"
+            title = "gone" if any("→ {'gone'" in line for line in lines) else "differs"
             told[title].append("\n    ".join([f"{title}: {name}", *(line.removeprefix(".output") for line in lines)]))
     print(*told["differs"], *told["gone"], sep="\n")
     print(f"{len(new)} outputs: {len(told['differs'])} differ, {len(told['gone'])} are gone")
@@ -822,14 +832,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, help="JSON file of recorded outputs")
     parser.add_argument("--write", action="store_true", help="record the outputs of the code of today")
-    parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="names of calls, as 'size/*'")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="PATTERN", help="AREA/NAME of calls, as 'size/*oob*'"
+    )
     parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="calls to leave out")
     parser.add_argument("--tolerance", type=float, default=0.0, help="relative difference that is no difference")
     options = parser.parse_args()
     begin, record = time.perf_counter(), Record(options.only, options.without)
-    for area in [name for name in globals() if name.startswith("record_")]:
-        record.area = area.removeprefix("record_")
-        globals()[area](record)
+    for area in [name.removeprefix("record_") for name in globals() if name.startswith("record_")]:
+        record.area = area
+        if record.wants_area(area):
+            globals()[f"record_{area}"](record)
     KEPT.clear()
     print(f"{len(record.outputs)} outputs in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     if options.write:

@@ -45,9 +45,9 @@ Parts = list[tuple[np.ndarray, np.ndarray]]
 
 def refined(rows: LeavesOfRows, y: np.ndarray, chosen_on: LeavesOfRows, y_chosen: np.ndarray, k: int) -> np.ndarray:
     """Scores of leaves of the first k trees, refined by stochastic gradient on the log loss."""
-    first, best = np.arange(k), (np.inf, rows.adapter.leaves.raw.astype(float))
+    first, best = np.arange(k), (np.inf, rows.ensemble.tree_scores.astype(float))
     for step in STEPS:
-        raw, generator = rows.adapter.leaves.raw.astype(float), np.random.default_rng(0)
+        raw, generator = rows.ensemble.tree_scores.astype(float), np.random.default_rng(0)
         for _ in range(EPOCHS):
             for batch in np.array_split(generator.permutation(len(y)), max(1, len(y) // BATCH)):
                 leaf = rows.leaf[batch, :k, 0]
@@ -61,13 +61,13 @@ def refined(rows: LeavesOfRows, y: np.ndarray, chosen_on: LeavesOfRows, y_chosen
 def compared(name: str, model: Any, parts: Parts) -> list[list[float]]:
     """What each way loses at each share of the trees: of log loss, AUC and labels."""
     (train, y_train), (certify, y_certify), (fresh, y) = parts
-    adapter = read_forest(model, casts_votes=False)
-    on_train, on_certify, on_fresh = (LeavesOfRows.of(Task.of(adapter, X)) for X in (train, certify, fresh))
+    forest = read_forest(model)
+    on_train, on_certify, on_fresh = (LeavesOfRows.of(Task.of(forest, X)) for X in (train, certify, fresh))
     whole = expit(on_fresh.whole[:, 0])
     np.testing.assert_allclose(whole, model.predict_proba(fresh)[:, 1], atol=1e-5)
     found = []
     for share in SHARES:
-        k = round(share * adapter.n_trees)
+        k = round(share * forest.n_trees)
         raw = refined(on_train, y_train, on_certify, y_certify, k)
         small, _ = rfsize.shrink(model, certify, rows=train, n_trees=k)
         ways = (on_fresh.mean(np.arange(k)), on_fresh.mean(np.arange(k), raw))

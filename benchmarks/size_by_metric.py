@@ -38,6 +38,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from xgboost import XGBRegressor
 
 import rfsize
+from rfsize.counting.leaves import leaves_by_framework
 from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
 
@@ -114,10 +115,10 @@ class Truth:
     """The loss of forests of the other trees on fresh rows, against all other trees."""
 
     def __init__(self, model: Any, first: int, X: NDArray[Any], y: NDArray[Any]) -> None:
-        adapter = read_forest(model, casts_votes=False)
-        leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
-        self._forest, self._y = Task.of(adapter, X), y
-        self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
+        forest = read_forest(model)
+        scores = leaves_by_framework(forest, forest.open(X).whole().read(0, len(X))).scores[:, first:]
+        self._forest, self._y = Task.of(forest, X), y
+        self._score = np.asarray(scores, dtype=np.float32)
         self.n_trees = self._score.shape[1]
 
     def _loss(self, metric: str, trees: slice, rows: slice = ALL) -> float:

@@ -28,7 +28,8 @@ from scipy.special import ndtr
 
 import rfsize
 from rfsize.counting.collect import outputs_of
-from rfsize.counting.scores import Scores
+from rfsize.counting.leaves import leaves_by_framework
+from rfsize.counting.part_sums import Scores
 from rfsize.counting.task import Task
 from rfsize.estimation import soft
 from rfsize.models.framework import read_forest
@@ -124,9 +125,10 @@ def compare(problem: Problem, framework: str, options: argparse.Namespace) -> np
 def ratios_to_the_normal_law(problem: Problem, framework: str, seed: int) -> tuple[list[float], list[float]]:
     """True disagreement with all trees over that of the normal law, by size; for product and sum over the rivals."""
     model, _, fresh = trained(framework, problem, seed)
-    adapter = read_forest(model)
-    score = adapter.leaves.raw_scores(adapter.leaf_index(fresh) + adapter.leaves.offset).astype(np.float32)
-    cut = adapter.cut(0.5) if score.shape[2] == 1 else 0.0
+    forest = read_forest(model)
+    rows = forest.open(fresh)
+    score = leaves_by_framework(forest, rows.whole().read(0, rows.n_rows)).scores.astype(np.float32)
+    cut = forest.raw_threshold(0.5) if score.shape[2] == 1 else 0.0
     leads = soft.Leads.of(Scores.of(score), cut).lead
     estimate = soft.SoftLeads(leads, np.ones(len(leads)))
 

@@ -36,6 +36,7 @@ from sklearn.ensemble import (
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
+from rfsize.counting.leaves import leaves_by_framework
 from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
 
@@ -228,10 +229,10 @@ class Truth:
     """The loss of forests of the other trees on fresh rows."""
 
     def __init__(self, model: Any, first: int, X: Array, y: Array, weight: Array) -> None:
-        adapter = read_forest(model, casts_votes=False)
-        leaf = adapter.leaf_index(adapter.check(X))[:, first:] + adapter.leaves.offset[first:]
-        self._predictor, self._y, self._weight = Task.of(adapter, X).predictor, y, weight / weight.sum()
-        self._score = np.asarray(adapter.leaves.raw_scores(leaf), dtype=np.float32)
+        forest = read_forest(model)
+        scores = leaves_by_framework(forest, forest.open(X).whole().read(0, len(X))).scores[:, first:]
+        self._predictor, self._y, self._weight = Task.of(forest, X).predictor, y, weight / weight.sum()
+        self._score = np.asarray(scores, dtype=np.float32)
         by_size = []
         for size in SIZES:
             forests = [slice(start, start + size) for start in range(0, OTHERS, size)][:MOST_FORESTS]

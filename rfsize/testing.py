@@ -82,21 +82,20 @@ def check_framework(
         "framework: name its entry point (group rfsize.frameworks) like the top-level package of the model",
     )
     read = framework.read(model)
-    rows = X
     read.open(X)
-    before = _predicted(model, rows)
+    before = _predicted(read, model, X)
     of_bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
     results = {
         "entry point": "right",
-        "leaves": _or_refused(lambda: _check_leaves(read, model, rows)),
-        "truncation": _or_refused(lambda: _check_truncation(framework, read, rows)),
-        "compiled": _or_refused(lambda: _check_compiled(model, rows)),
-        "bags": _or_refused(lambda: _check_bags(model, rows, y, of_bags)),
-        "more trees": _or_refused(lambda: _check_more_trees(framework, read, model, rows, y, sample_weight)),
-        "refusals": _check_refusals(framework, model, read, rows),
+        "leaves": _or_refused(lambda: _check_leaves(read, model, X)),
+        "truncation": _or_refused(lambda: _check_truncation(framework, read, X)),
+        "compiled": _or_refused(lambda: _check_compiled(read, model, X)),
+        "bags": _or_refused(lambda: _check_bags(read, model, X, y, of_bags)),
+        "more trees": _or_refused(lambda: _check_more_trees(framework, read, model, X, y, sample_weight)),
+        "refusals": _check_refusals(framework, model, read, X),
     }
     _check(
-        np.array_equal(before, _predicted(model, rows)),
+        np.array_equal(before, _predicted(read, model, X)),
         "the caller's model predicts otherwise than before: return new models, and change none",
     )
     return results
@@ -115,9 +114,10 @@ def _check(fits: Any, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def _predicted(model: Any, X: Any) -> NDArray[Any]:
+def _predicted(read: Model, model: Any, X: Any) -> NDArray[Any]:
     """The model's own probabilities or numbers."""
-    return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X))
+    rows = read.native_rows(X)
+    return np.asarray(model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows))
 
 
 def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) -> Floats:
@@ -154,7 +154,7 @@ def _compare(own: NDArray[Any], expected: Floats, what: str) -> None:
 
 
 def _check_leaves(read: Model, model: Any, X: Any) -> None:
-    _compare(_predicted(model, X), _by_leaves(read, X, read.n_trees), "all trees")
+    _compare(_predicted(read, model, X), _by_leaves(read, X, read.n_trees), "all trees")
 
 
 def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
@@ -162,12 +162,12 @@ def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
         small = first_trees(read, n_trees)
         again = framework.read(small)
         _check(again.n_trees == n_trees, f"first({n_trees}) has {again.n_trees} trees")
-        _compare(_predicted(small, X), _by_leaves(read, X, n_trees, again), f"the first {n_trees} trees")
+        _compare(_predicted(read, small, X), _by_leaves(read, X, n_trees, again), f"the first {n_trees} trees")
 
 
-def _check_compiled(model: Any, X: Any) -> None:
+def _check_compiled(read: Model, model: Any, X: Any) -> None:
     fast = compile(model)
-    own = np.asarray(model.predict(X))
+    own = np.asarray(model.predict(read.native_rows(X)))
     compiled = fast.predict(X)
     _check(
         compiled.shape == own.shape and compiled.dtype.kind == own.dtype.kind,
@@ -181,7 +181,7 @@ def _check_compiled(model: Any, X: Any) -> None:
         _check(np.array_equal(compiled, own), "the compiled model predicts other labels: compare conventions")
 
 
-def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
+def _check_bags(read: Model, model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
     try:
         mask = inbag(model, X, y, **of_bags)
     except InbagError as error:
@@ -199,6 +199,8 @@ def _check_bags(model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
             np.array_equal(outputs.votes.counts, np.stack(counts, axis=1)),
             "out-of-bag votes are not those of the trees that left the row out",
         )
+    if read.ensemble is None:  # members that are no trees store nothing that could tell
+        return
     order = np.random.default_rng(0).permutation(n_rows_of(X))
     try:
         inbag(model, X.iloc[order] if hasattr(X, "iloc") else X[order], y, **of_bags)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ class LightGbmFiles(ModelFiles):
         return content.startswith((b"tree\n", b"tree\r\n"))
 
     def load(self, path: Path) -> Any:
+        # LightGBM would read on beyond the end, and take zeros for what is no number.
+        head, end, _ = path.read_bytes().partition(b"\nend of trees\n")
+        if not end or re.search(rb"[^\w=+\-. \n]", head.partition(b"\nTree=")[2]):
+            raise ValueError(f"{path} is damaged, or breaks off before the end of its trees: save the model again")
         try:
             return lgb.Booster(model_file=str(path))
         except (lgb.basic.LightGBMError, ValueError) as error:  # a ValueError comes from the parameters, which are JSON

@@ -17,7 +17,6 @@ import numpy as np
 from rfsize import _core
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.models.ensemble import TreeEnsemble
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 _BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
@@ -251,12 +250,6 @@ class LightGbmBags(LaidOutBags):
             inbag[run.rows, self.is_full[run.machine]] = True
         return inbag[:, :, None]
 
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt != trees.cover)
-
     def have_sizes(self, sizes: dict[int, float]) -> bool:
         """Whether the bags of these trees have the sizes that the model stores."""
         draws = Draws(self, 0, self.n_rows)
@@ -380,9 +373,10 @@ def _stored_sizes(sampling: Sampling) -> dict[int, float]:
 
 def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) -> None:
     """Raise `InbagError` if the parameters of a model text name a sampler whose bags cannot be rebuilt."""
-    for name, expected in (("data_sample_strategy", "bagging"), ("bagging_by_query", "0")):
-        if parameters.get(name, expected) != expected:
-            raise InbagError(f"bags drawn with {name}={parameters[name]} cannot be rebuilt: take {FRESH_ROWS}")
+    others = (("data_sample_strategy", "bagging", "GOSS"), ("bagging_by_query", "0", "whole queries"))
+    for name, expected, what in others:
+        if (value := parameters.get(name, expected)) != expected:
+            raise InbagError(f"bags of {what} ({name}={value}) cannot be rebuilt: take {FRESH_ROWS}")
     learner, trained = parameters.get("tree_learner", "serial"), parameters.get("num_machines", "1")
     if trained == str(n_machines) and (learner == "serial") == (n_machines == 1):
         return

@@ -139,7 +139,8 @@ class SizeCallback:
     gives a callback only probabilities. If a class is rare, a probability can round to 1: the row is settled, and a
     bound stands for its mean score (log-odds of 30; 690 between classes of a softmax). ``report_.notes_on_rows`` says
     on how many rows. If ``voting="hard"`` and rounding hides votes that may decide T*, the callback cannot tell.
-    The votes of a ``multiclass`` iteration in which only the tree of one class has splits are left out.
+    A ``multiclass`` iteration in which the trees of only some classes have splits is left out, and the bag of a tree is
+    compared with LightGBM's by its size; with the rows it is proven leaf by leaf.
 
     Without the rows, it reads at most 20,000 rows, drawn at random. For labels, probabilities and scores on more than
     10,000 rows it reads the first 104 trees and then 8 of every 32; for a metric it reads every tree.
@@ -186,16 +187,10 @@ class SizeCallback:
         self.goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         if data is not None and not hasattr(data, "shape"):
-            raise ValueError(
-                f"data must be the training rows as an array, sparse matrix or DataFrame, found a {type(data).__name__}"
-            )
+            raise ValueError(f"data must be the training rows, an array or a table, found a {type(data).__name__}")
         if validation is not None:
-            refuse_unused(
-                f"it is about training rows, and with validation={validation!r} all trees vote on other rows. Leave "
-                "one of the two out",
-                data=data,
-                groups=groups,
-            )
+            reason = f"it is about training rows, and validation={validation!r} names others: leave one of the two out"
+            refuse_unused(reason, data=data, groups=groups)
         self.data, self.validation, self.groups = data, validation, groups
         self.min_trees = whole("min_trees", min_trees, at_least=1)
         self.log_every = whole("log_every", log_every, at_least=0)
@@ -211,10 +206,7 @@ class SizeCallback:
 
     def before_training(self, model: Any) -> NoReturn:
         """XGBoost calls this; raises ``ValueError``, because the callback reads LightGBM's trees only."""
-        raise ValueError(
-            "SizeCallback stops the training of LightGBM, and XGBoost trains a forest in one round: call booster, "
-            "report = rfsize.grow(params, dtrain), with the same parameters and DMatrix"
-        )
+        raise ValueError("SizeCallback is for LightGBM: call booster, report = rfsize.grow(params, dtrain)")
 
     @property
     def report_(self) -> Report | None:
@@ -298,8 +290,7 @@ class _ForestsInTraining:
     def __init__(self, env: CallbackEnv, callback: SizeCallback) -> None:
         if env.begin_iteration > 0:
             raise NotAForestError(
-                "SizeCallback must see a forest from its first tree: leave init_model out, or call rfsize.grow(params, "
-                "data, init_model=model)"
+                "SizeCallback must see a forest from its first tree: take rfsize.grow(params, data, init_model=model)"
             )
         boosters: Sequence[Any] = [env.model]
         validation, data = callback.validation, callback.data
@@ -307,10 +298,7 @@ class _ForestsInTraining:
         if isinstance(env.model, lgb.CVBooster):
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
         if callback.groups is not None and validation is not None:
-            raise ValueError(
-                "in lgb.cv the folds say which rows belong together, and groups are for out-of-bag votes: leave out "
-                "groups, and give folds=GroupKFold().split(X, y, groups) to lgb.cv"
-            )
+            raise ValueError("groups are for out-of-bag votes: give lgb.cv folds=GroupKFold().split(X, y, groups)")
         self.groups: Groups = NO_GROUPS
         if validation is None:
             dataset = boosters[0].train_set
@@ -366,10 +354,7 @@ class _ForestsInTraining:
         """Warnings if there are copies of rows, or if the validation rows are the training rows."""
         if not any(training.reads_training_rows for training in self._trainings):
             return warning_of_copies(self.groups)
-        text = (
-            f"the {self._source} holds the rows of the training, and trees agree on rows that they have seen: give no "
-            "validation, or a validation set of other rows"
-        )
+        text = f"the {self._source} holds the training rows, on which trees agree: give no validation, or other rows"
         return (Caution(TrainingRowsWarning, text), *warning_of_copies(self.groups))
 
     def _labels(self, rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -399,9 +384,8 @@ class _ForestsInTraining:
         hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)
         if hidden > _FEW_UNSURE * goal.level:
             raise FewVotesError(
-                f"LightGBM's rounded predictions hide {in_percent(hidden)} of the votes of single trees, which "
-                "voting='hard' counts: give the training rows X, SizeCallback(data=X, voting='hard'), or leave voting "
-                "out"
+                f"LightGBM's rounded predictions hide {in_percent(hidden)} of the single votes, which voting='hard' "
+                "counts: give the training rows X, SizeCallback(data=X, voting='hard'), or leave voting out"
             )
 
     def _notes(self) -> Iterator[str]:
@@ -412,9 +396,8 @@ class _ForestsInTraining:
             yield f"{n_read:,} of the {n_rows:,} rows were read, drawn at random"
         if n_bounded:
             yield (
-                f"on {how_many(n_bounded, 'row')} ({in_percent(n_bounded / n_read)}) LightGBM's rounded predictions "
-                "hide the scores of single trees, and a bound stands for their mean: SizeCallback(data=X), with the "
-                "training rows X, reads them exactly"
+                f"on {how_many(n_bounded, 'row')} ({in_percent(n_bounded / n_read)}) rounded predictions hide single "
+                "trees, and a bound stands for their mean: SizeCallback(data=X), with the training rows X, reads them"
             )
 
 
@@ -424,7 +407,7 @@ def _votes_in(training: BoosterInTraining, data: Any, share: float, every_tree: 
         return WalkedVotes.of_data(training, data)
     try:
         if (kept := rows_of(training.dataset)) is not None:
-            return WalkedVotes(training, kept)
+            return WalkedVotes(training, training.forest.open(kept))
     except RfsizeError:
         raise
     except ValueError:  # rows of a kind, or under names, that rfsize does not take

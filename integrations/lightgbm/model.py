@@ -32,7 +32,8 @@ from rfsize.integrations.lightgbm.bags import (
     with_exact_fractions,
 )
 from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.identical import refuse_identical
 from rfsize.models.model import Forest, Model, Output
 from rfsize.utils.typing import Bools, Floats, Int64s

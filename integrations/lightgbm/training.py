@@ -319,8 +319,7 @@ class LightGbmInTraining(ForestInTraining):
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
 
-        All bags are proven leaf by leaf; if the Dataset did not keep its rows, those of the first three trees, of one
-        tree in 128, and of the newest tree.
+        All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
 
         Raises
         ------
@@ -333,7 +332,11 @@ class LightGbmInTraining(ForestInTraining):
             self._booster.update()
             if self._votes is None:
                 training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
-                self._votes = PredictedVotes(training) if self._rows is None else WalkedVotes(training, self._rows)
+                self._votes = (
+                    PredictedVotes(training)
+                    if self._rows is None
+                    else WalkedVotes(training, training.forest.open(self._rows))
+                )
             else:
                 self._votes.read()
             self.n_trees += 1

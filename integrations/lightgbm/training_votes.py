@@ -28,8 +28,9 @@ from rfsize.exceptions import InbagError
 from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
-from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
+from rfsize.models.rows import Rows
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
@@ -241,23 +242,18 @@ class WalkedVotes(VotesInTraining):
     Parameters
     ----------
     training : BoosterInTraining
-    X
-        The rows of ``training.dataset``.
-    number : ndarray of int64, optional
-        Which rows of ``X`` these are; all by default.
+    rows : Rows
+        The rows of ``training.dataset``, with the columns of training.
 
     Raises
     ------
     InbagError
         If the rows are not the training rows, in their order.
-    ValueError
-        If they do not fit the forest.
     """
 
-    def __init__(self, training: BoosterInTraining, X: Any, *, number: Int64s | None = None) -> None:
+    def __init__(self, training: BoosterInTraining, rows: Rows) -> None:
         super().__init__(training, training.n_rows)
-        rows = training.forest.open(X)
-        self._X, self._n_counted = rows if number is None else rows.pick(number), 0
+        self._X, self._n_counted = rows, 0
         self.read()
         self.sums()
 
@@ -277,14 +273,16 @@ class WalkedVotes(VotesInTraining):
             if whole.reference is None or whole.used_indices is None:
                 raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
             whole, number = whole.reference, np.asarray(whole.used_indices)
-        n_rows, n_given = whole.num_data(), data.shape[0]
-        if n_given != n_rows:
-            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {n_given:,} rows")
-        votes = cls(training, data, number=number)
+        rows, n_rows = training.forest.open(data), whole.num_data()
+        if rows.n_rows != n_rows:
+            raise ValueError(
+                f"data must be the {n_rows:,} rows of the Dataset, in its order, found {rows.n_rows:,} rows"
+            )
+        votes = cls(training, rows if number is None else rows.pick(number))
         scores = votes.sums().scores
-        rows = slice(None) if scores.rows is None else scores.rows
+        scored = slice(None) if scores.rows is None else scores.rows
         predicted = training.forest.link.predicted(scores.mean)
-        if number is not None and not np.allclose(predicted, training.predictions().T[rows], rtol=1e-4):
+        if number is not None and not np.allclose(predicted, training.predictions().T[scored], rtol=1e-4):
             raise ValueError("data are not the rows that lgb.cv trains on, in their order: LightGBM predicts otherwise")
         return votes
 
@@ -305,9 +303,8 @@ class WalkedVotes(VotesInTraining):
                 more = count(Task(forest, self._X, bags, training.threshold, training.groups))
             except InbagError as error:
                 raise InbagError(
-                    f"the leaves of trees {start} to {stop - 1} do not hold as many rows as LightGBM counted (other "
-                    "rows or another order; bags drawn on a GPU; changed parameters): give the training rows in their "
-                    f"order as data, or {OTHER_ROWS}"
+                    f"the leaves of trees {start} to {stop - 1} hold other rows than LightGBM counted (another order, "
+                    f"a GPU, changed parameters): give the training rows in their order as data, or {OTHER_ROWS}"
                 ) from error
             self._sums, self._n_counted = self._sums.plus(more), stop
         return self._sums
@@ -383,8 +380,8 @@ class PredictedVotes(VotesInTraining):
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
                 raise InbagError(
-                    f"the bag of tree {tree} has another size than LightGBM counted, so no out-of-bag vote can be "
-                    f"trusted (bags drawn on a GPU, or parameters changed during training): {OTHER_ROWS}"
+                    f"the bag of tree {tree} has another size than LightGBM counted (bags drawn on a GPU, or "
+                    f"parameters changed during training): {OTHER_ROWS}"
                 )
             self.is_proven |= bool(sizes)
         return self.training.groups.spread(inbag)[self.rows]
@@ -403,19 +400,13 @@ class PredictedVotes(VotesInTraining):
 class _Hidden(Bags):
     """Rows that trees saw; their bags are proven elsewhere."""
 
-    need_proof, advice = False, ""
+    need_proof = False
 
     def __init__(self, hidden: Bools) -> None:
         self.hidden, self.n_rows = hidden, len(hidden)
 
     def take(self, start: int, stop: int) -> Bools:
         return self.hidden[start:stop]
-
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.zeros(len(rebuilt), dtype=np.bool_)
 
 
 def _a_leaf_for_each_row(forest: LightGbmForest, scores: Floats) -> tuple[LightGbmForest, LeafIds]:

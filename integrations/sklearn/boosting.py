@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize.exceptions import NotAForestError
+from rfsize.integrations.sklearn.bags import part_of
 from rfsize.integrations.sklearn.model import (
     PRUNED,
     SINGLE_PRECISION,
@@ -27,10 +28,10 @@ from rfsize.integrations.sklearn.model import (
     is_tree,
     leaves_of_members,
     names_of,
-    part_of,
     unnamed,
 )
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.model import Model
 from rfsize.models.rows import Rows
 from rfsize.utils.typing import Floats, Int64s
@@ -72,8 +73,8 @@ def read_boosted(model: Any) -> Model:
 def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
     return (
-        f"each tree of this {type(model).__name__} corrects those before it, so the trees are not independent draws "
-        "and there is no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
+        f"each tree of this {type(model).__name__} corrects those before it, so trees are not independent draws and "
+        "have no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
     )
 
 

@@ -1,4 +1,4 @@
-"""Scikit-learn's forests and bagging: their trees as arrays, their bags (each tree's training rows), and truncation."""
+"""Scikit-learn's forests and bagging, whose trees are independent draws, as arrays; and threshold classifiers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import sklearn
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
@@ -25,9 +22,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.models.bags import FRESH_ROWS, Bags, Layout
+from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, part_of, why_no_bags
+from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
@@ -36,7 +35,6 @@ from rfsize.utils.tags import allows_nan
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import sample_weights
 
-BAGGING = (BaggingClassifier, BaggingRegressor)
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
@@ -46,11 +44,6 @@ SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1
 
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
-
-# Attributes with an entry for each estimator (the last two are imbalanced-learn's), and those of the whole ensemble.
-_OF_EACH = {"estimators_", "estimators_features_", "_seeds", "estimator_weights_", "estimator_errors_"}
-_OF_EACH |= {"samplers_", "pipelines_"}
-_OF_THE_WHOLE = {"oob_score_", "oob_decision_function_"}
 
 _SAMPLED = "bootstrap=True, or max_features below the number of columns"
 _OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
@@ -180,17 +173,7 @@ class SklearnForest(Forest):
 
     @property
     def why_no_bags(self) -> str | None:
-        model = self.booster
-        if not (hasattr(model, "_n_samples") and holds_estimators(model)):
-            return _forgotten_bags(model)
-        if isinstance(model, BAGGING) and len(model._seeds) != len(model.estimators_):
-            return (
-                f"scikit-learn stored the samples of only {len(model._seeds)} of the {len(model.estimators_)} members, "
-                f"as it does when warm_start adds some: let rfsize.grow add them, or take {FRESH_ROWS}"
-            )
-        if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
-            return None
-        return f"every member was trained on all rows: train with bootstrap=True, or take {FRESH_ROWS}"
+        return why_no_bags(self.booster)
 
 
 class SklearnBagging(SklearnForest):
@@ -226,9 +209,6 @@ class SklearnBagging(SklearnForest):
     def apply(self, X: Any) -> NDArray[np.int64]:
         member = type(self.booster.estimators_[0]).__name__
         raise NotAForestError(f"the members are no decision trees but {member}s: cut the ensemble with rfsize.truncate")
-
-    def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        return Model.select(self, trees, leaf_values)
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
         X = check_array(X, accept_sparse=True, dtype=None, ensure_all_finite=False)
@@ -374,110 +354,6 @@ def unnamed(model: Any) -> Any:
 
 def _some_columns(X: Any, columns: Any) -> Any:
     return X if columns is None or np.array_equal(columns, np.arange(X.shape[1])) else X[:, columns]
-
-
-# Parts of an ensemble, and its bags
-
-
-def holds_estimators(model: Any) -> bool:
-    """Whether the model predicts by a list of estimators; Intel's makes the list from another model when it is read."""
-    return "estimators_" in vars(model)
-
-
-def no_estimators(model: Any) -> str:
-    """Why a model without `holds_estimators` gets no other number of trees."""
-    return (
-        f"{_named(model)} does not predict by the list of its members, so it can be neither cut nor grown: train with "
-        "scikit-learn's own class, which sklearnex.unpatch_sklearn() brings back after Intel's patch"
-    )
-
-
-def _named(model: Any) -> str:
-    return f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]},"
-
-
-def _forgotten_bags(model: Any) -> str:
-    return (
-        f"{_named(model)} does not keep which rows each member was trained on as scikit-learn {sklearn.__version__} "
-        f"does: train with scikit-learn's own class of this version, or take {FRESH_ROWS}"
-    )
-
-
-def part_of(model: Any, members: Int64s) -> Any:
-    """A copy of the model with some of its members.
-
-    Raises
-    ------
-    NotAForestError
-        If the model does not predict by the members that it names.
-    """
-    if not holds_estimators(model):
-        raise NotAForestError(no_estimators(model))
-    model = copy.copy(model)
-    for name in _OF_THE_WHOLE & vars(model).keys():
-        delattr(model, name)
-    names = _OF_EACH & vars(model).keys()
-    if "_seeds" in names and len(model._seeds) != len(model.estimators_):
-        model._seeds = model._seeds[:0]  # nobody knows which members these seeds belong to
-        names -= {"_seeds"}
-    for name in names:
-        values = getattr(model, name)
-        setattr(model, name, values[members] if isinstance(values, np.ndarray) else [values[at] for at in members])
-    model.n_estimators = len(model.estimators_)
-    return model
-
-
-class SklearnBags(Bags):
-    """The bags that scikit-learn redraws from its stored seeds; one byte for each row and member.
-
-    Parameters
-    ----------
-    forest : SklearnForest
-        A fitted ensemble with out-of-bag rows.
-    weight : ndarray of float64, shape (n_rows,)
-        Sample weights. If the members are trees, rows of weight 0 are in no bag; the leaves prove this.
-    """
-
-    def __init__(self, forest: SklearnForest, weight: Floats) -> None:
-        trees = forest.ensemble
-        self.n_rows, self.need_proof = len(weight), trees is not None
-        drawn = np.zeros((self.n_rows, forest.n_trees, 1), dtype=np.uint8)
-        for member in range(forest.n_trees):
-            rows = _drawn_rows(forest.booster, member)
-            drawn[:, member, 0] = np.minimum(np.bincount(rows, minlength=self.n_rows), 255)
-        if trees is not None:
-            drawn[weight == 0.0] = 0
-        self._drawn = drawn
-        # A tree that was fitted with weights counts a row once. A tree that was fitted to the drawn rows counts a row
-        # as often as it was drawn.
-        n_drawn = drawn.sum(axis=(0, 2), dtype=np.int64)
-        self._counts_once = trees is not None and not np.array_equal(trees.cover[trees.tree_start[:, 0]], n_drawn)
-
-    def take(self, start: int, stop: int) -> Bools:
-        return self._drawn[start:stop] > 0
-
-    def row_mass(self, start: int, stop: int) -> Floats:
-        drawn = self._drawn[start:stop]
-        return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(trees.cover != rebuilt)
-
-    @property
-    def advice(self) -> str:
-        return (
-            "Give the training rows, all of them in the order of training; where the forest was trained with weights "
-            "of zero, also sample_weight. Before scikit-learn 1.8, trees miscount rows with missing values."
-        )
-
-
-def _drawn_rows(model: Any, member: int) -> Int64s:
-    """The rows of one member's bag. All at once would take eight bytes for each row and member."""
-    try:
-        (rows,) = part_of(model, np.array([member])).estimators_samples_
-    except AttributeError as error:
-        raise InbagError(_forgotten_bags(model)) from error
-    return np.asarray(rows)
 
 
 # A threshold classifier around the model

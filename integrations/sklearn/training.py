@@ -17,16 +17,9 @@ from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import leaf_lookup
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
-from rfsize.integrations.sklearn.model import (
-    BAGGING,
-    FORESTS,
-    SklearnForest,
-    holds_estimators,
-    no_estimators,
-    part_of,
-    why_unread,
-)
+from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training

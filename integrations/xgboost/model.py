@@ -116,6 +116,9 @@ class XgboostModel(Model):
         by_tree: NDArray[np.int64] = leaf.reshape(len(leaf), -1)[:, self.tree_of].astype(np.int64)
         return by_tree + self.ensemble.tree_start
 
+    def native_rows(self, X: Any) -> Any:
+        return self.matrix(X) if self._model is self.booster else X
+
     def matrix(self, X: Any) -> xgb.DMatrix:
         """Rows as a DMatrix, with the names and the missing value of the model."""
         if isinstance(X, xgb.DMatrix):
@@ -283,7 +286,11 @@ class XgboostForest(XgboostModel, Forest):
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> XgboostBags:
         self._refuse_other_sampling()
-        covers = self._possible_row_covers(layout.n_rows, y, sample_weight)
+        # One array per XGBoost version that may have trained the forest, likeliest first.
+        covers = [self._row_weights(layout.n_rows, y, sample_weight)]
+        if y is not None and self._objective in ADAPTIVE:
+            label = one_per_row(y, layout.n_rows).astype(np.float64)
+            covers.insert(0, smoothed_cover(self._objective, float(self._base[0]), label, covers[0]))
         likeliest = None
         for drawn in self._possible_bags(seed, subsample):
             for row_cover in covers:
@@ -319,14 +326,6 @@ class XgboostForest(XgboostModel, Forest):
             )
         if why is not None:
             raise InbagError(f"{why}, or take {FRESH_ROWS}")
-
-    def _possible_row_covers(self, n_rows: int, y: Any, sample_weight: Any) -> list[Floats]:
-        """What each row may add, one array per XGBoost version that may have trained the forest, likeliest first."""
-        weight = self._row_weights(n_rows, y, sample_weight)
-        if y is None or self._objective not in ADAPTIVE:
-            return [weight]
-        label = one_per_row(y, n_rows).astype(np.float64)
-        return [smoothed_cover(self._objective, float(self._base[0]), label, weight), weight]
 
     def _row_weights(self, n_rows: int, y: Any, sample_weight: Any) -> Floats:
         weight = sample_weights(sample_weight, n_rows)

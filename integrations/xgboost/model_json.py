@@ -14,8 +14,9 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.exceptions import NotAForestError
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.utils.typing import Int64s
 
 VERSION = tuple(int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3])
 
@@ -142,6 +143,8 @@ def read_ensemble(
     if not np.isfinite(nodes.value).all():
         raise NotAForestError("a tree of the XGBoost model has a leaf that is no finite number: train it again")
     n_scores = width if width > 1 else order.shape[-1]
+    # Before XGBoost 3.2, trees that score all classes store no hessians.
+    cover = [tree.get("sum_hessian") or np.zeros(size) for tree, size in zip(trees, nodes.n_nodes, strict=True)]
     return TreeEnsemble(
         nodes,
         order.shape[-1],
@@ -149,7 +152,7 @@ def read_ensemble(
         int(learner["learner_model_param"]["num_feature"]),
         learner["feature_names"] or None,
         _conventions(learner, missing, _base_margins(learner, n_scores)),
-        _cover(trees, nodes),
+        np.concatenate(cover).astype(np.float64),
         parallel_trees,
     )
 
@@ -218,17 +221,6 @@ def with_leaf_values(tree: dict[str, Any], values: NDArray[np.float32]) -> dict[
     numbers = np.asarray(tree[name], dtype=np.float32).reshape(-1, width)
     numbers[place[leaf]] = values[leaf]
     return tree | {name: numbers.ravel().astype(np.float64).tolist()}
-
-
-def _cover(trees: list[dict[str, Any]], nodes: TreeNodes) -> Floats:
-    """Summed hessians; 0 at pruned nodes, and before XGBoost 3.2 in trees that score all classes."""
-    sizes = nodes.n_nodes
-    stored = [np.asarray(tree.get("sum_hessian", np.zeros(size))) for tree, size in zip(trees, sizes, strict=True)]
-    first, inner = np.repeat(np.cumsum(sizes) - sizes, sizes), nodes.left != -1
-    is_used = np.zeros(inner.size, dtype=np.bool_)
-    is_used[np.cumsum(sizes) - sizes] = True
-    is_used[np.concatenate([(first + nodes.left)[inner], (first + nodes.right)[inner]])] = True
-    return np.where(is_used, np.concatenate(stored).astype(np.float64), 0.0)
 
 
 def _base_margins(learner: dict[str, Any], n_scores: int) -> NDArray[np.float32]:

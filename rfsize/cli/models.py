@@ -24,9 +24,12 @@ _SECONDS_TO_LOAD = 600
 
 # What a child process runs: frameworks may crash on a damaged file, and would take this process with them.
 _LOAD = """import pathlib, sys
+import numpy as np
 from rfsize.models.framework import framework_named, read_model
 files = framework_named(sys.argv[1]).files
-read_model(files.load(pathlib.Path(sys.argv[2])))
+model = read_model(files.load(pathlib.Path(sys.argv[2])))
+if model.ensemble is not None:
+    model.apply(np.zeros((1, model.n_features)))
 """
 
 

@@ -26,8 +26,8 @@ ROWS_PER_THREAD = 2048
 # compare leaves.
 CELLS_WORTH_A_LAYOUT = 1 << 22
 
-# Number of rows compared with the framework's leaves: of all rows, and of a batch of rows in chunks. Then the
-# number of rows with missing values to take at each place, and the number of rows searched for them there.
+# Number of rows compared with the framework's leaves: of all rows, and of a batch of rows in chunks. Then the number of
+# rows with missing values to take at each place, and the number of rows searched for them there.
 _ROWS_COMPARED, _ROWS_COMPARED_OF_BATCH = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.inference.answers import settling_labels
-from rfsize.models.ensemble import Missing, Reading
+from rfsize.models.conventions import Reading
+from rfsize.models.ensemble import Missing
 from rfsize.stopping.rules.base import Stops
 from rfsize.utils.files import written_whole
 from rfsize.utils.typing import Int64s

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.exceptions import ForestFileError, TableError
-from rfsize.models.ensemble import Conventions, Reading
+from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable

@@ -39,8 +39,8 @@ def check_fit(table: StopTable, forest: PackedForest, voting: str) -> None:
         )
     if n_classes and table.metric == "scores":
         raise ValueError(
-            "the table was calibrated for scores, and a compiled classifier gives probabilities: calibrate a "
-            "table with metric='probabilities'"
+            "the table was calibrated for scores, and a compiled classifier gives probabilities: make one by "
+            "StopTable.calibrate(model, X, metric='probabilities', tolerance=…)"
         )
     if table.voting != voting:
         by = {"soft": "averaged scores", "hard": "votes"}

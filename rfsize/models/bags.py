@@ -164,22 +164,22 @@ class Bags(ABC):
     def take(self, start: int, stop: int) -> Bools:
         """In-bag mask of rows ``start`` to ``stop``, shape (rows, n_members, n_outputs or 1)."""
 
-    @abstractmethod
     def row_mass(self, start: int, stop: int) -> Floats:
         """What each row adds to the cover of a leaf if it is in the bag, shape (rows, n_trees or 1, n_outputs or 1)."""
+        return np.ones((stop - start, 1, 1))
 
-    @abstractmethod
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         """Leaves whose stored cover differs from that of the rebuilt bags, shape (n_nodes,)."""
+        return np.asarray(rebuilt != trees.cover)
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         """Leaves in which the rows read so far exceed the cover by all training rows, shape (n_nodes,)."""
         return np.asarray(rebuilt > trees.cover)
 
     @property
-    @abstractmethod
     def advice(self) -> str:
         """What a failed proof may mean for this framework, and what to do; part of an error message."""
+        return "Give the training rows."
 
 
 class WholeBags(Bags):
@@ -200,18 +200,11 @@ class WholeBags(Bags):
     def take(self, start: int, stop: int) -> Bools:
         return np.ones((stop - start, self._n_members, 1), dtype=np.bool_)
 
-    def row_mass(self, start: int, stop: int) -> Floats:
-        return np.ones((stop - start, 1, 1))
-
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         return np.asarray(np.rint(trees.cover / self._unit) != rebuilt)
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         return np.asarray(rebuilt > np.rint(trees.cover / self._unit))
-
-    @property
-    def advice(self) -> str:
-        return "Give the training rows."
 
 
 class LaidOutBags(Bags):

@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.exceptions import UnknownColumnsWarning
+from rfsize.models.conventions import Categorical, Conventions
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import warn
 from rfsize.utils.words import printable
-
-if TYPE_CHECKING:
-    from rfsize.models.ensemble import Conventions
 
 _ADVICE = "leave such columns out, or convert them to numbers, and categories to a categorical type"
 
@@ -26,30 +24,6 @@ ReadFloats = Callable[[int, int], Floats]
 
 # Takes the distinct values of a column, and returns their codes.
 CodesOf = Callable[[Sequence[Any]], Floats]
-
-
-class Categorical(NamedTuple):
-    """The features that were categorical at training.
-
-    Attributes
-    ----------
-    named : tuple of int or None
-        Features whose categories the model stores; None if it stores only the order of these features.
-    n_named : int
-        Number of these features.
-    coded : tuple of int
-        Features whose categories the model does not store: their values are codes.
-    takes_codes : bool
-        Whether the framework reads such features by the codes of the DataFrame that you give.
-    codes_numbers : bool
-        Whether columns of numbers may hold the values of categories too.
-    """
-
-    named: tuple[int, ...] | None = ()
-    n_named: int = 0
-    coded: tuple[int, ...] = ()
-    takes_codes: bool = False
-    codes_numbers: bool = False
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,10 @@ class Model(ABC):
         refuse_dmatrix(X)
         return open_rows(X, self.columns)
 
+    def native_rows(self, X: Any) -> Any:
+        """Rows in the form that the model's own ``predict`` takes."""
+        return X
+
     def truth(self, y: Any) -> Any:
         """Labels as the framework reads them, which may be fewer than the user's; ``ValueError`` if rows have none."""
         return y

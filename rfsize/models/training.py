@@ -1,6 +1,6 @@
 """Forests in training: what a framework provides so that rfsize can grow forests and choose bagging fractions.
 
-An framework implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that gets more
+A framework implements `Trainer` for its kind of training data and `ForestInTraining` for a forest that gets more
 trees. Trees are only ever added. Each tree's out-of-bag outputs are kept: those on training rows it did not see.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from rfsize.models.model import Forest
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import whole
 
-if TYPE_CHECKING:
-    from rfsize.counting.count import Sums
-
 
 class ForestInTraining(ABC):
     """A forest that can get more trees.
@@ -30,7 +27,7 @@ class ForestInTraining(ABC):
     ----------
     n_trees : int
         Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
-    out_of_bag : Sums
+    out_of_bag : rfsize.counting.count.Sums
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.
@@ -45,7 +42,7 @@ class ForestInTraining(ABC):
     """
 
     n_trees: int
-    out_of_bag: Sums
+    out_of_bag: Any
     link: Link
     threshold: float
     groups: Groups

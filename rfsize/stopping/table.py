@@ -289,9 +289,9 @@ class StopTable(Terms):
         choice("average", average, AVERAGES)
         if not isinstance(self.stops, UrnStops) or self.alpha == 1.0:
             raise ValueError(
-                "certified is for tables of votes that build made, with an alpha below 1; "
-                f"found {self!r}. A lossless table needs no certificate, and StopTable.calibrate certifies tables "
-                "of scores"
+                "certified is for tables of votes that build made with an alpha below 1, and this one is of kind "
+                f"{self.kind!r}: a lossless table needs no certificate, and StopTable.calibrate(model, X) certifies "
+                "tables of scores"
             )
         at = self.threshold if threshold is None else threshold
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)

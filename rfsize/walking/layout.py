@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.exceptions import NotAForestError
-from rfsize.models.ensemble import Conventions, Missing, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.link import NATIVE_LINKS
 from rfsize.utils.typing import Bools, Floats, Int64s
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -229,3 +230,35 @@ def test_seed_dependence_of_lightgbm(name: str, drawn: int, depends: bool) -> No
         warnings.simplefilter("always")
         rfsize.size(booster, fresh)
     assert any(found.category is SeedDependenceWarning for found in caught) is depends
+
+
+def test_trees_of_all_classes_draw_columns_together() -> None:
+    """Three of 16 features are an odd number, and those of four classes an even one."""
+    rows, params = np.hstack([X, X**2, X[:, :4] ** 3]), {"feature_fraction": 3 / 16, "objective": "multiclass"}
+    y = np.arange(N_ROWS) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeedDependenceWarning)
+        rfsize.tree_outputs(lightgbm(rows, y, num_class=3, **params), rows[::-1])
+    with pytest.warns(SeedDependenceWarning):
+        rfsize.tree_outputs(lightgbm(rows, y, num_class=4, **params), rows[::-1])
+
+
+def test_damaged_notes_of_bags_are_refused() -> None:
+    """What rfsize writes into a model of XGBoost that it cut or merged, since the model itself tells no seeds."""
+    small = rfsize.truncate(model("xgboost").model, n_trees=3)
+    note = json.loads(small.attr("rfsize_bags"))
+    assert np.array_equal(rfsize.inbag(from_file(small), X), model("xgboost").inbag[:3])
+    for damaged in (
+        "",
+        "[]",
+        {**note, "seeds": note["seeds"][:2]},
+        {**note, "seeds": [-1, 2, 3]},
+        {"seeds": [1, 2, 3]},
+    ):
+        small.set_attr(rfsize_bags=damaged if isinstance(damaged, str) else json.dumps(damaged))
+        with pytest.raises(InbagError):
+            rfsize.inbag(small, X)
+        assert np.array_equal(rfsize.inbag(small, X, seed=3, subsample=0.632), model("xgboost").inbag[:3])
+    small.set_attr(rfsize_bags=json.dumps({**note, "seeds": [1, 2, 3]}))
+    with pytest.raises(InbagError):
+        rfsize.inbag(from_file(small), X)

@@ -151,6 +151,25 @@ def test_sizes_are_those_of_an_array(kind: str, tmp_path: Path) -> None:
     assert len({(score.value, score.interval) for score in oob}) == 1
 
 
+@pytest.mark.parametrize("kind", ["lightgbm", "random forest"])
+def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
+    goal: dict[str, Any] = {"alpha": 0.9, "max_rows": 70, "voting": "hard"}
+    expected = rfsize.size(model(kind).model, FRESH, **goal)
+    for form in ("Sequences", "DataIter", "batches", "nameless Parquet", "sparse rows"):
+        found = rfsize.size(model(kind).model, ARRAYS[form](FRESH, tmp_path), **goal)
+        assert (found.n_trees, found.interval, found.votes_per_row) == (
+            expected.n_trees, expected.interval, expected.votes_per_row
+        )  # fmt: skip
+
+
+def test_many_rows_in_batches() -> None:
+    """Batches of the source end elsewhere than those in which trees are asked."""
+    trained, many = model("lightgbm").model, np.tile(FRESH, (1100, 1))
+    counts = np.tile(rfsize.tree_outputs(trained, FRESH).votes.counts, (1100, 1))
+    for rows in (Batches(np.array_split(many, 7)), [many[:50_001], many[50_001:]]):
+        assert np.array_equal(rfsize.tree_outputs(trained, rows).votes.counts, counts)
+
+
 @pytest.mark.parametrize("kind", FORESTS)
 def test_copies_are_found_in_any_form(kind: str, tmp_path: Path) -> None:
     rows = np.tile(X[: N_ROWS // 2], (2, 1))

@@ -146,6 +146,10 @@ OTHERS: dict[str, Case] = {
     "missing of a matrix": (lambda: rfsize.tree_outputs(of("xgboost"), xgb.DMatrix(FRESH), missing=0.0), "missing"),
     "fill, a word for a number": (lambda: rfsize.oob_predict(of("random forest regressor"), X, fill="none"), "fill"),
     "fill, a word for a label": (lambda: rfsize.oob_predict(of("random forest"), X, fill="none"), "fill"),
+    "fill, beyond all integers": (
+        lambda: rfsize.oob_predict(RandomForestClassifier(3).fit(X, TWO.astype(np.uint64) << 63), X, fill=-1),
+        "fill=",
+    ),
     "fill, a number for a word": (lambda: rfsize.oob_predict(of("random forest of names"), X, fill=-1), "fill"),
     "trees of pickled outputs": (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "trees"),
     "probabilities of numbers": (

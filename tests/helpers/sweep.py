@@ -24,18 +24,60 @@ import pyarrow as pa
 import scipy.sparse as sp
 import xgboost as xgb
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
 
 import rfsize
-from helpers.kinds import LIGHTGBM, ROWS, Kinds
+from helpers import models
+from helpers.models import FRESH, LIGHTGBM, N_ROWS, N_TREES, NUMBER, TWO, XGBOOST, X
 
 _SOURCES = [Path(rfsize.__file__).parent, Path(rfsize.__file__).parents[1] / "integrations"]
 
-MODELS = tuple(
-    name for name, member in vars(Kinds).items() if type(member).__name__ == "cached_property"
-)  # of everything that `Kinds` trains
+KINDS = ["lightgbm", "lightgbm multiclass", "lightgbm regression", "LGBMClassifier", "LGBMRegressor", "xgboost"]
+KINDS += ["xgboost softprob", "xgboost regression", "xgboost weights", "XGBClassifier", "XGBRegressor", "random forest"]
+KINDS += ["random forest of names", "random forest regressor", "bagging", "bagging of neighbours", "bagging regressor"]
+_FOREST = RandomForestClassifier(20, max_depth=4, random_state=3)
+_OTHERS: dict[str, Callable[[], Any]] = {
+    "xgboost loaded": lambda: xgb.Booster(model_file=model("xgboost").save_raw("json")),
+    "extra-trees that saw all": lambda: ExtraTreesClassifier(N_TREES, max_depth=4, random_state=3).fit(X, TWO),
+    "compiled": lambda: rfsize.compile(model("lightgbm")),
+    "compiled regression": lambda: rfsize.compile(model("xgboost regression")),
+    "right-sized": lambda: rfsize.RightSizedClassifier(_FOREST, alpha=0.9, max_trees=100).fit(X, TWO),
+    "right-sized regressor": lambda: rfsize.RightSizedRegressor(
+        RandomForestRegressor(max_depth=4, random_state=3), tolerance=0.3, max_trees=100
+    ).fit(X, NUMBER),
+    "lightgbm boosted": lambda: lgb.train(LIGHTGBM | {"boosting": "gbdt"}, lgb.Dataset(X, TWO), 5),
+    "xgboost boosted": lambda: xgb.train(XGBOOST | {"num_parallel_tree": 1}, xgb.DMatrix(X, TWO), 3),
+    "adaboost": lambda: AdaBoostClassifier(n_estimators=5, random_state=3).fit(X, TWO),
+    "gradient boosting": lambda: GradientBoostingClassifier(n_estimators=5, random_state=3).fit(X, TWO),
+    "histogram boosting": lambda: HistGradientBoostingClassifier(max_iter=5, random_state=3).fit(X, TWO),
+    "logistic regression": lambda: LogisticRegression().fit(X, TWO),
+    "pipeline": lambda: make_pipeline(StandardScaler(), clone(_FOREST)).fit(X, TWO),
+    "unfitted": lambda: clone(_FOREST),
+    "unfitted lightgbm": lambda: lgb.LGBMClassifier(**models.WRAPPER),
+    "text": lambda: "model.txt",
+    "nothing": lambda: None,
+}
+MODELS = (*KINDS, *_OTHERS)
+
+
+@cache
+def model(name: str) -> Any:
+    """The model of a name, the same at each call."""
+    return models.model(name).model if name in KINDS else _OTHERS[name]()
+
 
 FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "size": lambda model, X, y: rfsize.size(model, X, y, alpha=0.9),
@@ -89,51 +131,51 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 TRAINING = {"grow", "grow validation", "fraction", "right-sized classifier", "right-sized regressor", "tree_outputs cv"}
 
 
-def rows_of(at: Kinds, y: Any) -> dict[str, tuple[Any, Any]]:
+def rows_of(y: Any) -> dict[str, tuple[Any, Any]]:
     """Rows and their truth, of each kind; ``y`` is the truth of the training rows."""
-    X, half, names = at.fresh, y[: ROWS // 2], list("abcd")
-    objects = X.astype(object)
-    objects[0, 1] = "high"
-    holes, infinite = X.copy(), X.copy()
-    holes[::7, 1], infinite[::7, 1] = np.nan, np.inf
-    lacking = half.astype(float)
-    lacking[3] = np.nan
+    some, names = y[: len(FRESH)], list("abcdef")
+    objects, holes, infinite = FRESH.astype(object), FRESH.copy(), FRESH.copy()
+    objects[0, 1], holes[::7, 1], infinite[::7, 1] = "high", np.nan, np.inf
+    has_gaps = np.where(np.arange(len(FRESH)) == 3, None, some)
     return {
-        "training rows": (at.X, y),
-        "training rows, as a frame": (at.frame, y),
-        "training rows, float32": (at.X.astype(np.float32), y),
-        "training rows, Fortran order": (np.asfortranarray(at.X), y),
-        "fresh rows": (X, half),
-        "frame": (pd.DataFrame(X, columns=names), pd.Series(half)),
-        "Polars": (pl.DataFrame(X, schema=names), pl.Series(half)),
-        "Arrow": (pa.table(pd.DataFrame(X, columns=names)), pa.array(half)),
-        "sparse": (sp.csr_matrix(at.X), y),
-        "lists": (X.tolist(), half.tolist()),
-        "one row": (X[:1], half[:1]),
-        "no rows": (X[:0], half[:0]),
-        "three columns": (at.X[:, :3], y),
-        "no columns": (at.X[:, :0], y),
-        "one dimension": (X[:, 0], half),
-        "a Series": (pd.DataFrame(X, columns=names).iloc[0], half),
-        "three dimensions": (X[None], half),
-        "missing": (holes, half),
-        "infinite": (infinite, half),
-        "objects": (objects, half),
-        "text": (X.astype(str), half),
-        "no X": (None, half),
-        "masked": (np.ma.masked_array(X, X > 1), half),
-        "long y": (X, y),
-        "two columns of y": (at.X, np.stack([y, y], axis=1)),
-        "missing y": (X, lacking),
-        "text as y": (at.X, np.where(y > y.mean(), "yes", "no")),
-        "one class": (at.X, np.zeros(ROWS, dtype=int)),
-        "no y": (at.X, None),
-        "constant columns": (np.ones_like(at.X), y),
-        "huge": (X * 1e300, half),
-        "a word": ("rows.csv", half),
-        "a number": (3, half),
-        "a dict": ({"a": X[:, 0]}, half),
+        "training rows": (X, y),
+        "training rows, as a frame": (pd.DataFrame(X, columns=names), y),
+        "training rows, float32": (X.astype(np.float32), y),
+        "training rows, Fortran order": (np.asfortranarray(X), y),
+        "fresh rows": (FRESH, some),
+        "frame": (pd.DataFrame(FRESH, columns=names), pd.Series(some)),
+        "Polars": (pl.DataFrame(FRESH, schema=names), pl.Series(some)),
+        "Arrow": (pa.table(pd.DataFrame(FRESH, columns=names)), pa.array(some)),
+        "sparse": (sp.csr_matrix(X), y),
+        "lists": (FRESH.tolist(), some.tolist()),
+        "one row": (FRESH[:1], some[:1]),
+        "no rows": (FRESH[:0], some[:0]),
+        "three columns": (X[:, :3], y),
+        "no columns": (X[:, :0], y),
+        "one dimension": (FRESH[:, 0], some),
+        "a Series": (pd.DataFrame(FRESH, columns=names).iloc[0], some),
+        "three dimensions": (FRESH[None], some),
+        "missing": (holes, some),
+        "infinite": (infinite, some),
+        "objects": (objects, some),
+        "text": (FRESH.astype(str), some),
+        "no X": (None, some),
+        "masked": (np.ma.masked_array(FRESH, FRESH > 1), some),
+        "long y": (FRESH, y),
+        "two columns of y": (X, np.stack([y, y], axis=1)),
+        "missing y": (FRESH, has_gaps),
+        "text as y": (X, np.where(np.arange(N_ROWS) % 2, "yes", "no")),
+        "one class": (X, np.zeros(N_ROWS, dtype=int)),
+        "no y": (X, None),
+        "constant columns": (np.ones_like(X), y),
+        "huge": (FRESH * 1e300, some),
+        "a word": ("rows.csv", some),
+        "a number": (3, some),
+        "a dict": ({"a": FRESH[:, 0]}, some),
     }
+
+
+ROWS = tuple(rows_of(TWO))
 
 
 class Fault(NamedTuple):
@@ -145,23 +187,22 @@ class Fault(NamedTuple):
     what: str
 
 
-def faults(at: Kinds, calls: Iterator[tuple[str, str, str]]) -> Iterator[Fault]:
+def faults(calls: Iterator[tuple[str, str, str]]) -> Iterator[Fault]:
     """The faults among the calls, each a function, a kind of model and a kind of rows."""
     for function, kind, rows in calls:
-        model = getattr(at, kind)
-        X, y = rows_of(at, _truth(at, kind))[rows]
-        before = _state(model, at.fresh)
-        what = _fault(function, model, X, y)
-        if what is None and _state(model, at.fresh) != before:
+        given, (X, y) = model(kind), rows_of(_truth(kind))[rows]
+        before = _state(given)
+        what = _fault(function, given, X, y)
+        if what is None and _state(given) != before:
             what = "the model is another one"
         if what is not None:
             yield Fault(function, kind, rows, what)
 
 
-def _truth(at: Kinds, kind: str) -> Any:
-    if "regress" in kind:
-        return at.number
-    return at.three if "three" in kind or "extra" in kind else at.y
+def _truth(kind: str) -> Any:
+    if kind in models.KINDS:
+        return models.model(kind).y
+    return NUMBER if "regress" in kind else TWO
 
 
 def _unfitted(model: Any) -> Any:
@@ -238,14 +279,14 @@ def _predict(model: Any, X: Any) -> None:
     model.predict(xgb.DMatrix(X) if isinstance(model, xgb.Booster) else X)
 
 
-def _state(model: Any, X: Any) -> bytes:
+def _state(model: Any) -> bytes:
     """What a model predicts, and what it is pickled to; boosters in their own form."""
     if isinstance(model, lgb.Booster):
         return model.model_to_string().encode()
     if isinstance(model, xgb.Booster):
         return bytes(model.save_raw("json"))
     with contextlib.suppress(Exception):
-        predicted = np.asarray(model.predict(X)).tobytes()
+        predicted = np.asarray(model.predict(FRESH)).tobytes()
         # The neighbours' trees count how often they are asked.
         return predicted if isinstance(model, BaggingClassifier) else predicted + pickle.dumps(model)
     return b""

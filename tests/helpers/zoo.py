@@ -20,19 +20,17 @@ from sklearn.ensemble import (
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-TREES, FEATURES = 21, 6
-TYPES = ["q", "q", "q", "c", "q", "q"]
-NAMES = np.array(["elm", "ash", "oak", "yew", "fir"])  # not in the order of their indices
+from helpers import models
 
-LIGHTGBM: dict[str, Any] = {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "feature_fraction": 0.8}
-LIGHTGBM |= {"num_leaves": 15, "min_data_in_leaf": 5, "min_data_per_group": 5, "cat_smooth": 1.0, "verbose": -1}
-LIGHTGBM |= {"seed": 3, "num_threads": 1}
-WRAPPER: dict[str, Any] = {"boosting_type": "rf", "n_estimators": TREES, "subsample": 0.6, "subsample_freq": 1}
-WRAPPER |= {"colsample_bytree": 0.8, "num_leaves": 15, "random_state": 3, "n_jobs": 1, "verbose": -1}
-XGBOOST: dict[str, Any] = {"num_parallel_tree": TREES, "subsample": 0.6, "colsample_bynode": 0.8, "learning_rate": 1}
-XGBOOST |= {"max_depth": 5, "max_cat_to_onehot": 4, "tree_method": "hist", "seed": 3, "nthread": 1}
-ONE_ROUND: dict[str, Any] = {"n_estimators": 1, "num_parallel_tree": TREES, "subsample": 0.6, "learning_rate": 1}
-ONE_ROUND |= {"max_depth": 4, "random_state": 3, "n_jobs": 1}
+TREES, FEATURES = models.N_TREES, 6
+TYPES = ["q", "q", "q", "c", "q", "q"]
+NAMES = np.array(["elm", "ash", "oak"])  # not in the order of their indices
+
+LIGHTGBM: dict[str, Any] = models.LIGHTGBM | {"feature_fraction": 0.8, "num_leaves": 15, "min_data_in_leaf": 5}
+LIGHTGBM |= {"min_data_per_group": 5, "cat_smooth": 1.0}
+XGBOOST: dict[str, Any] = models.XGBOOST | {"max_cat_to_onehot": 4}
+WRAPPER: dict[str, Any] = models.WRAPPER
+ONE_ROUND: dict[str, Any] = models.ONE_ROUND
 SKLEARN: dict[str, Any] = {"n_estimators": TREES, "random_state": 3}
 
 

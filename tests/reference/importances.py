@@ -85,18 +85,3 @@ def of_forest(
     return np.array(
         [value(permuted(X, every, columns, 0, len(sets), place)) - now for place, columns in enumerate(sets)]
     )
-
-
-def noise_of_pairs(pairs: list[list[tuple[int, int, float]]], n_rows: int) -> float:
-    """Variance over the rows of a mean over trees, by what pairs of a row and its donor add in each of them.
-
-    Pairs vary together where they have a row in common, and by themselves.
-    """
-    value = sum(added for tree in pairs for _, _, added in tree)
-    by_row = np.zeros(n_rows)
-    for tree in pairs:
-        for row, donor, added in tree:
-            by_row[row] += added - value / (len(pairs) * len(tree))
-            by_row[donor] += added - value / (len(pairs) * len(tree))
-    own = sum(added**2 for tree in pairs for _, _, added in tree)
-    return float(max(0.0, np.sum(by_row**2) * n_rows / (n_rows - 1)) - own)

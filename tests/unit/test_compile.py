@@ -11,7 +11,7 @@ import pytest
 import xgboost as xgb
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
 from helpers import zoo
@@ -155,35 +155,6 @@ def test_trees_of_single_leaves(framework: str) -> None:
     }[framework]()
     fast = rfsize.compile(trained)
     np.testing.assert_allclose(fast.predict_proba(X), zoo.own_proba(trained, X), atol=1e-6)
-
-
-@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
-def test_the_value_that_means_missing(framework: str) -> None:
-    X = np.where(np.abs(zoo.training()[0]) < 0.2, -999.0, zoo.training()[0])
-    y = zoo.classes_of(zoo.training()[1], 2)
-    forest = xgb.XGBClassifier(missing=-999.0, **zoo.ONE_ROUND).fit(X, y)
-    assert rfsize.compile(forest).predict_proba(X).tolist() == forest.predict_proba(X).tolist()
-    booster = zoo.xgboost("binary:logistic", y, np.where(X == -999.0, np.nan, X))
-    own = booster.predict(xgb.DMatrix(X, missing=-999.0, feature_types=zoo.TYPES, enable_categorical=True))
-    np.testing.assert_allclose(rfsize.compile(booster, missing=-999.0).predict(X), own, rtol=1e-6)
-
-
-def test_missing_values_of_scikit_learn() -> None:
-    X, signal = zoo.training()
-    forest = RandomForestRegressor(9, random_state=0).fit(X, signal)
-    for rows in (zoo.fresh_rows(2000), zoo.fresh_rows(9)):
-        assert rfsize.compile(forest).predict(rows).tolist() == forest.predict(rows).tolist()
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("name", ["random forest", "bagging", "random forest regression"])
-def test_rows_that_scikit_learn_refuses_are_refused_in_every_batch(name: str, value: float) -> None:
-    for size in (1, 16, 17, 3000):
-        X = rows_for(name, size)
-        X[-1, 2] = value
-        for predict in (model(name).predict, rfsize.compile(model(name)).predict):
-            with pytest.raises(ValueError, match=r"X|Input"):
-                predict(X)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])

@@ -1,4 +1,4 @@
-"""Forests cut to their first trees: by a size, by rows, by a report and by the bytes of their file."""
+"""Forests cut to as many first trees as a report says, or as fit into so many bytes."""
 
 from __future__ import annotations
 
@@ -10,30 +10,14 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from lightgbm import LGBMClassifier
-from sklearn.base import clone
-from xgboost import XGBClassifier
 
 import rfsize
-from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, predicted, probabilities, tree_scores
+from helpers.trained import FRAMEWORKS, FRESH, TRUTH, model, predicted
 from rfsize.exceptions import NotConvergedWarning
 
 
 def n_trees_of(forest: Any) -> int:
     return rfsize.tree_outputs(forest, FRESH[:2]).n_trees
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("task", ["two", "three", "number"])
-def test_truncate_keeps_the_first_trees(framework: str, task: str) -> None:
-    forest = model(framework, task)
-    before, small = predicted(forest, FRESH), rfsize.truncate(forest, n_trees=7)
-    mean = tree_scores(forest, FRESH)[:, :7].mean(axis=1)
-    expected = mean[:, 0] if task == "number" else probabilities(forest, mean)
-    assert type(small) is type(forest)
-    assert predicted(small, FRESH) == pytest.approx(expected, abs=1e-6)
-    assert np.array_equal(predicted(forest, FRESH), before)
-    assert np.array_equal(rfsize.inbag(small, X, Y[task]), rfsize.inbag(forest, X, Y[task])[:7])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -58,25 +42,6 @@ def test_a_forest_that_is_too_small_is_kept_whole(framework: str) -> None:
             small = rfsize.truncate(model(framework), FRESH, **options)
         assert small is not model(framework)
         assert np.array_equal(predicted(small, FRESH), predicted(model(framework), FRESH))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LGBMClassifier(boosting_type="rf", n_estimators=41, subsample=0.6, subsample_freq=1, n_jobs=1, verbose=-1),
-        XGBClassifier(n_estimators=1, num_parallel_tree=41, learning_rate=1, subsample=0.6, n_jobs=1),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_fitted_classifiers_are_cut_and_fit_again(estimator: Any) -> None:
-    forest = clone(estimator).fit(X, Y["two"])
-    parameters, before = forest.get_params(), forest.predict_proba(FRESH)
-    small = rfsize.truncate(forest, n_trees=11)
-    assert (type(small), n_trees_of(small)) == (type(forest), 11)
-    again = clone(small).fit(X, Y["two"])
-    assert rfsize.tree_outputs(again, FRESH).votes == rfsize.tree_outputs(small, FRESH).votes
-    assert forest.get_params() == parameters
-    assert np.array_equal(forest.predict_proba(FRESH), before)
 
 
 # Within so many bytes

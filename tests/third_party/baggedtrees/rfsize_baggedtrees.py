@@ -10,7 +10,8 @@ from baggedtrees import BaggedTrees
 
 from rfsize.exceptions import NotAForestError
 from rfsize.models.bags import Bags
-from rfsize.models.ensemble import Conventions, Missing, Reading, TreeEnsemble, TreeNodes
+from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import Framework
 from rfsize.models.model import Forest
 

@@ -1,0 +1,92 @@
+"""Sizes where rows belong together: a group counts once, and only trees that saw none of its rows vote."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+
+import reference.counting
+import reference.groups
+import rfsize
+from helpers.models import N_ROWS, TWO, X, model
+from rfsize.exceptions import NotConvergedWarning
+
+
+def drawn(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n_rows, 8))
+    return rows, (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=n_rows) > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("kind", ["LGBMClassifier", "XGBClassifier", "random forest"])
+def test_copies_count_once(kind: str) -> None:
+    order = np.random.default_rng(1).permutation(2 * N_ROWS) % N_ROWS
+    rows, y = X[order], TWO[order]
+    fraction = "max_samples" if kind == "random forest" else "subsample"
+    trained = clone(model(kind).model).set_params(**{fraction: 0.3}).fit(rows, y)
+    group = reference.groups.of_copies(rows.tolist())
+    seen = reference.groups.spread(rfsize.inbag(trained, rows), group)
+    counts = reference.counting.votes(rfsize.tree_outputs(trained, rows[::-1]).by_tree()[::-1].T, 2, seen)
+    once = rfsize.Votes(counts[reference.groups.first_of_each(group)], n_trees=31)
+    goal: dict[str, Any] = {"alpha": 0.8, "voting": "hard"}
+    report = rfsize.size(trained, rows, oob=True, groups="copies", **goal)
+    assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
+    assert report.n_trees == rfsize.size(once, alpha=0.8).n_trees
+    assert report.votes_per_row == once.asked[once.asked > 0].mean()
+    alone = rfsize.size(trained, rows, oob=True, groups="rows", **goal)
+    assert (alone.groups, alone.n_rows + alone.n_dropped) == ("rows", 2 * N_ROWS)
+    outputs = rfsize.tree_outputs(trained, rows, oob=True, groups="copies")
+    assert rfsize.size(outputs, **goal).interval == report.interval
+    assert len(outputs.votes) == 2 * N_ROWS
+
+
+def test_size_is_that_of_fresh_rows() -> None:
+    rows, y = (np.concatenate([part, part]) for part in drawn(1200))
+    trained = RandomForestClassifier(250, random_state=0).fit(rows, y)
+    truth = rfsize.size(trained, drawn(15_000, seed=1)[0], alpha=0.97).n_trees
+    low, high = rfsize.size(trained, rows, oob=True, alpha=0.97, groups="copies").interval
+    assert low <= truth <= high
+    assert rfsize.size(trained, rows, oob=True, alpha=0.97, groups="rows").interval[1] < low
+
+
+@pytest.mark.parametrize("metric", ["labels", "probabilities", "auc"])
+def test_groups_that_are_given(metric: str) -> None:
+    patients = np.random.default_rng(3).integers(0, 250, N_ROWS)
+    trained = RandomForestClassifier(101, max_samples=0.3, random_state=0).fit(X, TWO)
+    level = {"alpha": 0.8} if metric == "labels" else {"tolerance": 0.2}
+    report, alone = (
+        rfsize.size(trained, X, TWO, oob=True, groups=groups, metric=metric, **level) for groups in (patients, "rows")
+    )
+    seen = reference.groups.spread(rfsize.inbag(trained, X), patients)
+    assert report.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
+    assert report.groups == "given"
+    assert math.isfinite(report.n_trees)
+    assert report.loss_at(5).value != alone.loss_at(5).value
+    score = rfsize.oob_score(trained, X, TWO, groups=patients, metric="accuracy")
+    assert score.value != rfsize.oob_score(trained, X, TWO, groups="rows", metric="accuracy").value
+
+
+def test_rows_without_votes_leave_the_size_untold() -> None:
+    rows, y = drawn(400)
+    rare = np.flatnonzero(y == 1)[:30]
+    rows, y = np.concatenate([rows, *[rows[rare]] * 9]), np.concatenate([y, *[y[rare]] * 9])
+    trained = RandomForestClassifier(101, random_state=0).fit(rows, y)
+    given: dict[str, Any] = {"oob": True, "groups": "copies"}
+    for goal in ({"alpha": 0.9}, {"alpha": 0.9, "voting": "soft"}, {"metric": "scores", "tolerance": 0.9}):
+        report = rfsize.size(trained, rows, **given, **goal)
+        assert (report.n_trees, report.interval, report.enough) == (np.inf, (1, np.inf), False)
+        assert report.n_rows + report.n_dropped == 400
+    with pytest.warns(NotConvergedWarning):
+        assert len(rfsize.truncate(trained, rows, alpha=0.5, **given).estimators_) == 101
+
+
+def test_rows_that_no_tree_left_out_by_chance_leave_it_known() -> None:
+    trained = RandomForestClassifier(7, random_state=0).fit(X, TWO)
+    report = rfsize.size(trained, X, oob=True, groups="rows", metric="probabilities", tolerance=0.3)
+    assert report.n_dropped > 0.1 * N_ROWS
+    assert math.isfinite(report.n_trees)

@@ -1,0 +1,158 @@
+"""Rooms import only rooms before them, modules go in no circle, and what imports bring in."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import rfsize
+
+ROOT = Path(__file__).parents[2]
+# In the order of imports: a room imports those before it. Integrations import these of them, and no other integration.
+ROOMS = "_core exceptions utils reporting theory models walking counting estimation baselines certifying "
+ROOMS += "stopping inference sizing importance shrinking training sklearn dask spark testing __init__ cli __main__"
+OF_INTEGRATIONS = {"_core", "exceptions", "utils", "models", "counting"}
+BEYOND = {  # what one module may import as well
+    ("integrations.lightgbm.callback", "sizing"),
+    ("integrations.lightgbm.callback", "training"),
+    ("integrations.sklearn.training", "theory"),
+    ("models.training", "counting"),
+    ("__init__", "integrations"),
+    ("cli.demo", "lightgbm"),
+    ("cli.demo", "xgboost"),
+}
+FRAMEWORKS = {"lightgbm", "xgboost"}
+
+
+class Import(NamedTuple):
+    """One name that a module takes from another; modules of rfsize are named without it."""
+
+    importer: str
+    imported: str
+    name: str
+    is_ours: bool
+
+
+def imports_of(module: str, source: str, is_package: bool = False) -> Iterator[Import]:
+    """At the top, inside functions and for types alike."""
+    package = f"rfsize.{module}" if is_package else f"rfsize.{module}".rpartition(".")[0]
+    for node in ast.walk(ast.parse(source)):
+        pairs = []
+        if isinstance(node, ast.Import):
+            pairs = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imported = resolve_name("." * node.level + (node.module or ""), package)
+            pairs = [(imported, alias.name) for alias in node.names]
+        for imported, name in pairs:
+            if imported == "rfsize":  # from rfsize import theory
+                imported, name = f"rfsize.{name or '__init__'}", ""
+            yield Import(module, imported.removeprefix("rfsize."), name, imported.startswith("rfsize."))
+
+
+def in_the_package() -> dict[str, list[Import]]:
+    found = {}
+    for package, folder in (("", ROOT / "rfsize"), ("integrations.", ROOT / "integrations")):
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            if package or parts[0] != "integrations":
+                module = (package + ".".join(parts)).removesuffix(".__init__")
+                found[module] = list(imports_of(module, path.read_text("utf-8"), path.name == "__init__.py"))
+    return found
+
+
+def is_allowed(one: Import) -> bool:
+    """No later room, no private name of another module, and no framework outside of the integrations."""
+    room, other = one.importer.split(".")[0], one.imported.split(".")[0]
+    if (one.importer, other) in BEYOND:
+        return True
+    if not one.is_ours:
+        return room == "integrations" or other not in FRAMEWORKS
+    if one.name.startswith("_") and not one.name.startswith("__") and other != "_core":
+        return False
+    if room == "integrations":
+        return other in OF_INTEGRATIONS or one.imported.split(".")[:2] == one.importer.split(".")[:2]
+    return other in ROOMS.split()[: ROOMS.split().index(room) + 1]
+
+
+def circle(imports: list[Import]) -> list[str]:
+    graph: dict[str, set[str]] = {}
+    modules = {one.importer for one in imports}
+    for one in imports:
+        inner = f"{one.imported}.{one.name}"
+        target = inner if inner in modules else one.imported
+        graph.setdefault(one.importer, set()).update({target} - {one.importer} if one.is_ours else ())
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_rooms_import_only_rooms_before_them() -> None:
+    modules = in_the_package()
+    imports = [one for found in modules.values() for one in found]
+    assert {module.split(".")[0] for module in modules} <= {*ROOMS.split(), "integrations"}
+    assert [f"{one.importer} imports {one.name} of {one.imported}" for one in imports if not is_allowed(one)] == []
+    assert circle(imports) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("utils.ring", "def later():\n    from rfsize.sizing import report"),
+        ("theory.binary", "from ..utils.words import _private"),
+        ("integrations.xgboost.model", "import rfsize.integrations.lightgbm.model"),
+        ("integrations.lightgbm.model", "import rfsize.sizing.report"),
+        ("sizing.report", "import lightgbm"),
+    ],
+)
+def test_the_rule_finds_faults(module: str, source: str) -> None:
+    assert [is_allowed(one) for one in imports_of(module, source)] == [False]
+
+
+def test_a_circle_is_found() -> None:
+    to, back = (list(imports_of(*pair)) for pair in (("a.b", "from rfsize.a import c"), ("a.c", "import rfsize.a.b")))
+    assert circle(to) == []
+    assert set(circle(to + back)) == {"a.b", "a.c"}
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_brings_in_no_framework() -> None:
+    heavy = "{'lightgbm', 'xgboost', 'sklearn', 'pandas', 'matplotlib', 'pyarrow', 'jinja2'}"
+    assert run(f"import sys, rfsize; print(sorted({heavy} & set(sys.modules)))") == "[]"
+    code = """
+import sys, numpy as np, lightgbm as lgb, rfsize
+X = np.random.default_rng(0).normal(size=(200, 3))
+settings = dict(objective="binary", boosting="rf", bagging_fraction=0.6, bagging_freq=1, verbose=-1)
+rfsize.size(lgb.train(settings, lgb.Dataset(X, X[:, 0] > 0), 30), X, oob=True)
+print("xgboost" in sys.modules)
+"""
+    assert run(code) == "False"
+
+
+def test_exports_exist() -> None:
+    assert all(getattr(rfsize, name) is not None for name in rfsize.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = rfsize.nonsense
+
+
+def test_uncompiled_sources_say_what_to_do(tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "rfsize", tmp_path / "rfsize", ignore=shutil.ignore_patterns("*.so", "*.pyd", "integrations")
+    )
+    # Without site, no editable install answers for these sources.
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import rfsize"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert f'pip install -e "{tmp_path}' in done.stderr.splitlines()[-1]

@@ -1,0 +1,99 @@
+"""A few rows go a shorter way than many, in arrays of any form and in frames, to the same answers and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from scipy import sparse
+
+import rfsize
+from helpers import zoo
+from helpers.zoo import model, rows_for
+
+NAMES = ["lgb binary", "lgb poisson", "xgb softprob", "random forest"]
+FORMS = {
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "big-endian": lambda X: X.astype(">f8"),
+    "unaligned": lambda X: np.lib.stride_tricks.as_strided(
+        np.frombuffer(b"\0" + X.tobytes(), np.uint8)[1:].view(np.float64), X.shape
+    ),
+    "objects": lambda X: X.astype(object),
+    "lists": lambda X: X.tolist(),
+    "frame": lambda X: frame_of(X),
+    "single precision": lambda X: X.astype(np.float32),
+}
+
+
+def frame_of(X: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(X, columns=[f"Column_{place}" for place in range(X.shape[1])])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NAMES)
+def test_forms_of_rows(name: str, form: str) -> None:
+    X = rows_for(name, 40).astype(np.float32).astype(np.float64)  # some frameworks read objects in single precision
+    fast = rfsize.compile(model(name))
+    expected = fast.predict(X).tolist()
+    X.flags.writeable = False
+    for size in (1, 16, 17, 40):
+        same = FORMS[form](X[:size])
+        for _ in range(2):  # the second frame of the same columns may go a shorter way
+            assert fast.predict(same).tolist() == fast.predict(X[:size]).tolist() == expected[:size]
+
+
+@pytest.mark.parametrize("number", [2.0**53 - 1, 2.0**53, -(2.0**53), 1e300, np.inf, np.nan])
+def test_large_numbers_of_short_frames(number: float) -> None:
+    X = rows_for("lgb binary", 4)
+    X[1, 0], X[2, 5] = number, 2.0**53 - 1
+    fast = rfsize.compile(model("lgb binary"))
+    assert fast.predict(frame_of(X)).tolist() == fast.predict(X).tolist()
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+def test_categories_and_their_codes(target: str, framework: str) -> None:
+    rng, letters = np.random.default_rng(5), list("pqrstuvw")
+    table = pd.DataFrame({"x": rng.normal(size=600), "letter": pd.Categorical(rng.choice(letters, 600), letters)})
+    table.loc[::7, "letter"] = None
+    signal = table["x"] + table["letter"].isin(["q", "t"])
+    kinds: Any = {
+        ("lightgbm", "classes"): lgb.LGBMClassifier(**zoo.WRAPPER),
+        ("lightgbm", "numbers"): lgb.LGBMRegressor(**zoo.WRAPPER),
+        ("xgboost", "classes"): xgb.XGBClassifier(enable_categorical=True, tree_method="hist", **zoo.ONE_ROUND),
+        ("xgboost", "numbers"): xgb.XGBRegressor(enable_categorical=True, tree_method="hist", **zoo.ONE_ROUND),
+    }
+    forest = kinds[framework, target].fit(table, signal > 0.5 if target == "classes" else signal)
+    fast, own = rfsize.compile(forest), forest.predict(table)
+    coded = np.column_stack([table["x"], table["letter"].cat.codes.replace(-1, np.nan)])
+    for size in (1, 16, 17, 600):
+        for rows in (table[:size], coded[:size]):
+            np.testing.assert_allclose(fast.predict(rows), own[:size], rtol=1e-6)
+
+
+def test_sparse_rows_with_stored_zeros() -> None:
+    rng = np.random.default_rng(9)
+    rows = sparse.random(700, 12, 0.4, "csr", random_state=rng)
+    y = rows.toarray()[:, :3].sum(axis=1) > 0.5
+    rows.data[::5] = 0.0  # which are not missing
+    for kind in (lgb.LGBMClassifier(**zoo.WRAPPER), xgb.XGBClassifier(**zoo.ONE_ROUND)):
+        fast, own = rfsize.compile(kind.fit(rows, y)), kind.predict_proba(rows)
+        for size in (1, 17, 700):
+            np.testing.assert_allclose(fast.predict_proba(rows[:size]), own[:size], atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("name", ["random forest", "bagging", "random forest regression"])
+def test_rows_that_scikit_learn_refuses_are_refused_in_every_batch(name: str, value: float) -> None:
+    for size in (1, 16, 17, 3000):
+        X = rows_for(name, size)
+        X[-1, 2] = value
+        for predict in (model(name).predict, rfsize.compile(model(name)).predict):
+            with pytest.raises(ValueError, match=r"X|Input"):
+                predict(X)
