@@ -1,18 +1,17 @@
-"""If training rows have copies, is T* equal to that of fresh rows, and is the default treatment right?
+"""If training rows have copies, is T* equal to that of fresh rows, and which treatment is right?
 
     python benchmarks/copies.py                          # twonorm, ringnorm and the first wave; rows of few values
     python benchmarks/copies.py spam.csv.gz DNA.csv.gz   # your own tables, split into training and fresh rows
 
 Rows are drawn, then repeated in three ways: not at all; each row twice; or the rows of the rarer class until both
 classes have equally many (every third row of class 1 is kept). T*(0.97) is read from the out-of-bag votes of a forest
-on these rows: with each row as its own group, with copies as groups, and by default. The truth comes from the same
-forest's votes on fresh rows. "Right" counts the repetitions in which the default interval contains the truth.
+on these rows, with each row as its own group and with copies as groups. The truth comes from the same forest's votes on
+fresh rows. "Right" counts the repetitions in which the interval contains the truth.
 """
 
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,8 +78,8 @@ def of_table(path: Path) -> Callable[[int], tuple[Rows, Rows]]:
     return lambda seed: split(X, (y == y.mode()[0]).to_numpy(dtype=np.int64), seed)
 
 
-def one(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[float, ...]:
-    """T* by rows, by copies, by default and in truth; whether the default's interval holds the truth, and it warned."""
+def sizes_by_groups(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[float, ...]:
+    """T* by rows and by copies, and whether each interval holds the truth; then the truth."""
     (X, y), (fresh, fresh_y) = data
     if kind == "oversampled":
         (X, y), (fresh, _) = rare(X, y), rare(fresh, fresh_y)
@@ -88,13 +87,9 @@ def one(framework: str, kind: str, data: tuple[Rows, Rows], seed: int) -> tuple[
     model = forest(framework, TREES, seed, 0.5).fit(X, y)
     goal = {"alpha": ALPHA, "voting": "hard"}
     truth = rfsize.size(model, fresh, **goal).n_trees
-    by = [rfsize.size(model, X, oob=True, groups=groups, **goal).n_trees for groups in ("rows", "copies")]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        report = rfsize.size(model, X, oob=True, **goal)
-    low, high = report.interval
-    warned = any(issubclass(warning.category, rfsize.exceptions.CopiesWarning) for warning in caught)
-    return (*by, report.n_trees, truth, low <= truth <= high, warned)
+    reports = [rfsize.size(model, X, oob=True, groups=groups, **goal) for groups in ("rows", "copies")]
+    right = [report.interval[0] <= truth <= report.interval[1] for report in reports]
+    return (*(report.n_trees for report in reports), *right, truth)
 
 
 def main() -> None:
@@ -108,18 +103,18 @@ def main() -> None:
     if not problems:
         problems = {problem.__name__: drawn(problem) for problem in (*CONTINUOUS, *OF_FEW_VALUES)}
     print(
-        f"{'problem':20} {'framework':14} {'copies':12} {'rows alone':>10} {'copies':>7} {'default':>8} {'truth':>6} "
-        f"{'right':>6} {'warned':>6}   (medians)"
+        f"{'problem':20} {'framework':14} {'copies':12} {'rows alone':>10} {'right':>6} {'copies':>7} {'right':>6} "
+        f"{'truth':>6}   (medians)"
     )
     for name, draw in problems.items():
         for framework in options.frameworks:
             for kind in ("none", "twice", "oversampled"):
-                found = [one(framework, kind, draw(seed), seed) for seed in range(options.repetitions)]
-                *sizes, right, warned = np.array(found, dtype=float).T
-                median = [float(np.median(size)) for size in sizes]
+                sizes = [sizes_by_groups(framework, kind, draw(seed), seed) for seed in range(options.repetitions)]
+                alone, copies, alone_right, copies_right, truth = np.array(sizes, dtype=float).T
                 print(
-                    f"{name:20} {framework:14} {kind:12} {median[0]:>10.0f} {median[1]:>7.0f} {median[2]:>8.0f} "
-                    f"{median[3]:>6.0f} {right.sum():>4.0f}/{len(found)} {warned.sum():>4.0f}/{len(found)}",
+                    f"{name:20} {framework:14} {kind:12} {np.median(alone):>10.0f} "
+                    f"{alone_right.sum():>4.0f}/{len(sizes)} "
+                    f"{np.median(copies):>7.0f} {copies_right.sum():>4.0f}/{len(sizes)} {np.median(truth):>6.0f}",
                     flush=True,
                 )
 

@@ -131,7 +131,7 @@ def truth(case: Case, folder: Path) -> dict[tuple[str, float], int | float]:
 
     def sizes() -> dict[tuple[str, float], int | float]:
         whole = kept(case.path(folder, ".outputs"), lambda: outputs_of_many_trees(case))
-        estimates = {"hard": plug_in(whole.votes), "soft": soft.plug_in(whole.scores, whole.cut)}
+        estimates = {"hard": plug_in(whole.votes), "soft": soft.plug_in(whole.scores, whole.predictor.raw_threshold)}
         return {(voting, alpha): found.size(alpha) for voting, found in estimates.items() for alpha in ALPHAS}
 
     return kept(case.path(folder, ".truth"), sizes)
@@ -144,15 +144,13 @@ def outputs_of_many_trees(case: Case) -> rfsize.TreeOutputs:
     forests = (
         untrained(case.framework, TRUTH_TREES, 1000 + number).fit(*training_rows) for number in range(TRUTH_FORESTS)
     )
-    return rfsize.TreeOutputs(reduce(together, (outputs_of(Task.of(one, fresh)) for one in forests)))
+    return reduce(together, (outputs_of(Task.of(model, fresh)) for model in forests))
 
 
 def together(one: TreeOutputs, other: TreeOutputs) -> TreeOutputs:
     """The joint outputs of both forests' trees on the same rows."""
-    assert one.scores is not None
-    assert other.scores is not None
-    votes = rfsize.Votes(one.votes.counts + other.votes.counts, one.classes)
-    return replace(one, voted=votes, scores=one.scores.plus(other.scores))
+    sums = one.sums.plus(other.sums)
+    return replace(one, voted=rfsize.Votes(sums.counts, one.classes), sums=sums)
 
 
 def four(outputs: rfsize.TreeOutputs) -> Iterator[tuple[rfsize.Report, float]]:

@@ -43,11 +43,11 @@ class Pilot(NamedTuple):
 def sized(outputs: TreeOutputs, truth: list[int | float]) -> list[Pilot]:
     """The results of one pilot, for each alpha."""
     assert outputs.scores is not None
-    found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.blocks)
+    found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.sums.blocks)
     votes, pilots = float(outputs.scores.asked.mean()), []
     for alpha, size in zip(ALPHAS, truth, strict=True):
         estimate = found.size(alpha)
-        curves = found.replicates_with(found.tree_noise(outputs.blocks), estimate)
+        curves = found.replicates_with(found.tree_noise(outputs.sums.blocks), estimate)
         low, high = curves.quantile(alpha, 0.025), curves.quantile(alpha, 0.975)
         pilots.append(Pilot(votes, estimate / size, min(low, estimate) <= size <= max(high, estimate)))
     return pilots
@@ -67,7 +67,7 @@ def one(framework: str, n_classes: int, seed: int) -> list[list[Pilot]]:
 
     whole = outputs(model, others)
     assert whole.scores is not None
-    truth = [soft.smooth_or_plug_in(whole.scores, whole.cut).size(alpha) for alpha in ALPHAS]
+    truth = [soft.smooth_or_plug_in(whole.scores, whole.predictor.raw_threshold).size(alpha) for alpha in ALPHAS]
     found = []
     for source, n_trees in PILOTS:
         first = rfsize.truncate(model, n_trees=n_trees)

@@ -67,7 +67,7 @@ def scored(framework: str, problem: Problem, seed: int, options: argparse.Namesp
         return outputs_of(Task.of(rfsize.truncate(model, n_trees=n_trees), X, oob=True)).scores
 
     whole = outputs_of(Task.of(model, fresh))
-    found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.cut)
+    found = Scored({n: out_of_bag(n) for n in FIRST_TREES}, whole.scores, whole.predictor.raw_threshold)
     if path is not None:
         by_trees = {**found.out_of_bag, TREES: found.fresh}
         arrays = {f"{n}-{part}": getattr(scores, part) for n, scores in by_trees.items() for part in PARTS}

@@ -129,7 +129,7 @@ class TrainingRowsWarning(RfsizeWarning):
 
 
 class CopiesWarning(RfsizeWarning):
-    """Training rows have copies, and T* depends on whether a tree may vote on a copy of a row that it was trained on.
+    """Training rows have copies, and ``groups`` does not say whether a tree may vote on a copy of a row that it saw.
 
     Give ``groups="copies"`` if rows were repeated or oversampled before training. Give ``groups="rows"`` if different
     cases just have equal values, as happens with few columns or common values.

@@ -28,7 +28,7 @@ N_FIRST = 74
 
 # So many rows are enough to see the noise that rows share. With many trees and classes, fewer rows are kept: at most so
 # many scores, but always so many rows.
-_ROWS, _CELLS, _FEWEST_ROWS = 20_000, 1 << 24, 500
+_ROWS, _CELLS, _FEWEST_ROWS = 20_000, 1 << 25, 300
 
 
 def scored_every(n_rows: int, n_scores: int) -> int:

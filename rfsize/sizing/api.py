@@ -143,7 +143,7 @@ def size(
         given. Not recognised are training rows in another order, from another place than the beginning, of a small part
         (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
     CopiesWarning
-        If rows have copies and T* depends on whether these are different cases or repetitions.
+        If training rows have copies, and ``groups`` does not say what they are.
     SharedBagsWarning
         If several trees were trained on the same bag.
     SeedDependenceWarning

@@ -94,7 +94,7 @@ def oob_score(
     Warns
     -----
     CopiesWarning
-        If rows have copies and the score depends on whether these are different cases or repetitions.
+        If training rows have copies, and ``groups`` does not say what they are.
     ClippedLossWarning
         If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
