@@ -308,7 +308,8 @@ private:
         if (start.size() != parts + 1 || start.front() != 0 || start.back() != static_cast<std::int64_t>(size))
             return false;
         for (std::size_t i = 0; i < parts; ++i)
-            if (start[i + 1] - start[i] < smallest) return false;
+            // Compared first: a difference of any two numbers may not fit.
+            if (start[i + 1] < start[i] || start[i + 1] - start[i] < smallest) return false;
         return true;
     }
 
