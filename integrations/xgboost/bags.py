@@ -83,15 +83,16 @@ def write_bag_seeds(booster: xgb.Booster, drawn: DrawnBags | None) -> None:
 
 def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     """Read the attribute that `write_bag_seeds` wrote; None if there is none, `InbagError` if it is damaged."""
-    text = booster.attr(_ATTRIBUTE)
-    if text is None:
-        return None
     try:
+        text = booster.attr(_ATTRIBUTE)
+        if text is None:
+            return None
         stored = json.loads(text)
         subsample, seeds = share("subsample", stored["subsample"]), np.asarray(stored["seeds"], dtype=np.uint64)
         if seeds.shape != (n_trees,):
             raise ValueError(f"there is not one seed for each of {n_trees} trees")
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    # New versions of XGBoost assert that an attribute is not empty.
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AssertionError) as error:
         raise InbagError(
             f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}): "
             f"remove it by set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, "
