@@ -121,12 +121,8 @@ class SizeCallback:
         no error ends a training: the callback looks again at twice the trees, and at the end warns of what it met.
     LabelsOnlyWarning
         If labels take so few trees that the ranking or the probabilities would suffer.
-    CopiesWarning
+    ForestWarning
         As in `rfsize.size`.
-    SharedBagsWarning
-        If ``bagging_freq`` > 1.
-    SeedDependenceWarning
-        If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also
     --------

@@ -170,10 +170,9 @@ class LightGbmTrainer(Trainer):
 
     Warns
     -----
-    SharedBagsWarning
-        If ``bagging_freq`` > 1.
-    SeedDependenceWarning
-        If, because of how LightGBM samples features, forests of other seeds predict differently.
+    ForestWarning
+        If ``bagging_freq`` > 1, or if, because of how LightGBM samples features, forests of other seeds predict
+        differently.
     """
 
     framework = "LightGBM"

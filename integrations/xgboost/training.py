@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
     XgboostForest,
@@ -169,7 +169,7 @@ class XgboostTrainer(Trainer):
         grown = settings["gradient_booster"]["tree_train_param"]
         rate = learning_rate(float(grown["learning_rate"]), objective)
         if rate is not None:
-            warn(rate.caveat, ShrunkenScoresWarning)
+            warn(rate.caveat, ForestWarning)
         self.fraction = float(setting(grown["subsample"]))
         self.seed = int(settings["generic_param"]["seed"])
 

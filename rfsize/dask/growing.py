@@ -96,7 +96,7 @@ def grow(
 
     Warns
     -----
-    NotConvergedWarning, LabelsOnlyWarning, CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    NotConvergedWarning, LabelsOnlyWarning, ForestWarning
         As in `rfsize.grow`.
 
     See Also

@@ -152,7 +152,7 @@ class Importances(Result):
 
         Warns
         -----
-        SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             If the trees are not independent draws.
 
         Examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize.exceptions import ForestFileError, NotAForestError, RfsizeWarning
+from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
@@ -228,7 +228,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
 
     Raises
     ------
-    ForestFileError, TableError
+    FileError
         If the file is damaged, or was not written by rfsize.
     OSError
         If the file cannot be read.
@@ -255,4 +255,4 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
         return CompiledMean(forests) if several else forests[0]
     except ValueError as error:
-        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
+        raise FileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

@@ -98,7 +98,7 @@ def shrink(
 
     Warns
     -----
-    NotCertifiedWarning
+    NotConvergedWarning
         If the rows certify no smaller size than that of your forest.
     LabelsOnlyWarning
         If the labels of a rare class change far more often than the labels of all rows; or if the ranking or the

@@ -136,18 +136,15 @@ def size(
 
     Warns
     -----
-    NotCertifiedWarning
+    NotConvergedWarning
         If the rows certify no smaller forest. The report says how many rows would.
     TrainingRowsWarning
         If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
         given. Not recognised are training rows in another order, from another place than the beginning, of a small part
         (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
-    CopiesWarning
-        If training rows have copies, and ``groups`` does not say what they are.
-    SharedBagsWarning
-        If several trees were trained on the same bag.
-    SeedDependenceWarning
-        If LightGBM samples features in a way that makes forests of other seeds predict differently.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; if several trees were trained on the
+        same bag; or if LightGBM samples features in a way that makes forests of other seeds predict differently.
 
     See Also
     --------
@@ -294,17 +291,13 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer, or without ``X`` less than half of the
-        trees. The message says how many trees it takes.
-    OpenSizeWarning
-        If the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond the
-        trees at hand.
-    NotCertifiedWarning
-        If the rows certify no smaller forest.
+        trees. The message says how many trees it takes. Also if the rows leave T* open (the upper end of its interval
+        is more than four times the lower end, or beyond the trees at hand), or certify no smaller forest.
     LabelsOnlyWarning
         If so few trees are enough for the labels that the labels of a rare class change, or that the ranking or the
         probabilities suffer. With ``target="forest"`` this is measured against all trees on the rows given: by AUC and
         log loss if ``y`` is given, else by the probabilities of rare classes.
-    CopiesWarning
+    ForestWarning
         As in `size`.
 
     See Also

@@ -213,7 +213,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Warns
     -----
-    TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
+    TrainingRowsWarning, ForestWarning
         If the rows or the training of one of the forests make the comparison doubtful.
 
     See Also

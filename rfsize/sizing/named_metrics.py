@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize.counting.outputs import TreeOutputs, predictor_of
-from rfsize.exceptions import UndefinedMetricError
+from rfsize.exceptions import RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
@@ -176,7 +176,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
             f"'accuracy'{scorer}"
         )
     if len(np.unique(truth)) < 2:
-        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds only one")
+        raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
     if metric == "auc":
         return RankMetric(metric, truth, weight, (0.0, 1.0), ranking.auc, ranking.auc_slopes)
     of_levels, slopes = ranking.average_precision, ranking.average_precision_slopes

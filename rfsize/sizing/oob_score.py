@@ -93,10 +93,9 @@ def oob_score(
 
     Warns
     -----
-    CopiesWarning
-        If training rows have copies, and ``groups`` does not say what they are.
-    ClippedLossWarning
-        If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; or if some rows get a probability of 0
+        for their class, so that clipping decides what they add to the log loss.
 
     See Also
     --------

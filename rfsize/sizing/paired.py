@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize.exceptions import LabelsOnlyWarning, UndefinedMetricError
+from rfsize.exceptions import LabelsOnlyWarning, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import metric_with_truth
@@ -67,7 +67,7 @@ class PairedLoss(NamedTuple):
 def paired_metrics(predictor: Predictor, n_rows: int, y: Any, weight: Any = None) -> Iterator[Metric]:
     """The metrics that smaller forests are compared by, without those that these rows do not define."""
     for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
-        with suppress(UndefinedMetricError):
+        with suppress(RfsizeError):
             yield metric_with_truth(name, predictor, n_rows, y, weight)
 
 

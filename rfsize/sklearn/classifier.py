@@ -191,7 +191,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             trees.
         LabelsOnlyWarning
             If labels take so few trees that the ranking or the probabilities would suffer.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         goal = self._checked_goal()

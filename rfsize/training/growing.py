@@ -121,7 +121,7 @@ def grow(
         If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees`` trees.
     LabelsOnlyWarning
         As in `truncate`.
-    CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    ForestWarning
         As in `size`.
 
     See Also

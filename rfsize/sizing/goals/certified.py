@@ -24,7 +24,7 @@ from rfsize.counting.collect import outputs_of
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.training_rows import training_rows_error
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, NotAForestError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.framework import read_forest
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
@@ -278,7 +278,7 @@ class CertifiedAnswer(Answer):
         self.certificate: Certificate = first.certificate(self.n_trees, promise)
         self.largest = first.available
         if self.n_trees == self.largest:
-            self.cautions = (Caution(NotCertifiedWarning, self._nothing_certified()),)
+            self.cautions = (Caution(NotConvergedWarning, self._nothing_certified()),)
 
     def _nothing_certified(self) -> str:
         if self._first.available == 1:
