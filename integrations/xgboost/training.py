@@ -12,6 +12,7 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s, share, training_labels, warn, whole
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
@@ -33,9 +34,6 @@ from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import share, training_labels, whole
-from rfsize.utils.warn import warn
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26

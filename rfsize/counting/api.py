@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import give, refuse_unused
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.outputs import TreeOutputs, warnings_for
 from rfsize.counting.task import Task, inbag_mask
-from rfsize.utils.validation import refuse_unused
-from rfsize.utils.warn import give
 
 
 def tree_outputs(

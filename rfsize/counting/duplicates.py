@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from rfsize._util import Caution, choice, in_percent
 from rfsize.counting.groups import NO_GROUPS, WORDS, Groups
 from rfsize.exceptions import ForestWarning
 from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 Hashes = NDArray[np.uint64]
 

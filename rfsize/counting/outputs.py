@@ -8,6 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import (
+    Bools,
+    Caution,
+    Floats,
+    how_many,
+    one_per_row,
+    refuse_unused,
+    sample_weights,
+    training_labels,
+    warn,
+)
 from rfsize.counting.count import Sums, count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups
@@ -16,10 +27,6 @@ from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, ForestWarning, NotAForestError
 from rfsize.models.link import Predictor
-from rfsize.utils.typing import Bools, Floats
-from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
-from rfsize.utils.warn import Caution, warn
-from rfsize.utils.words import how_many
 
 VOTINGS = ("auto", "hard", "soft")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from rfsize._util import choice, give, warn
 from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
@@ -14,8 +15,6 @@ from rfsize.models.framework import models_in, read_model
 from rfsize.models.link import NATIVE_LINKS
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import give, warn
 from rfsize.walking.layout import PackedForest
 
 

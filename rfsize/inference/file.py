@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._files import written_whole
+from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
+from rfsize.inference.archive import Archive, require
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
-from rfsize.utils.archive import Archive, require
-from rfsize.utils.files import written_whole
-from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Nodes, PackedForest
 
@@ -87,7 +87,7 @@ _FILE = Archive(
     arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
     check_sizes=_check_sizes,
     error=FileError,
-    refusal="{path} is not a forest file, or is damaged: {found}; compile the model and save it again",
+    refusal="{path} is not a forest file, or is damaged: {reason}; compile the model and save it again",
 )
 
 

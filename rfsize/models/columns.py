@@ -11,11 +11,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, printable, warn
 from rfsize.exceptions import ForestWarning
 from rfsize.models.conventions import Categorical, Conventions
-from rfsize.utils.typing import Floats
-from rfsize.utils.warn import warn
-from rfsize.utils.words import printable
 
 _ADVICE = "leave such columns out, or convert them to numbers, and categories to a categorical type"
 

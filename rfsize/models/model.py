@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, Caution, Floats, Int64s, share
 from rfsize.exceptions import (
     ForestWarning,
     InbagError,
@@ -26,9 +27,6 @@ from rfsize.models.columns import Columns
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link
 from rfsize.models.rows import Rows, open_rows, refuse_dmatrix
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import share
-from rfsize.utils.warn import Caution
 
 Output = Literal["labels", "class numbers", "probabilities", "numbers"]
 OUTPUTS: tuple[Output, ...] = get_args(Output)

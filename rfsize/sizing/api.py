@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
+from rfsize._util import give, how_many, refuse_option_as_labels, refuse_unused, whole
 from rfsize.counting.collect import collect_outputs, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, task_of
 from rfsize.counting.task import Task
@@ -20,9 +21,6 @@ from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import cut_deep, first_trees_within, lost_by
-from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
 
 _Model = TypeVar("_Model")
 

@@ -20,13 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
 from rfsize.counting.part_sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import RfsizeError
 from rfsize.sizing.metrics import Metric, value_or_nan
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Floats, Int64s
 
 Predicted = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.exceptions import RfsizeError
 from rfsize.sizing.ranking import Bins, Levels
-from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
 """Metrics are limited to this value, so that their means and differences are finite."""

@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 
+from rfsize._util import Floats, Int64s, blocks
 from rfsize.counting.outputs import TreeOutputs, means_of, predictor_of, sums_of
 from rfsize.counting.part_sums import deal
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.sizing.metrics import Metric, OfRows, value_or_nan
-from rfsize.utils.progress import blocks
-from rfsize.utils.typing import Floats, Int64s
 
 # A sample without a rare class may have no value, and is drawn again, up to this many times as often as needed.
 _MOST_TRIES = 5

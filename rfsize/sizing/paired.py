@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize._util import Caution, Floats, in_percent, printable
 from rfsize.exceptions import LabelsOnlyWarning, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import metric_with_truth
 from rfsize.sizing.words import RARE, in_round_percent, metric_in_words
-from rfsize.utils.typing import Floats
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent, printable
 
 AUC_LOSS, RELATIVE_LOSS = 0.005, 0.02
 """A forest cut for its labels gets a warning if it loses more: of the AUC; and, if a class is rare, of the log loss or

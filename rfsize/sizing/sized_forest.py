@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
+from rfsize._util import Caution, in_percent, share, whole
 from rfsize.certifying.certificate import Certificate
 from rfsize.counting.coverage import by_nature_advice, few_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
@@ -18,9 +19,6 @@ from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sizing.words import from_to, rows_from
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 _LEAST_CONFIDENCE = 1e-6
 

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._files import check_format, json_of, short, written_whole
 from rfsize.exceptions import FileError
-from rfsize.utils.files import check_format, json_of, short, written_whole
 
 FORMAT, VERSION = "rfsize.StopTable", 5
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._files import short
+from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.certifying.certificate import AVERAGES, COUNTS, Certificate, ClassCounts
 from rfsize.stopping.document import Fields, content_of, refuse
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.files import short
-from rfsize.utils.validation import MAX_CLASSES, is_digest
 
 KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "prior", "stops", "nominal"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.certifying.certificate import AVERAGES, Certificate, ClassOutcome
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
 from rfsize.certifying.trees_on_rows import TreesOnRows
@@ -23,9 +24,6 @@ from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_pri
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 from rfsize.stopping.stored import KEYS, check_certificate, stored_fields
 from rfsize.stopping.terms import Terms, labels_of
-from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
-from rfsize.utils.warn import warn
-from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import Caution, Floats, how_many, in_percent, positive, refuse_unused, share
 from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
@@ -32,10 +33,6 @@ from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict,
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.sizing.paired import harms_of_cut, paired_metrics
 from rfsize.sizing.words import RARE, finite, from_to
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import positive, refuse_unused, share
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent
 
 # The note on more rows is about this many times the rows.
 _MORE_ROWS = 4
