@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rfsize._util import give
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
@@ -20,7 +21,6 @@ from rfsize.models.rows import Rows
 from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils.warn import give
 
 
 def oob_importance(

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.validation import did_you_mean
-from rfsize.utils.words import how_many
+from rfsize._util import did_you_mean, how_many
 from rfsize.walking.layout import PackedForest
 
 # The user lists some of the columns, or names sets of columns.

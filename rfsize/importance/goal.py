@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from rfsize._util import Floats, in_percent, share
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL, between, crossing
 from rfsize.importance.measured import Measured
 from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import share
-from rfsize.utils.words import in_percent
 
 _LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 

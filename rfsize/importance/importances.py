@@ -9,18 +9,15 @@ import numpy as np
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize._util import Caution, Floats, Int64s, give, how_many, whole
 from rfsize.estimation.intervals import TAIL
 from rfsize.importance.goal import ImportanceGoal
 from rfsize.importance.measured import Measured
 from rfsize.reporting.account import Account, Grid, Picture, Section
 from rfsize.reporting.result import Result
+from rfsize.showing.plotting import finish, ink, new_axes, shortened
 from rfsize.sizing.report import Report
 from rfsize.sizing.words import decimals, metric_in_words
-from rfsize.utils.plotting import finish, ink, new_axes, shortened
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import whole
-from rfsize.utils.warn import Caution, give
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,7 +149,7 @@ class Importances(Result):
 
         Warns
         -----
-        SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             If the trees are not independent draws.
 
         Examples

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.estimation.intervals import TAIL
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 @dataclass(frozen=True, eq=False)

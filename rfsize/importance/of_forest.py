@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.part_sums import N_BLOCKS
 from rfsize.estimation.intervals import SEED
 from rfsize.importance.measured import Measured, noise_of_rows
 from rfsize.importance.permuted import PartOfSets, PermutedRows
 from rfsize.sizing.metrics import GivenMetric, Metric, value_of
 from rfsize.sizing.named_metrics import predictions_for
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # A scorer has no formula for what each row adds. So it is measured without each of so many parts of the rows.
 _PARTS_OF_ROWS = 20

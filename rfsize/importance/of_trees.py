@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of
 from rfsize.exceptions import FewVotesError
 from rfsize.importance.measured import Measured, noise_of_rows, sums_of_sets
 from rfsize.importance.permuted import PartOfSets, PermutedRows
 from rfsize.models.link import Predictor
 from rfsize.sizing.metrics import MeanMetric, Metric
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # Metrics that can be measured on one tree, as means over rows.
 _OF_TREES = ("accuracy", "brier", "mae", "r2")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
 from rfsize.counting.leaves import NativeWalk, checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
@@ -18,8 +19,6 @@ from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.rows import Rows
-from rfsize.utils.threads import each_range, effective_threads
-from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.walking.quantising import quantised
 
 _Result = TypeVar("_Result")

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from rfsize._util import Floats, Int64s
 from rfsize.estimation.intervals import SEED
 from rfsize.importance.measured import Measured
-from rfsize.utils.typing import Floats, Int64s
 
 SIZES = np.unique(np.round(2.0 ** np.arange(0.0, 20.5, 0.5))).astype(np.int64)
 """Ensemble sizes for which the likeness of two forests is predicted."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
 from rfsize.shrinking.choosing import order_of_trees
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 from rfsize.shrinking.refitting import refitted
-from rfsize.utils.typing import Floats, Int64s
 
 # The expected loss grows by this factor from one size that is tried to the next; see `sizes_tried`.
 STEP = 1.1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rfsize._util import Int64s
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
-from rfsize.utils.typing import Int64s
 
 
 def order_of_trees(rows: LeavesOfRows) -> Int64s:

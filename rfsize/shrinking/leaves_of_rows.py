@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rfsize._util import Floats, Int64s
 from rfsize.counting.task import Task
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows
-from rfsize.utils.typing import Floats, Int64s
 
 # Most rows × trees that are kept, at four bytes each. From more rows a random part is drawn.
 _MOST_CELLS = 50_000_000

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rfsize._util import Floats, Int64s
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
-from rfsize.utils.typing import Floats, Int64s
 
 # Ridge penalty for each tree. It is multiplied by K, because the noise in the K-fold difference grows with the number K
 # of trees, while the expected change of each tree stays the same.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfsize._util import Floats, Int64s
 from rfsize.certifying.certificate import tested
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import Likeness
 from rfsize.shrinking.candidates import Candidate
 from rfsize.shrinking.leaves_of_rows import LeavesOfRows
-from rfsize.utils.typing import Floats, Int64s
 
 
 @dataclass(frozen=True, eq=False)

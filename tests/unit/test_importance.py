@@ -22,7 +22,7 @@ import reference.importances
 import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
-from rfsize.exceptions import SharedBagsWarning
+from rfsize.exceptions import ForestWarning
 from rfsize.importance.stability import rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
@@ -252,6 +252,6 @@ def test_size_foretells_forests_of_other_seeds(importances: rfsize.Importances) 
 
 def test_trees_that_are_no_independent_draws_are_warned_of() -> None:
     found = rfsize.oob_importance(train("lightgbm", X, Y["two"], bagging_freq=2), X, Y["two"], metric="auc")
-    with pytest.warns(SharedBagsWarning):
+    with pytest.warns(ForestWarning):
         report = found.size(top=3)
-    assert SharedBagsWarning in {caution.category for caution in report.warnings}
+    assert ForestWarning in {caution.category for caution in report.warnings}
