@@ -8,30 +8,33 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, warnings_for
+from rfsize._util import Caution, share, whole
+from rfsize.counting.collect import outputs_of
+from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, task_of, warnings_for
 from rfsize.exceptions import FewVotesError, NotAForestError, UndefinedMetricError
+from rfsize.models.framework import read_forest
 from rfsize.showing.html import Page, Result
 from rfsize.showing.plots import plot_report
 from rfsize.showing.report_page import report_page
-from rfsize.showing.text import finite, lines, notes
-from rfsize.showing.warnings import warnings_of_size
-from rfsize.statistics.certify import CertifiedCurve, Certificate
+from rfsize.showing.text import RARE, finite, lines, notes
+from rfsize.showing.warnings import unlabelled_classes, warnings_of_size
+from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.enough_votes import check_votes
 from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
-from rfsize.statistics.metric_loss import MetricDetails, estimate_metric
+from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
+from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.other_losses import harms_of_cut, paired_metrics
 from rfsize.statistics.predictions import estimate_predictions
-from rfsize.sizing.clipping import cautions_of_rows
-from rfsize.sizing.named_metrics import MetricLike, judge_of
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import Caution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEAST_CONFIDENCE = 1e-6
+
+_TOLERANCE = 0.001  # of a metric, in the advice to size by it
 
 
 class Loss(NamedTuple):
@@ -420,13 +423,17 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
         criterion, estimate = _estimated(outputs, criterion)
     return report_on(
-        criterion, estimate, outputs.n_trees, outputs.source, copied=outputs.groups.copied, groups=outputs.groups.by, outputs=outputs
+        criterion,
+        estimate,
+        outputs.n_trees,
+        outputs.source,
+        copied=outputs.groups.copied,
+        groups=outputs.groups.by,
+        outputs=outputs,
     )
 
 
-def report_on(
-    criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any
-) -> Report:
+def report_on(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
     """A report on an estimate; ``more`` are further fields of `Report`."""
     report = Report(criterion, estimate, available, source, warnings=estimate.warnings, **more)
     if estimate.problem is not None:
@@ -450,8 +457,47 @@ def finished(report: Report) -> Report:
     outputs = report.outputs
     if outputs is not None:
         report = replace(report, others=_other_losses(report.criterion, outputs))
-    harms = harms_of_first_trees(report) if report.enough and report.criterion.kind == "certificate" else ()
+    harms = _harms_of_first_trees(report) if report.enough and report.criterion.target == "model" else []
     return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
+
+
+def _harms_of_first_trees(report: Report) -> list[Caution]:
+    """What else the first trees lose against all trees, on the same rows, if they keep the labels."""
+    assert report.outputs is not None
+    outputs, n_trees = distinct(report.outputs), int(report.n_trees)
+    shares, scores = report.estimate.details.label_shares, outputs.scores
+    if report.criterion.metric != "labels" or n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
+        return []
+    predictor = predictor_of(outputs)
+    harms = unlabelled_classes(shares, predictor.predictions(scores.mean).mean(axis=0).tolist(), target="model")
+    if outputs.y is None and min(shares.values()) >= RARE:
+        return harms
+    few = _scores_of_first_trees(outputs, n_trees)
+    if few is None:
+        return harms
+    metrics = None
+    if outputs.y is not None:
+        y, weight = (None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight))
+        metrics = paired_metrics(predictor, len(scores), y, weight)
+    return [*harms, *harms_of_cut(predictor, few, scores.mean, shares, _keeping, metrics)]
+
+
+def _keeping(metric: str, tolerance: float) -> dict[str, Any]:
+    """The arguments of `rfsize.size` that keep something else within a tolerance."""
+    if metric == "probabilities":
+        return {"metric": metric, "tolerance": tolerance, "target": "model"}
+    return {"metric": metric, "tolerance": _TOLERANCE, "target": "limit"}
+
+
+def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:
+    """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
+    task = task_of(outputs)
+    try:
+        small = read_forest(task.forest.first(n_trees))
+    except NotAForestError:
+        return None
+    scores = outputs_of(replace(task, forest=small)).scores
+    return None if scores is None else scores.mean
 
 
 def with_warnings(report: Report, *warnings: Caution) -> Report:

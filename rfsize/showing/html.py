@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rfsize.utils.files import written_whole
-from rfsize.utils.words import printable
+from rfsize._files import written_whole
+from rfsize._util import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -229,9 +229,7 @@ def _missing() -> list[str]:
 def _rendered(template: str, pages: Sequence[Page]) -> str:
     if missing := _missing():
         raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
-    return (
-        _environment().get_template(template).render(pages=pages, written=datetime.now(UTC), versions=_versions())
-    )
+    return _environment().get_template(template).render(pages=pages, written=datetime.now(UTC), versions=_versions())
 
 
 @cache

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from rfsize.exceptions import NotConvergedWarning
+from rfsize._util import Caution, how_many, in_percent, printable
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.labels import FEWEST_ROWS
-from rfsize.utils.words import how_many, in_percent, printable
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -25,6 +25,10 @@ FEW_RANKED_ROWS = 100
 """With fewer rows outside the largest class, a note says how many there are."""
 
 _METRICS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+
+_CLASSES_SHOWN = 12
+
+_Class = TypeVar("_Class")
 
 VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
@@ -82,6 +86,14 @@ def from_to(interval: tuple[int | float, int | float]) -> str:
 def sentence(text: str) -> str:
     """Make a sentence of a remark: start with a capital, and end with a period."""
     return text[:1].upper() + text[1:].rstrip(".") + "."
+
+
+def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -> tuple[list[_Class], str]:
+    """The classes that change most, as many as there is room for, and a heading for them."""
+    known = sorted(classes, key=change, reverse=True)
+    most = known[:_CLASSES_SHOWN]
+    of_many = "" if len(most) == len(known) else f", the {len(most)} of {len(known)} that change most"
+    return most, f"by class{of_many}"
 
 
 # Criteria
@@ -245,7 +257,7 @@ def headline(report: Report) -> str:
 
 def lines(report: Report) -> str:
     """The printed report."""
-    warned = [f"! {warning.text}" for warning in report.warnings if warning.category is not NotConvergedWarning]
+    warned = [f"! {warning.text}" for warning in shown_warnings(report)]
     if report.enough:
         first = how_many_are_enough(report)
         rest = [] if keeps_all(report) else [loss_sentence(report.criterion, report.estimate, report.n_kept)]
@@ -253,6 +265,12 @@ def lines(report: Report) -> str:
         first, rest = how_many_are_needed(report), [what_now(report)]
     rest += [*warned, *_other_losses(report, warned), *remarks(report), origin(report)]
     return "\n  ".join([first, *rest])
+
+
+def shown_warnings(report: Report) -> list[Caution]:
+    """The warnings, without the one about a forest that is too small, since other lines of a report say that."""
+    said = None if report.enough else too_small(report)
+    return [warning for warning in report.warnings if warning.text != said]
 
 
 def too_small(report: Report) -> str:

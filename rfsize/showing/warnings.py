@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, OpenSizeWarning
+from rfsize._util import Caution, how_many, in_percent, printable
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 from rfsize.showing.text import RARE, from_to, in_round_percent, metric_in_words, rows_from, too_small
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent, printable
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -53,7 +52,7 @@ def _open_size(report: Report) -> tuple[Caution, ...]:
         return ()
     more = "give more rows" if report.source == "rows given" else "more rows or more trees narrow it"
     rows = rows_from(report.estimate.n_rows, report.source)
-    return (Caution(OpenSizeWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
+    return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
 
 def _suffering(report: Report, harms: Sequence[Caution]) -> list[Caution]:

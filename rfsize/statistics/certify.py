@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s, choice, how_many, in_percent, positive, printable, share
 from rfsize.statistics.curve import TAIL
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import choice, positive, share
-from rfsize.utils.words import how_many, in_percent, printable
 
 COUNTS = ("rows", "disagreements", "trees")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rfsize._util import how_many, in_percent
 from rfsize.counting.coverage import FEWEST_VOTES, by_nature_advice, few_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.criterion import Criterion
-from rfsize.utils.words import how_many, in_percent
 
 FEWEST_VOTES_OF_METRICS = 40
 """Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured."""

@@ -11,20 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, voting_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import training_rows_error
 from rfsize.counting.trees_on_rows import TreesOnRows
-from rfsize.exceptions import FewVotesError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
 from rfsize.statistics.criterion import Criterion, check_classes
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import estimate_labels
 from rfsize.statistics.predictions import estimate_predictions
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 _MORE_ROWS = 4
 """The note on more rows is about this many times the rows."""
@@ -138,14 +136,14 @@ def certified_estimate(
 
 def _nothing_certified(counts: AgreementCounts, target: RiskTarget, details: CertificateDetails) -> Caution:
     if counts.n_trees == 1:
-        return Caution(NotCertifiedWarning, "a forest of 1 tree cannot be cut: give a larger one")
+        return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
     if details.with_more_rows is None:
         easier = "a lower alpha" if target.metric == "labels" else "a lower alpha or a larger tolerance"
         advice = f"{easier} asks for less"
     else:
         advice = more_rows_note(details.with_more_rows)
     rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
-    return Caution(NotCertifiedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
+    return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
 
 
 def more_rows_note(with_more_rows: tuple[int, int]) -> str:

@@ -25,12 +25,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from rfsize import theory
+from rfsize._util import Floats, Int64s, in_percent
 from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import Density, MarginCells, VoteCells, fit_density, fitted_again, tie_warning
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import in_percent
 
 # For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
 # density at one tie, and on some problems this density is not smooth. Measured on twelve problems that no benchmark

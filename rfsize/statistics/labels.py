@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, predictor_of, voting_of
 from rfsize.counting.part_sums import Blocks, Scores, leading
@@ -41,8 +42,6 @@ from rfsize.statistics.enough_votes import no_votes_error, problem_of_votes
 from rfsize.statistics.label_fit import Fit, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
 from rfsize.theory import MAX_TREES
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.words import in_percent
 
 FEWEST_ROWS = 50
 """Rows of a kind, or of a class, from which on they tell something by themselves."""

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.counting.votes import two_leaders
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # Rounding error of a difference that is 0 (and of a variance, which is computed as a difference), relative to the
 # scores.

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
+from rfsize._util import CELLS_PER_BLOCK, Floats
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.part_sums import Blocks, Scores
@@ -34,8 +35,6 @@ from rfsize.statistics.curve import (
     too_many_trees,
 )
 from rfsize.statistics.enough_votes import lacks_votes, no_votes_error, problem_of_votes
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Floats
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
