@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rfsize._util import Caution, share, whole
+from rfsize._util import Caution, Floats, share, whole
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, task_of, warnings_for
 from rfsize.exceptions import FewVotesError, NotAForestError, UndefinedMetricError
@@ -529,9 +529,9 @@ def _listed(outputs: TreeOutputs) -> list[str]:
         return listed
     if not is_class:
         return [*listed, "rmse"]
-    log_loss, scores = judge_of("log_loss", outputs), sums_of(outputs).blocks.scores
+    log_loss, scores = metric_of("log_loss", outputs), sums_of(outputs).blocks.scores
     rows, has_trees = sums_of(outputs).blocks.rows, scores.asked > 0
     predicted = predictor_of(outputs).predictions(scores.mean[has_trees])
-    is_clipped = bool(cautions_of_rows(log_loss, rows[has_trees], predicted, outputs.n_trees))
+    is_clipped = bool(clipping_of_rows(log_loss, rows[has_trees], predicted, outputs.n_trees))
     listed.append("brier" if is_clipped else "log_loss")
     return [*listed, "auc"] if len(outputs.classes) == 2 else listed

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize._util import choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
+from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, make_report
 from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, task_of, with_warnings
+from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, with_warnings
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
@@ -198,7 +198,7 @@ def size(
     options = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
     report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    give(report.warnings_at_size)
+    give(_warnings_about_rows(report))
     return report
 
 
@@ -234,6 +234,13 @@ def _report(
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
     outputs = collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
     return make_report(outputs, criterion)
+
+
+def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
+    """The warnings about the forest, the rows and what they tell, which do not depend on the size."""
+    assert report.outputs is not None
+    of_forest = warnings_for(report.outputs, of_labels=report.criterion.of_labels)
+    return (*of_forest, *report.estimate.warnings)
 
 
 def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
@@ -440,7 +447,7 @@ def _within(max_bytes: int, forest: Forest) -> Any:
 def _sized_within(max_bytes: int, report: Report, forest: Forest) -> Any:
     """The first trees that fit; warns if fewer fit than are enough."""
     kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
-    warnings = list(report.warnings_at_size)
+    warnings = list(_warnings_about_rows(report))
     if kept < report.n_kept or not report.enough:
         rest = f"fewer than the {report.n_kept:,} that are enough"
         if not report.enough:
