@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import t as student
 
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.estimation.intervals import TAIL, between, crossing
-from rfsize.importance.measured import Measured
-from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.named_metrics import MetricLike
+from rfsize.statistics.stability import SIZES, instability, rank_correlation, share_in_common
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import share
 from rfsize.utils.words import in_percent
+
+if TYPE_CHECKING:
+    from rfsize.api.importance import Importances
 
 _LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 
@@ -28,8 +30,8 @@ class ImportanceGoal(Goal):
 
     Attributes
     ----------
-    of : Measured
-        The losses of the forest at hand when columns are shuffled.
+    of : Importances
+        The importances of the forest at hand.
     alpha : float
         Rank correlation that two forests must reach. With ``top``, the share of the ``top`` most important columns that
         both must have in common.
@@ -37,7 +39,7 @@ class ImportanceGoal(Goal):
         How many of the most important columns to compare; None compares the order of all.
     """
 
-    of: Measured
+    of: Importances
     alpha: float = 0.95
     top: int | None = None
 
@@ -99,7 +101,8 @@ class ImportanceGoal(Goal):
     def answered(self) -> ImportanceAnswer:
         """The answer, which needs no outputs."""
         likeness = rank_correlation if self.top is None else share_in_common(self.top)
-        return ImportanceAnswer(self, Unlikeness.of(self.of, likeness))
+        blocks = self.of.block_losses
+        return ImportanceAnswer(self, *instability(blocks, self.of.available / len(blocks), likeness))
 
 
 class ImportanceAnswer(Answer):
@@ -112,30 +115,30 @@ class ImportanceAnswer(Answer):
     against = "a forest of another seed"
     n_dropped, lacks_votes = 0, False
 
-    def __init__(self, goal: ImportanceGoal, found: Unlikeness) -> None:
-        self.goal, self._found = goal, found
+    def __init__(self, goal: ImportanceGoal, expected: Floats, without: Floats) -> None:
+        self.goal, self._expected, self._without = goal, expected, without
         self.n_rows, self.votes_per_row = goal.of.n_rows, goal.of.votes_per_row
         self.n_trees = self.size_at(goal.alpha)
 
     def size_at(self, level: float) -> int | float:
-        return _whole(self._crossing(self._found.expected[None], level)[0])
+        return _whole(self._crossing(self._expected[None], level)[0])
 
     def quantile(self, share_below: float) -> int | float:
-        found = self._crossing(self._found.expected[None], self.goal.alpha)[0]
+        found = self._crossing(self._expected[None], self.goal.alpha)[0]
         if not math.isfinite(found):
             return 1 if share_below < 0.5 else math.inf
-        without = np.log(self._crossing(self._found.without, self.goal.alpha))
+        without = np.log(self._crossing(self._without, self.goal.alpha))
         error = _jackknife(without) if np.isfinite(without).all() else math.inf
         if not math.isfinite(error):
             return 1 if share_below < 0.5 else math.inf
         return _whole(found * math.exp(error * float(student.ppf(share_below, len(without) - 1.0))))
 
     def value(self, n_trees: int) -> float:
-        return float(_at(n_trees, self._found.expected))
+        return float(_at(n_trees, self._expected))
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        error = _jackknife(np.log(_at(n_trees, self._found.without)))
-        off = math.exp(error * float(student.ppf(1.0 - TAIL, len(self._found.without) - 1.0)))
+        error = _jackknife(np.log(_at(n_trees, self._without)))
+        off = math.exp(error * float(student.ppf(1.0 - TAIL, len(self._without) - 1.0)))
         return self.value(n_trees) / off, min(self.value(n_trees) * off, 1.0)
 
     def said(self, n_trees: int) -> str:
@@ -156,7 +159,7 @@ class ImportanceAnswer(Answer):
         return f"more than {SIZES[-1]:,} trees would be needed, since some columns matter equally"
 
     def notes(self) -> list[str]:
-        is_noise = self.goal.of.is_noise
+        is_noise = np.array([column.is_noise for column in self.goal.of.columns])
         told = int(np.count_nonzero(~is_noise))
         if self.goal.top is not None or told in (0, len(is_noise)):
             return []

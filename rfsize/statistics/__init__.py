@@ -1,0 +1,1 @@
+"""Estimates from the outputs of trees, as numbers: no text, pictures or pages."""
