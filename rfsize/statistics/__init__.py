@@ -1,1 +1,1 @@
-"""Estimates from the outputs of trees, as numbers: no text, pictures or pages."""
+"""Estimates of how much forests of any size lose: numbers, without words and pictures."""
