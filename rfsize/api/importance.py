@@ -15,8 +15,7 @@ from scipy.stats import t as student
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
-from rfsize.estimation.intervals import TAIL
-from rfsize.importance.goal import ImportanceGoal
+from rfsize.importance.goal import ImportanceAnswer, ImportanceGoal
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
@@ -26,9 +25,11 @@ from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of, u
 from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.report import Report
 from rfsize.sizing.words import metric_in_words
+from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
+from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import did_you_mean, whole
+from rfsize.utils.validation import did_you_mean, share, whole
 from rfsize.utils.warn import Caution, give
 from rfsize.utils.words import how_many
 
@@ -185,9 +186,29 @@ class Importances(Result):
             raise ValueError("one column has no order: give at least two columns or sets")
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
-        goal = ImportanceGoal(of=self, alpha=alpha, top=top)
         give(self.warnings)
-        return Report(goal, self.available, "oob", self.copied, self.groups, self.warnings, goal.answered(), None)
+        goal = ImportanceGoal(self._estimate(1.0 - share("alpha", alpha), top), alpha, top)
+        answer = ImportanceAnswer(goal)
+        return Report(goal, self.available, "oob", self.copied, self.groups, self.warnings, answer, None)
+
+    def _estimate(self, level: float, top: int | None) -> Estimate:
+        """How much the importances of two forests with different seeds differ, over their size."""
+        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
+        similarity = rank_correlation if top is None else share_in_common(top)
+        curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
+        note = (
+            f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
+            f"size(top={matter}) is about the other columns only"
+        )
+        return Estimate(
+            curve,
+            curve.size(level),
+            self.n_rows,
+            0,
+            self.votes_per_row,
+            why_infinite=f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally",
+            notes=(note,) if top is None and 0 < matter < n_columns else (),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""

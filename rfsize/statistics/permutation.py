@@ -18,11 +18,11 @@ from rfsize import _core
 from rfsize.counting.leaves import checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
-from rfsize.estimation.intervals import SEED, TAIL
 from rfsize.exceptions import NotAForestError
 from rfsize.models.rows import Rows
 from rfsize.sizing.metrics import Metric, value_of
 from rfsize.sizing.named_metrics import predictions_for
+from rfsize.statistics.curve import SEED, TAIL
 from rfsize.utils.threads import each_range, effective_threads
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.walking.quantising import quantised
@@ -111,7 +111,7 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
     cells = rows.n_blocks * outputs.n_rows * rows.n_scores
     parts = each_range(work, len(sets), max(1, min(-(-len(sets) // effective_threads(-1)), _CELLS // cells)))
     by_set = [losses for _, part in parts for losses in part]
-    value = metric.worse * np.array([loss for loss, _, _ in by_set])
+    value = metric.worse * np.array([loss for loss, _, _ in by_set]) + 0.0  # no -0.0
     return PermutationLosses(
         score=parts[0][0],
         value=value,

@@ -16,8 +16,9 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.stats import rankdata
+from scipy.stats import t as student
 
-from rfsize.estimation.intervals import SEED
+from rfsize.statistics.curve import REPLICATES, SEED, LossCurve, jackknife_error
 from rfsize.utils.typing import Bools, Floats, Int64s
 
 SIZES = np.unique(np.round(2.0 ** np.arange(0.0, 20.5, 0.5))).astype(np.int64)
@@ -27,13 +28,14 @@ _DRAWS = 100  # pairs of forests
 _N_PARTS = 10  # of the blocks, for the jackknife
 _SPREADS = 2.0 ** np.arange(-3.0, 10.0)  # standard deviations in the mixture, in standard errors of a column
 _STEPS = 100  # iterations that fit the mixture
+_LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 
 # Takes the importances of two forests, each of shape (n_draws, n_columns); returns how alike they are in each draw.
 Similarity = Callable[[Floats, Floats], Floats]
 
 
-def instability(block_losses: Floats, trees_per_block: float, similarity: Similarity) -> tuple[Floats, Floats]:
-    """How much the importances of two forests with different seeds differ, for each size in `SIZES`.
+def instability(block_losses: Floats, trees_per_block: float, similarity: Similarity) -> LossCurve:
+    """How much the importances of two forests with different seeds differ, over their size.
 
     Parameters
     ----------
@@ -46,17 +48,19 @@ def instability(block_losses: Floats, trees_per_block: float, similarity: Simila
 
     Returns
     -------
-    loss : ndarray of float64, shape (n_sizes,)
-        1 minus the expected similarity.
-    without_part : ndarray of float64, shape (n_parts, n_sizes)
-        The same as estimated without each part of the blocks, for the jackknife.
+    LossCurve
+        1 minus the expected similarity. The replicates are quantiles of the logarithm, whose error is the jackknife's
+        over parts of the blocks.
     """
     n_blocks = len(block_losses)
     part = np.arange(n_blocks) % min(_N_PARTS, n_blocks)
-    curves = [
-        _curve(block_losses, part != leaving, trees_per_block, similarity) for leaving in range(-1, part.max() + 1)
-    ]
-    return curves[0], np.stack(curves[1:])
+    curves = np.array(
+        [_curve(block_losses, part != leaving, trees_per_block, similarity) for leaving in range(-1, part.max() + 1)]
+    )
+    logs = np.log(np.maximum(curves, _LEAST))
+    quantiles = student.ppf((np.arange(REPLICATES) + 0.5) / REPLICATES, part.max())
+    replicates = np.exp(logs[0] + np.outer(quantiles, jackknife_error(logs[1:])))
+    return LossCurve(SIZES, np.exp(logs[0]), np.minimum(replicates, 1.0))
 
 
 def rank_correlation(first: Floats, second: Floats) -> Floats:
