@@ -18,7 +18,7 @@ from rfsize import _core
 from rfsize.counting.leaves import checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
-from rfsize.exceptions import NotAForestError
+from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import Rows
 from rfsize.sizing.metrics import Metric, value_of
 from rfsize.sizing.named_metrics import predictions_for
@@ -90,6 +90,8 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
 
     Raises
     ------
+    FewVotesError
+        If there are fewer than four trees.
     NotAForestError
         If the members of the forest are no trees, or rfsize reaches other leaves than the framework.
     ValueError
@@ -144,7 +146,7 @@ class _ShuffledRows(NamedTuple):
     @property
     def n_blocks(self) -> int:
         """Trees are dealt in turn into so many blocks."""
-        return next((n_blocks for n_blocks in _BLOCKS if n_blocks <= self.seen.shape[1]), 1)
+        return next(n_blocks for n_blocks in _BLOCKS if n_blocks <= self.seen.shape[1])
 
     @property
     def n_scored(self) -> Floats:
@@ -186,6 +188,10 @@ def _shuffled_rows(outputs: TreeOutputs, sets: Sequence[Sequence[int]]) -> _Shuf
         raise NotAForestError(
             "importances send rows down trees, and the members of this ensemble are no trees: on rows that it was "
             "not trained on, take sklearn.inspection.permutation_importance(model, X_new, y_new)"
+        )
+    if trees.n_trees < _BLOCKS[-1]:
+        raise FewVotesError(
+            f"fewer than {_BLOCKS[-1]} trees do not show what another seed would change: train more trees"
         )
     if not isinstance(task.X, Rows):
         raise ValueError("shuffling a column takes all rows at once: give rows in memory, as an array or a DataFrame")
