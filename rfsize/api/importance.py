@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -196,19 +197,17 @@ class Importances(Result):
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         similarity = rank_correlation if top is None else share_in_common(top)
         curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
-        note = (
-            f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
-            f"size(top={matter}) is about the other columns only"
-        )
-        return Estimate(
-            curve,
-            curve.size(level),
-            self.n_rows,
-            0,
-            self.votes_per_row,
-            why_infinite=f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally",
-            notes=(note,) if top is None and 0 < matter < n_columns else (),
-        )
+        n_trees = curve.size(level)
+        why_infinite: str | None = None
+        notes: tuple[str, ...] = ()
+        if math.isinf(n_trees):
+            why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
+        if top is None and 0 < matter < n_columns:
+            notes = (
+                f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
+                f"size(top={matter}) is about the other columns only",
+            )
+        return Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, why_infinite=why_infinite, notes=notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
