@@ -14,15 +14,14 @@ if find_spec("rfsize._core") is None:
         f'Run: pip install -e "{_clone}" — or start Python in another folder to use an rfsize that you installed'
     )
 
+from rfsize.api.importance import Importances, oob_importance
+from rfsize.api.shrink import shrink
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.votes import Votes
-from rfsize.importance.api import oob_importance
-from rfsize.importance.importances import Importances
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
-from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.comparing import Comparison, compare
 from rfsize.sizing.oob_score import oob_score

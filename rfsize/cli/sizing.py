@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import Any
 
+from rfsize.api.shrink import shrink
 from rfsize.cli.models import LoadedModel, load_model, save_model
 from rfsize.cli.options import SHRUNK_BY, SIZED_BY, asked, chosen, features_of, refuse_to_overwrite, wrote
 from rfsize.cli.tables import Table, as_trained, load_table, without
 from rfsize.counting.api import tree_outputs
-from rfsize.shrinking.api import shrink
 from rfsize.sizing.api import size, truncate
 from rfsize.sizing.report import Report
 
