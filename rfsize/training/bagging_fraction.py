@@ -499,10 +499,8 @@ class FractionSearch(Result):
         from matplotlib.ticker import PercentFormatter
 
         ax, curve = new_axes() if ax is None else ax, self.curve
-        label, style = f"out-of-bag {self.metric} ± standard error", {"elinewidth": 1.0, "capsize": 2.5}
-        ax.errorbar(
-            curve["fraction"], curve[self.metric], curve["standard_error"], fmt="o-", color="C0", label=label, **style
-        )
+        points, label = (curve["fraction"], curve[self.metric]), f"out-of-bag {self.metric} ± standard error"
+        ax.errorbar(*points, curve["standard_error"], fmt="o-", color="C0", capsize=2.5, label=label)
         chosen = curve[curve["fraction"] == self.best]
         ax.plot(chosen["fraction"], chosen[self.metric], "D", color="C1", zorder=5, label="chosen")
         ax.axvline(self.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
