@@ -28,9 +28,8 @@ from rfsize.sizing.oob_score import oob_score
 from rfsize.sizing.report import Report
 from rfsize.sizing.scores import OobScore
 from rfsize.stopping.table import StopTable
-from rfsize.training.bagging_fraction import select_bagging_fraction
-from rfsize.training.fraction_search import FractionSearch
-from rfsize.training.growing import grow
+from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.grow import grow
 
 if TYPE_CHECKING:
     from rfsize.integrations.lightgbm.callback import SizeCallback

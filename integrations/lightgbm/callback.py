@@ -14,7 +14,6 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.collect import outputs_of_folds
 from rfsize.counting.duplicates import resolve_groups, warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
@@ -42,7 +41,8 @@ from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
 from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sentences import headline
-from rfsize.training.until_enough import UntilEnough
+from rfsize.training.stopping_rule import StoppingRule
+from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.
@@ -119,8 +119,12 @@ class SizeCallback:
         no error ends a training: the callback looks again at twice the trees, and at the end warns of what it met.
     LabelsOnlyWarning
         If labels take so few trees that the ranking or the probabilities would suffer.
-    ForestWarning
+    CopiesWarning
         As in `rfsize.size`.
+    SharedBagsWarning
+        If ``bagging_freq`` > 1.
+    SeedDependenceWarning
+        If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also
     --------
@@ -191,7 +195,7 @@ class SizeCallback:
         self._report: Report | None = None
         self._forests: _ForestsInTraining | None = None
         self._error: Exception | None = None
-        self._until: UntilEnough
+        self._rule: StoppingRule
         self._began: float
         self.seconds_to_go_: float | None = None
         if (xgboost := sys.modules.get("xgboost.callback")) is not None:
@@ -222,7 +226,7 @@ class SizeCallback:
         """LightGBM calls this after each iteration."""
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
-            self._until = UntilEnough(self.min_trees, env.end_iteration)
+            self._rule = StoppingRule(self.min_trees, env.end_iteration)
             self._report = self._error = self.seconds_to_go_ = None
             self._began = time.perf_counter()
             self._forests = _ForestsInTraining(env, self)
@@ -245,30 +249,30 @@ class SizeCallback:
 
     def _look(self, forests: _ForestsInTraining, env: CallbackEnv) -> Report | None:
         """Read the newest tree; the final report if training ends with it, and None if it goes on."""
-        trees, until = env.iteration + 1, self._until
+        trees, rule = env.iteration + 1, self._rule
         forests.read(env)
         logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
-        if trees < until.next_look and not logs:
+        if trees < rule.next_size and not logs:
             return None
-        report = until.look(trees, forests.report)
+        report = rule.update(trees, forests.report)
         self._error = None
         if report is None:
             return None
         self._report = report
         # Since the next look was set, the estimate can have fallen below the current number of trees.
-        to_grow = 0 if until.is_over else min(max(report._wanted, until.next_look), env.end_iteration) - trees
+        to_grow = 0 if rule.done else min(max(report._wanted, rule.next_size), env.end_iteration) - trees
         if trees > 1:  # the time that the first tree took is not known
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
             print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
-        return report._noting(*forests.warnings_about_rows()) if until.is_over else None
+        return report._noting(*forests.warnings_about_rows()) if rule.done else None
 
     def _put_off(self, error: Exception, trees: int) -> None:
         """Look again later, or no more if bags are wrong or rfsize has a fault. The last error is told at the end."""
         self._error = error
         if isinstance(error, InbagError) or not isinstance(error, ValueError):
             self._forests = None
-        self._until.put_off(trees)
+        self._rule.postpone(trees)
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """The words of the log about the time to go."""

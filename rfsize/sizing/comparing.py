@@ -309,7 +309,7 @@ def _loss_of(metric: MetricLike, outputs: TreeOutputs) -> MetricAnswer:
     return answer
 
 
-class _Paired(NamedTuple):
+class PairedMetric(NamedTuple):
     """The metric of one forest minus the metric of another; their predictions stand in one array, side by side.
 
     Attributes
@@ -339,7 +339,7 @@ class _Paired(NamedTuple):
         return None if first is None or second is None else first - second
 
 
-def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int64s, Floats]:
+def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[PairedMetric, Int64s, Floats]:
     """The difference, the rows that both forests predicted, and both forests' predictions side by side."""
     found, is_asked = [], []
     for one, judge in zip(pair, judges, strict=True):
@@ -355,7 +355,7 @@ def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int
             "compare them: train more trees, or give rows that neither forest was trained on"
         )
     first, second = (predicted(mean[at[rows]]) for (mean, predicted), at in zip(found, is_asked, strict=True))
-    return _Paired(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
+    return PairedMetric(judges, first.shape[1]), rows, np.concatenate([first, second], axis=1)
 
 
 def _n_scored(pair: list[TreeOutputs]) -> int:
