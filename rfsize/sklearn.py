@@ -18,6 +18,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rfsize._util import Floats, choice, give, refuse_unused, sample_weights, share
+from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import (
     TrainingData,
@@ -34,14 +36,11 @@ from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
-from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
-from rfsize.sizing.report import Report, report_of
-from rfsize.training.grow import checked_goal, grow_until_enough, start_from_estimator
+from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
 from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize._util import choice, Floats, give, refuse_unused, sample_weights, share
 
 # Folds of the cross-validation if there are no out-of-bag votes.
 _N_FOLDS = 5
@@ -99,39 +98,39 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     _example = ""  # forests that fit, for messages
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, goal: Goal) -> Goal:
-        """Train the forest; returns the goal as it was checked."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, criterion: Criterion) -> Criterion:
+        """Train the forest; returns the criterion as it was checked."""
         rule, of_labels = StoppingRule(self.min_trees, self.max_trees), isinstance(self, ClassifierMixin)
         self._check_estimator()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
-        goal = checked_goal(goal, classes, data.truth, data.weight)
+        criterion = checked_criterion(criterion, classes, data.truth, data.weight)
         self.oob_refusal_ = None
         if self.cv is None:
             estimator, target = of_size(self.estimator, rule.next_size), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
             try:
-                growth = start_from_estimator(estimator, X, target, goal, **of_rows)
+                growth = start_from_estimator(estimator, X, target, criterion, **of_rows)
                 forest, report = grow_until_enough(growth, rule)
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)
         if self.cv is None and self.oob_refusal_ is None:
             self._oob_result = _out_of_bag(forest, data, self.threshold)
         else:
-            report = self._cross_validated(data, goal)
+            report = self._cross_validated(data, criterion)
             forest = data.fitted(of_size(self.estimator, report.n_kept))
             read = read_forest(forest)
-            report = report._noting(*dependence_of(read), *learning_rate_of(read))
+            report = with_warnings(report, *dependence_of(read), *learning_rate_of(read))
             give(report.warnings)
             reason = "the forest was sized by cross-validation, see oob_refusal_ and cv"
             self._oob_result = _OutOfBag(reason, reason)
         self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
         if of_labels:
             self.classes_ = classes
-        return goal
+        return criterion
 
-    def _cross_validated(self, data: TrainingData, goal: Goal) -> Report:
+    def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
         """The report on forests of all folds, trained with more and more trees until these are enough."""
         groups = resolve_groups(data.groups, data.X, len(data.label))
         cv = _N_FOLDS if self.cv is None else self.cv
@@ -141,8 +140,8 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             n_trees = rule.next_size
             outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
-            report = rule.update(n_trees, partial(report_of, outputs, goal))
-        return report
+            report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
+        return finished(report)
 
     def _check_estimator(self) -> None:
         """Raise an error if ``estimator`` is not a forest that fits."""
@@ -464,9 +463,8 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
             reason = f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out"
             refuse_unused(reason, **changed)
             of_labels = {}
-        self._fit(
-            X, y, sample_weight, groups, goal_of(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
-        )
+        criterion = make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
+        self._fit(X, y, sample_weight, groups, criterion)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -665,8 +663,8 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
             As in `size`.
         """
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"
-        goal = goal_of("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
-        self.tolerance_ = self._fit(X, y, sample_weight, groups, goal).level
+        criterion = make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
+        self.tolerance_ = self._fit(X, y, sample_weight, groups, criterion).level
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rfsize._util import Caution, Floats, share, whole
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, task_of, warnings_for
-from rfsize.exceptions import FewVotesError, NotAForestError, UndefinedMetricError
+from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.showing.html import Page, Result
 from rfsize.showing.plots import plot_report
@@ -20,12 +20,12 @@ from rfsize.showing.text import RARE, finite, lines, notes
 from rfsize.showing.warnings import unlabelled_classes, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
-from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.curve import TAIL, Estimate, LossCurve
 from rfsize.statistics.enough_votes import check_votes
 from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
-from rfsize.statistics.metrics import MetricLike
+from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
 from rfsize.statistics.other_losses import harms_of_cut, paired_metrics
 from rfsize.statistics.predictions import estimate_predictions
 
@@ -436,7 +436,7 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
 def report_on(criterion: Criterion, estimate: Estimate, available: int, source: str, **more: Any) -> Report:
     """A report on an estimate; ``more`` are further fields of `Report`."""
     report = Report(criterion, estimate, available, source, warnings=estimate.warnings, **more)
-    if estimate.problem is not None:
+    if estimate.problem is not None or not has_interval(report):
         return report
     low, high = (estimate.curve.size_quantile(criterion.level, share) for share in (TAIL, 1.0 - TAIL))
     return replace(report, interval=(min(low, estimate.n_trees), max(high, estimate.n_trees)))
@@ -452,10 +452,19 @@ def _estimated(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = T
     return criterion, ESTIMATORS[criterion.kind](counted, criterion)
 
 
+def has_interval(report: Report) -> bool:
+    """Whether a report in training has been estimated with its interval."""
+    curve = report.estimate.curve
+    return not isinstance(curve, LossCurve) or len(curve.replicates) > 0
+
+
 def finished(report: Report) -> Report:
-    """The report with other losses, and with the warnings that follow from all of them."""
+    """The report with its interval, with other losses, and with the warnings that follow from all of them."""
     outputs = report.outputs
     if outputs is not None:
+        if not has_interval(report):
+            whole = report_of(outputs, report.criterion)
+            report = replace(report, estimate=whole.estimate, interval=whole.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))
     harms = _harms_of_first_trees(report) if report.enough and report.criterion.target == "model" else []
     return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
@@ -510,7 +519,7 @@ def _other_losses(own: Criterion, outputs: TreeOutputs) -> dict[str, tuple[Crite
     others = {}
     for name in _listed(distinct(outputs)):
         if name != own.metric or own.target != "limit":
-            with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
+            with suppress(RfsizeError):
                 others[name] = _estimated(outputs, loss_of(name))
     return others
 

@@ -28,7 +28,18 @@ from rfsize.sizing.goals.labels import unlabelled_classes
 from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
 from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.sizing.report import Report
-from rfsize._util import Caution, Floats, give, how_many, Int64s, one_per_row, printable, refuse_option_as_labels, refuse_unused, whole
+from rfsize._util import (
+    Caution,
+    Floats,
+    give,
+    how_many,
+    Int64s,
+    one_per_row,
+    printable,
+    refuse_option_as_labels,
+    refuse_unused,
+    whole,
+)
 
 _Model = TypeVar("_Model")
 

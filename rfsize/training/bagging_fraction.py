@@ -13,6 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import (
+    Floats,
+    Int64s,
+    as_numbers,
+    choice,
+    how_many,
+    in_percent,
+    progress_bar,
+    refuse_unused,
+    share,
+    whole,
+)
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.duplicates import resolve_groups
 from rfsize.counting.groups import Groups
@@ -25,13 +37,12 @@ from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.reporting.account import Account, Grid, Picture, Remark, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
+from rfsize.showing.plotting import finish, new_axes
 from rfsize.sizing.comparing import PairedMetric
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import check_direction, metric_with_truth
 from rfsize.sizing.noise import noise_of_rows
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
-from rfsize.showing.plotting import finish, new_axes
-from rfsize._util import as_numbers, choice, Floats, how_many, in_percent, Int64s, progress_bar, refuse_unused, share, whole
 
 if TYPE_CHECKING:
     import pandas

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import MAX_CLASSES, Floats, Int64s
-from rfsize.certifying.certificate import Certificate
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize.statistics.certify import Certificate
+from rfsize.statistics.certify import RiskTarget
+from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.models.link import LINKS, Link
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
@@ -73,7 +73,7 @@ class SpreadStops(ScoreStops):
         return True
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, SpreadStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, SpreadStops, Certificate]:
         """Take the pooled spread from one row in ten, and certify on the other rows.
 
         The same rows must not do both: the rules to test must not depend on the rows that test them.
@@ -85,7 +85,7 @@ class SpreadStops(ScoreStops):
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, terms.n_classes, limits.size))
-        rule = tallies.boldest(promise, terms.class_labels)
+        rule = tallies.fixed_sequence(promise, terms.class_labels)
         if rule < 0:
             raise ValueError(
                 f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
