@@ -23,7 +23,7 @@ from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
-from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
+from rfsize.theory import fraction_without_replacement, ratio_with_replacement
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import sample_weights, training_labels
 

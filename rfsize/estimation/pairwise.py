@@ -28,7 +28,7 @@ from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.estimation.intervals import Curves, sizes_around
 from rfsize.estimation.shared_trees import noisy_counts
-from rfsize.theory.multiclass import Rivals
+from rfsize.theory import Rivals
 from rfsize.utils.typing import Floats, Int64s
 
 _RIVALS = 2

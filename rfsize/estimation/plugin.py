@@ -17,7 +17,7 @@ from rfsize.counting.votes import Votes
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import noisy_counts
-from rfsize.theory.multiclass import Rivals
+from rfsize.theory import Rivals
 from rfsize.utils.typing import Floats, Int64s
 from rfsize.utils.words import in_percent
 

@@ -19,7 +19,6 @@ from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
-from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
 from rfsize.utils.progress import progress_bar
 from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison
 
 _FEWEST_TREES = 10
+
+DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
+"""The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement."""
 
 # Bagging fraction of a first tree, which shows how the estimator reads its rows.
 _ANY_FRACTION = 0.5

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
-from rfsize.theory.sampling_ratio import ratio_with_replacement
+from rfsize.theory import ratio_with_replacement
 from rfsize.utils.plotting import finish, new_axes
 from rfsize.utils.words import how_many
 
