@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
-
-from rfsize.reporting.account import Account, Picture, Section
+from typing import TypeVar
 
 _Class = TypeVar("_Class")
 
@@ -24,9 +22,3 @@ def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -
     some = known[:_CLASSES_SAID]
     of_many = "" if len(some) == len(known) else f", the {len(some)} of {len(known)} that change most"
     return some, f"by class{of_many}"
-
-
-def plain_account(result: Any, title: str, pictures: tuple[Picture, ...] = ()) -> Account:
-    """The account of a result whose page shows what it prints and draws: a verdict, and the lines after it."""
-    verdict, *lines = str(result).splitlines()
-    return Account(title, sentence(verdict), sections=(Section("", tuple(map(sentence, lines)), pictures),))
