@@ -263,8 +263,8 @@ def _checked(criterion: Criterion) -> Criterion:
         positive("tolerance", criterion.tolerance)
     if criterion.confidence is not None and share("confidence", criterion.confidence) < 0.5:
         raise ValueError(
-            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more likely "
-            "be wrong than right"
+            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more "
+            "likely be wrong than right"
         )
     return criterion
 
