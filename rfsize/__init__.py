@@ -14,11 +14,10 @@ if find_spec("rfsize._core") is None:
         f'Run: pip install -e "{_clone}" — or start Python in another folder to use an rfsize that you installed'
     )
 
+from rfsize.api.importance import Importances, oob_importance
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.votes import Votes
-from rfsize.importance.api import oob_importance
-from rfsize.importance.importances import Importances
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from scipy.stats import t as student
-
 from rfsize.counting.outputs import TreeOutputs
-from rfsize.estimation.intervals import TAIL, between, crossing
-from rfsize.importance.measured import Measured
-from rfsize.importance.stability import SIZES, Unlikeness, rank_correlation, share_in_common
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.named_metrics import MetricLike
-from rfsize.utils.typing import Floats
+from rfsize.statistics.curve import Estimate
 from rfsize.utils.validation import share
 from rfsize.utils.words import in_percent
-
-_LEAST = 1e-12  # losses are at least this large, so that they have a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +19,8 @@ class ImportanceGoal(Goal):
 
     Attributes
     ----------
-    of : Measured
-        The losses of the forest at hand when columns are shuffled.
+    estimate : Estimate
+        How alike forests of any size are.
     alpha : float
         Rank correlation that two forests must reach. With ``top``, the share of the ``top`` most important columns that
         both must have in common.
@@ -37,7 +28,7 @@ class ImportanceGoal(Goal):
         How many of the most important columns to compare; None compares the order of all.
     """
 
-    of: Measured
+    estimate: Estimate
     alpha: float = 0.95
     top: int | None = None
 
@@ -93,50 +84,33 @@ class ImportanceGoal(Goal):
         return f"of the first {self.top} columns, two forests differ in"
 
     def answer(self, outputs: TreeOutputs) -> Answer:
-        """The answer from ``of``, which already holds what the outputs say."""
-        return self.answered()
-
-    def answered(self) -> ImportanceAnswer:
         """The answer, which needs no outputs."""
-        likeness = rank_correlation if self.top is None else share_in_common(self.top)
-        return ImportanceAnswer(self, Unlikeness.of(self.of, likeness))
+        return ImportanceAnswer(self)
 
 
 class ImportanceAnswer(Answer):
-    """How alike the importances of two forests of any size are.
-
-    The intervals come from the jackknife over parts of the trees, on the logarithm of sizes and losses.
-    """
+    """How alike the importances of two forests of any size are."""
 
     goal: ImportanceGoal
     against = "a forest of another seed"
-    n_dropped, lacks_votes = 0, False
+    lacks_votes = False
 
-    def __init__(self, goal: ImportanceGoal, found: Unlikeness) -> None:
-        self.goal, self._found = goal, found
-        self.n_rows, self.votes_per_row = goal.of.n_rows, goal.of.votes_per_row
+    def __init__(self, goal: ImportanceGoal) -> None:
+        self.goal, self._estimate = goal, goal.estimate
+        self.n_rows, self.n_dropped, self.votes_per_row = goal.estimate.n_rows, 0, goal.estimate.votes_per_row
         self.n_trees = self.size_at(goal.alpha)
 
     def size_at(self, level: float) -> int | float:
-        return _whole(self._crossing(self._found.expected[None], level)[0])
+        return self._estimate.curve.size(1.0 - share("alpha", level))
 
     def quantile(self, share_below: float) -> int | float:
-        found = self._crossing(self._found.expected[None], self.goal.alpha)[0]
-        if not math.isfinite(found):
-            return 1 if share_below < 0.5 else math.inf
-        without = np.log(self._crossing(self._found.without, self.goal.alpha))
-        error = _jackknife(without) if np.isfinite(without).all() else math.inf
-        if not math.isfinite(error):
-            return 1 if share_below < 0.5 else math.inf
-        return _whole(found * math.exp(error * float(student.ppf(share_below, len(without) - 1.0))))
+        return self._estimate.curve.size_quantile(self.goal.level, share_below)
 
     def value(self, n_trees: int) -> float:
-        return float(_at(n_trees, self._found.expected))
+        return self._estimate.curve.at(n_trees)
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        error = _jackknife(np.log(_at(n_trees, self._found.without)))
-        off = math.exp(error * float(student.ppf(1.0 - TAIL, len(self._found.without) - 1.0)))
-        return self.value(n_trees) / off, min(self.value(n_trees) * off, 1.0)
+        return self._estimate.curve.interval(n_trees)
 
     def said(self, n_trees: int) -> str:
         alike = 1.0 - self.value(n_trees)
@@ -153,31 +127,7 @@ class ImportanceAnswer(Answer):
         return f"importances unlike by {self.value(n_trees):.2g}"
 
     def why_infinite(self) -> str:
-        return f"more than {SIZES[-1]:,} trees would be needed, since some columns matter equally"
+        return str(self._estimate.why_infinite)
 
     def notes(self) -> list[str]:
-        is_noise = self.goal.of.is_noise
-        told = int(np.count_nonzero(~is_noise))
-        if self.goal.top is not None or told in (0, len(is_noise)):
-            return []
-        return [
-            f"{len(is_noise) - told} of {len(is_noise)} columns may be noise, and their order takes the most "
-            f"trees: size(top={told}) is about the other columns only"
-        ]
-
-    def _crossing(self, curves: Floats, alpha: float) -> Floats:
-        return np.array(crossing(SIZES, curves, 1.0 - share("alpha", alpha)))
-
-
-def _at(n_trees: int, curves: Floats) -> Floats:
-    """Read curves at a size, with straight lines between known sizes on logarithmic scales."""
-    return np.exp(between(n_trees, SIZES, np.log(np.maximum(curves, _LEAST))))
-
-
-def _jackknife(without: Floats) -> float:
-    """Standard error of an estimate, from its values without each part of the trees."""
-    return math.sqrt((len(without) - 1.0) * float(without.var()))
-
-
-def _whole(size: float) -> int | float:
-    return max(1, math.ceil(size - 1e-9)) if math.isfinite(size) else math.inf
+        return list(self._estimate.notes)

@@ -1,4 +1,4 @@
-"""Permutation importances: against framework predictions on permuted rows, on fresh rows, and over seeds."""
+"""Permutation importances: against framework predictions on shuffled rows, on fresh rows, and over seeds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ import reference.importances
 import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
-from rfsize.exceptions import SharedBagsWarning
-from rfsize.importance.stability import rank_correlation, share_in_common
+from rfsize.exceptions import FewVotesError, SharedBagsWarning
+from rfsize.statistics.stability import rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
 NAMES = [f"x{column}" for column in range(6)]
@@ -42,21 +42,23 @@ def seen_by(framework: str, forest: Any, task: str) -> np.ndarray:
 
 
 LOSSES: dict[str, tuple[str, Any]] = {
+    "accuracy": ("two", lambda forest, y, mean: -np.mean((probabilities(forest, mean)[:, 1] > 0.5) == y)),
     "auc": ("two", lambda forest, y, mean: -reference.metrics.auc(y, mean[:, -1])),
     "log_loss": ("two", lambda forest, y, mean: reference.metrics.logloss(y, probabilities(forest, mean)[:, 1])),
     "rmse": ("number", lambda forest, y, mean: reference.metrics.rmse(y, mean[:, 0])),
+    "r2": ("number", lambda forest, y, mean: -reference.metrics.r2(y, mean[:, 0])),
     "scorer": ("two", lambda forest, y, mean: -reference.metrics.auc(y, mean[:, -1])),
 }
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("metric", LOSSES)
-def test_forest_loses_what_permuted_rows_say(framework: str, metric: str) -> None:
+def test_forest_loses_what_shuffled_rows_say(framework: str, metric: str) -> None:
     task, worse = LOSSES[metric]
     forest = train(framework, X, Y[task], **({"min_samples_leaf": 20} if framework == "sklearn" else {}))
     scorer = make_scorer(reference.metrics.auc, response_method="predict_proba")
-    found = rfsize.oob_importance(forest, X, Y[task], metric=scorer if metric == "scorer" else metric)
-    lost = reference.importances.of_forest(
+    importances = rfsize.oob_importance(forest, X, Y[task], metric=scorer if metric == "scorer" else metric)
+    losses = reference.importances.of_forest(
         lambda rows: tree_scores(forest, rows),
         lambda y, mean: worse(forest, y, mean),
         X,
@@ -64,15 +66,14 @@ def test_forest_loses_what_permuted_rows_say(framework: str, metric: str) -> Non
         seen_by(framework, forest, task),
         ALONE,
     )
-    assert found.of == "forest"
-    assert values(found) == pytest.approx(lost, abs=1e-5)
+    assert values(importances) == pytest.approx(losses, abs=1e-5)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
 def test_forest_of_several_classes(framework: str) -> None:
     forest = model(framework, "three")
-    found = rfsize.oob_importance(forest, X, Y["three"], metric="log_loss")
-    lost = reference.importances.of_forest(
+    importances = rfsize.oob_importance(forest, X, Y["three"], metric="log_loss")
+    losses = reference.importances.of_forest(
         lambda rows: tree_scores(forest, rows),
         lambda y, mean: reference.metrics.logloss(y, probabilities(forest, mean)),
         X,
@@ -80,36 +81,35 @@ def test_forest_of_several_classes(framework: str) -> None:
         seen_by(framework, forest, "three"),
         ALONE,
     )
-    assert values(found) == pytest.approx(lost, abs=1e-5)
+    assert values(importances) == pytest.approx(losses, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["forest", "subspaces", "groups", "weights"])
-def test_trees_lose_what_permuted_rows_say(kind: str) -> None:
-    """Mean over trees, each on the rows that it did not see."""
-    y, weight = Y["two"], None
+@pytest.mark.parametrize("kind", ["subspaces", "groups", "weights"])
+def test_forest_of_other_bags_and_rows(kind: str) -> None:
+    y, weight = Y["two"], np.ones(len(X))
     forest: Any = RandomForestClassifier(90, min_samples_leaf=5, random_state=0).fit(X, y)
-    features = [np.arange(6)] * 90
+    features, groups = [np.arange(6)] * 90, None
     if kind == "subspaces":
         forest = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 90, max_features=0.5, random_state=0).fit(X, y)
         features = forest.estimators_features_
-    bags = rfsize.inbag(forest, X, y)
-    outputs = rfsize.tree_outputs(forest, X, y, oob=True)
+    seen = rfsize.inbag(forest, X, y).T[:, :, None]
+    if kind == "groups":
+        groups = np.arange(600) // 2
+        seen = seen.reshape(300, 2, 90, 1).any(axis=1).repeat(2, axis=0)
     if kind == "weights":
         weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
-        outputs = outputs.with_truth(y, weight)
-    if kind == "groups":
-        outputs = rfsize.tree_outputs(forest, X, y, oob=True, groups=np.arange(600) // 2)
-        bags = bags.reshape(90, 300, 2).any(axis=2).repeat(2, axis=1)
-    lost = reference.importances.of_trees(
-        lambda tree, rows: forest.estimators_[tree].predict(rows[:, features[tree]]),
-        lambda label, truth: (label != truth).astype(float),
+    outputs = rfsize.tree_outputs(forest, X, y, oob=True, groups=groups).with_truth(y, weight)
+    losses = reference.importances.of_forest(
+        lambda rows: np.stack(
+            [tree.predict_proba(rows[:, at]) for tree, at in zip(forest.estimators_, features, strict=True)], axis=1
+        ),
+        lambda y, mean: np.average((mean[:, 1] - y) ** 2, weights=weight),
         X,
         y,
-        bags,
+        seen,
         ALONE,
-        weight,
     )
-    assert values(rfsize.oob_importance(outputs)) == pytest.approx(lost.mean(axis=0), abs=1e-12)
+    assert values(rfsize.oob_importance(outputs, metric="brier")) == pytest.approx(losses, abs=1e-12)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
@@ -173,6 +173,24 @@ def test_intervals_and_ranks_hold_the_truth(metric: str) -> None:
     assert 0.4 < claimed / scatter < 2.5
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "auc"])
+def test_noise_of_seeds_is_what_blocks_say(metric: str) -> None:
+    forests = [RandomForestClassifier(60, min_samples_leaf=5, random_state=seed).fit(X, Y["two"]) for seed in range(8)]
+    importances = [rfsize.oob_importance(forest, X, Y["two"], metric=metric) for forest in forests]
+    scatter = np.var([values(of_seed) for of_seed in importances], axis=0, ddof=1).sum()
+    claimed = np.mean([np.cov(of_seed.block_losses.T).trace() / 20 for of_seed in importances])
+    assert 0.5 < np.sqrt(claimed / scatter) < 1.6
+
+
+def test_blocks_of_few_trees() -> None:
+    bagging = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 14, max_samples=0.2, random_state=0)
+    importances = rfsize.oob_importance(bagging.fit(X, Y["two"]), X, Y["two"], metric="auc")
+    assert importances.block_losses.shape == (12, 6)
+    assert importances.block_losses.mean(axis=0) == pytest.approx(values(importances))
+    with pytest.raises(FewVotesError):
+        rfsize.oob_importance(bagging.set_params(n_estimators=3, max_samples=0.02).fit(X, Y["two"]), X, Y["two"])
+
+
 def test_columns_that_no_tree_tests_lose_nothing() -> None:
     rows = np.column_stack([X[:, :2], np.zeros(len(X))])
     forest = RandomForestClassifier(60, max_depth=3, random_state=0).fit(rows, Y["two"])
@@ -190,16 +208,18 @@ def test_model_and_rows_stay_as_they_are() -> None:
 
 def test_result_is_stored_and_drawn() -> None:
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    found = rfsize.oob_importance(RandomForestClassifier(60, random_state=0).fit(frame, Y["two"]), frame, Y["two"])
-    assert sorted(column.name for column in found.columns) == list("abcdef")
-    assert [column.rank for column in found.columns] == list(range(1, 7))
-    assert list(pd.DataFrame(found.columns)["value"]) == sorted((one.value for one in found.columns), reverse=True)
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert [one["name"] for one in stored["columns"]] == [column.name for column in found.columns]
-    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
-    ax = found.plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == [column.name for column in found.columns]
-    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx(sorted(one.value for one in found.columns))
+    forest = RandomForestClassifier(60, random_state=0).fit(frame, Y["two"])
+    importances = rfsize.oob_importance(forest, frame, Y["two"], metric="auc")
+    names, losses = zip(*((column.name, column.value) for column in importances.columns), strict=True)
+    assert sorted(names) == list("abcdef")
+    assert [column.rank for column in importances.columns] == list(range(1, 7))
+    assert list(pd.DataFrame(importances.columns)["value"]) == sorted(losses, reverse=True)
+    stored = json.loads(json.dumps(importances.to_dict()))
+    assert [column["name"] for column in stored["columns"]] == list(names)
+    assert pickle.loads(pickle.dumps(importances)).to_dict() == importances.to_dict()
+    ax = importances.plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(names)
+    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx(sorted(losses))
 
 
 # How many trees importances take
@@ -250,8 +270,9 @@ def test_size_foretells_forests_of_other_seeds(importances: rfsize.Importances) 
     assert 1.0 - importances.size().loss_at(60).value == pytest.approx(real, abs=0.05)
 
 
-def test_trees_that_are_no_independent_draws_are_warned_of() -> None:
-    found = rfsize.oob_importance(train("lightgbm", X, Y["two"], bagging_freq=2), X, Y["two"], metric="auc")
+def test_size_warns_of_dependent_trees() -> None:
+    forest = train("lightgbm", X, Y["two"], bagging_freq=2)
+    importances = rfsize.oob_importance(forest, X, Y["two"], metric="auc")
     with pytest.warns(SharedBagsWarning):
-        report = found.size(top=3)
-    assert SharedBagsWarning in {caution.category for caution in report.warnings}
+        report = importances.size(top=3)
+    assert SharedBagsWarning in {warning.category for warning in report.warnings}
