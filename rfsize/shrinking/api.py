@@ -23,8 +23,8 @@ from rfsize.shrinking.tested import Tested, Tester, tested_down
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.labels import unlabelled_classes
 from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
-from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.sizing.report import Report
+from rfsize.statistics.other_losses import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import Caution, give
