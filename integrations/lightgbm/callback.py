@@ -38,8 +38,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
-from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
 from rfsize.training.stopping_rule import StoppingRule
 
@@ -373,11 +372,11 @@ class _ForestsInTraining:
             raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
         labels, weights = self._labels([slice(None)] * len(self._votes))
         predictor = predictor_of(self._votes[0].outputs(self._source))
-        check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
+        check_direction(metric_on_rows(metric, predictor, len(labels), labels, weights))
 
     def _refuse_hidden_votes(self, criterion: Criterion) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""
-        if not isinstance(criterion, LabelGoal) or criterion.voting != "hard":
+        if criterion.metric != "labels" or criterion.voting != "hard":
             return
         n_votes = sum(votes.n_votes for votes in self._votes)
         hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)

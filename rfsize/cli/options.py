@@ -7,7 +7,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from rfsize._util import choice
 from rfsize.certifying.certificate import AVERAGES
 from rfsize.cli.models import LoadedModel
 from rfsize.cli.predictions import PREDICTION_FORMATS
@@ -15,7 +14,8 @@ from rfsize.cli.tables import FORMATS, STANDARD, Table, as_trained, load_table, 
 from rfsize.counting.outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.named import NAMES, TARGETS
-from rfsize.sizing.named_metrics import one_name
+from rfsize.statistics.metrics import one_name
+from rfsize._util import choice
 
 
 def _metric(text: str) -> str:

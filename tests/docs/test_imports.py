@@ -18,8 +18,8 @@ import rfsize
 
 ROOT = Path(__file__).parents[2]
 # In the order of imports: a room imports those before it. Integrations import these of them, and no other integration.
-ROOMS = "_core exceptions utils reporting theory models walking counting estimation baselines certifying "
-ROOMS += "stopping inference sizing statistics importance api showing shrinking training sklearn dask spark testing "
+ROOMS = "_core exceptions utils reporting theory models walking counting estimation statistics baselines certifying "
+ROOMS += "stopping inference sizing showing importance api shrinking training sklearn dask spark testing "
 ROOMS += "__init__ cli __main__"
 OF_INTEGRATIONS = {"_core", "exceptions", "utils", "models", "counting"}
 BEYOND = {  # what one module may import as well

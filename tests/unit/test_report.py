@@ -85,12 +85,6 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "fraction": lambda: rfsize.select_bagging_fraction(
         RandomForestClassifier(random_state=0), X[:200], Y["two"][:200], fractions=[0.3, 0.5], n_trees=40
     ),
-    "mcnemar": lambda: rfsize.baselines.mcnemar_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"], step=5
-    ),
-    "banfield": lambda: rfsize.baselines.banfield_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"]
-    ),
 }
 
 
@@ -325,7 +319,7 @@ def test_notebooks_show_each(kind: str) -> None:
 
 def test_several_results_on_one_page_with_their_names(tmp_path: Any) -> None:
     """As they are, in text and pictures, and never as code."""
-    first, *others = (result(kind) for kind in ("three classes", "odd score", "mcnemar", "fraction"))
+    first, *others = (result(kind) for kind in ("three classes", "odd score", "comparison", "fraction"))
     html = page_of(first, tmp_path, *others)
     page = assert_alone(html)
     assert all(name in page.text for name in NAMES)
