@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize._util import blocks, Bools, class_indices, Floats, how_many, in_percent, Int64s, MAX_CLASSES, share, whole
+from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, in_percent, share, whole
 
 # The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20

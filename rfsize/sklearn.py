@@ -18,7 +18,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize._util import Floats, choice, give, refuse_unused, sample_weights, share
+from rfsize._util import (
+    Floats,
+    allows_nan,
+    choice,
+    give,
+    input_tags,
+    is_regression,
+    refuse_unused,
+    sample_weights,
+    share,
+)
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import (
@@ -36,11 +46,10 @@ from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
-from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.metrics import MetricLike, one_name
 from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
-from rfsize.utils.tags import allows_nan, input_tags, is_regression
 
 # Folds of the cross-validation if there are no out-of-bag votes.
 _N_FOLDS = 5
@@ -451,7 +460,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
             trees.
         LabelsOnlyWarning
             If labels take so few trees that the ranking or the probabilities would suffer.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         choice("voting", self.voting, VOTINGS)
@@ -659,7 +668,7 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         NotConvergedWarning
             If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
             trees.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtri
 
 from rfsize import _core
-from rfsize._util import as_numbers, Bools, each_range, Floats, in_percent, Int64s
+from rfsize._util import Bools, Floats, Int64s, as_numbers, each_range, in_percent
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""

@@ -38,8 +38,8 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
@@ -117,11 +117,11 @@ class SizeCallback:
         no error ends a training: the callback looks again at twice the trees, and at the end warns of what it met.
     LabelsOnlyWarning
         If labels take so few trees that the ranking or the probabilities would suffer.
-    CopiesWarning
+    ForestWarning
         As in `rfsize.size`.
-    SharedBagsWarning
+    ForestWarning
         If ``bagging_freq`` > 1.
-    SeedDependenceWarning
+    ForestWarning
         If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.showing.html import Page
-from rfsize.showing.html import Result
+from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import comparison_page, comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL
@@ -35,7 +35,6 @@ from rfsize.statistics.metrics import (
     value_of,
 )
 from rfsize.statistics.row_errors import metric_error
-from rfsize._util import class_indices, Floats, give, how_many, Int64s
 
 _WHICH = ("first", "second")
 
@@ -161,7 +160,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Warns
     -----
-    TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
+    TrainingRowsWarning, ForestWarning
         If the rows or the training of one of the forests make the comparison doubtful.
 
     See Also

@@ -13,22 +13,21 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
+from rfsize.api.report import Report, finished, report_on, with_warnings
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
-from rfsize.importance.goal import ImportanceAnswer, ImportanceGoal
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.showing.html import Page
-from rfsize.showing.html import Result
-from rfsize.sizing.report import Report
+from rfsize.showing.html import Page, Result
+from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
-from rfsize._util import Caution, did_you_mean, Floats, give, how_many, Int64s, share, whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +163,7 @@ class Importances(Result):
 
         Warns
         -----
-        SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             If the trees are not independent draws.
 
         Examples
@@ -184,9 +183,10 @@ class Importances(Result):
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         give(self.warnings)
-        goal = ImportanceGoal(self._estimate(1.0 - share("alpha", alpha), top), alpha, top)
-        answer = ImportanceAnswer(goal)
-        return Report(goal, self.available, "oob", self.copied, self.groups, self.warnings, answer, None)
+        criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
+        of_rows = {"copied": self.copied, "groups": self.groups}
+        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
+        return finished(with_warnings(report, *self.warnings))
 
     def _estimate(self, level: float, top: int | None) -> Estimate:
         """How much the importances of two forests with different seeds differ, over their size."""

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import Floats, Int64s, give, refuse_unused
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
-from rfsize.showing.html import Page
-from rfsize.showing.html import Result
+from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import score_page, score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import (
@@ -41,7 +41,6 @@ from rfsize.statistics.metrics import (
     value_or_nan,
 )
 from rfsize.statistics.row_errors import interval_within, metric_error
-from rfsize._util import Floats, give, Int64s, refuse_unused
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -209,9 +208,9 @@ def oob_score(
 
     Warns
     -----
-    CopiesWarning
+    ForestWarning
         If training rows have copies, and ``groups`` does not say what they are.
-    ClippedLossWarning
+    ForestWarning
         If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
     See Also

@@ -17,7 +17,7 @@ from rfsize.showing.html import Page, Result
 from rfsize.showing.plots import plot_report
 from rfsize.showing.report_page import report_page
 from rfsize.showing.text import RARE, finite, lines, notes
-from rfsize.showing.warnings import unlabelled_classes, warnings_of_size
+from rfsize.showing.warnings import harms_of_cut, unlabelled_classes, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve
@@ -26,7 +26,7 @@ from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
 from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
-from rfsize.statistics.other_losses import harms_of_cut, paired_metrics
+from rfsize.statistics.paired import paired_metrics
 from rfsize.statistics.predictions import estimate_predictions
 
 if TYPE_CHECKING:

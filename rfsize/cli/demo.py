@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize.api.report import Report
+from rfsize.api.size import size, truncate
 from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
-from rfsize.sizing.api import size, truncate
-from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 
 _TREES = 500

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rfsize.showing.html import Page, Table, Picture, Section
+from rfsize._util import how_many
+from rfsize.showing.html import Page, Picture, Section, Table
+from rfsize.showing.plotting import shortened
 from rfsize.showing.text import decimals
 from rfsize.statistics.metrics import label_of
-from rfsize.showing.plotting import shortened
-from rfsize._util import how_many
 
 if TYPE_CHECKING:
     from rfsize.api.importance import Importance, Importances

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rfsize.showing.html import Page, Figure, Table, Picture, Alert, Section
-from rfsize.showing.text import sentence
-from rfsize.showing.text import decimals, rows_from
-from rfsize.statistics.metrics import label_of
 from rfsize._util import how_many
+from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
+from rfsize.showing.text import decimals, rows_from, sentence
+from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
     from rfsize.api.compare import Comparison, Difference
@@ -44,9 +43,9 @@ def score_page(score: OobScore) -> Page:
     return Page(
         title="Out-of-bag score",
         verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
-        figures=(
-            Figure(f"{name}, out of bag", value, f"of {score.votes_per_row:.1f} trees a row"),
-            Figure(f"{name}, all trees", at_all, f"95 %: {low} to {high}"),
+        numbers=(
+            KeyNumber(f"{name}, out of bag", value, f"of {score.votes_per_row:.1f} trees a row"),
+            KeyNumber(f"{name}, all trees", at_all, f"95 %: {low} to {high}"),
         ),
         sections=(Section("", pictures=(Picture(f"{name} over the number of trees", score.plot),)),),
         origin=(("rows", f"{how_many(score.n_rows, 'row')}, {_SOURCES[score.source]}"),),
@@ -79,7 +78,7 @@ def comparison_page(comparison: Comparison) -> Page:
         title="Two settings compared",
         verdict=sentence(_verdict(comparison)),
         alerts=(Alert(sentence(f"with unlimited trees: {comparison.why}")),) if comparison.why else (),
-        figures=tuple(Figure(f"{name}, {which}", value, how_many(n, "tree")) for which, value, n in figures),
+        numbers=tuple(KeyNumber(f"{name}, {which}", value, how_many(n, "tree")) for which, value, n in figures),
         sections=(Section("", tables=(Table(("first minus second", "difference", "from", "to"), cells),)),),
         origin=(("rows", f"{how_many(comparison.n_rows, 'row')}, {source}"),),
     )

@@ -14,6 +14,7 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.labels import FEWEST_ROWS
+from rfsize.statistics.paired import PairedCurve
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -228,20 +229,20 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
     if criterion.kind == "importance":
         return f"importances unlike by {loss:.2g}"
     name = metric_in_words(criterion.name)
-    if criterion.target == "chosen":
-        return paired_phrase(criterion, loss, estimate.curve.interval(n_trees))
+    if isinstance(estimate.curve, PairedCurve):
+        return paired_phrase(criterion.name, loss, estimate.curve.error(n_trees))
     if loss == 0.0:
         return f"{name} unchanged"
     sign = "−" if estimate.details.larger_is_better else "+"
     return f"{name} {sign}{loss:.2g}{' at most' if estimate.is_bound else ''}"
 
 
-def paired_phrase(criterion: Criterion, loss: float, interval: tuple[float, float]) -> str:
+def paired_phrase(metric: str, loss: float, error: float) -> str:
     """A loss against all trees on the same rows, such as "AUC −0.013 (± 0.004)"."""
-    name, error = metric_in_words(criterion.name), (interval[1] - interval[0]) / 3.92
+    name = metric_in_words(metric)
     if abs(loss) < 1e-12:
         return f"{name} unchanged"
-    falls = (loss > 0.0) == (criterion.name == "auc")
+    falls = (loss > 0.0) == (metric == "auc")
     return f"{name} {'−' if falls else '+'}{abs(loss):.2g} (± {error:.1g})"
 
 

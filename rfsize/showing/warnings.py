@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rfsize._util import Caution, how_many, in_percent, printable
+import numpy as np
+
+from rfsize._util import Caution, Floats, how_many, in_percent, printable
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
-from rfsize.showing.text import RARE, from_to, in_round_percent, metric_in_words, rows_from, too_small
+from rfsize.models.link import Predictor
+from rfsize.showing.text import (
+    RARE,
+    from_to,
+    in_round_percent,
+    metric_in_words,
+    paired_phrase,
+    rows_from,
+    too_small,
+)
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
+from rfsize.statistics.metrics import Metric, value_or_nan
+from rfsize.statistics.paired import PairedLoss
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -30,6 +43,15 @@ Brier score, as a share of it. (With balanced classes this loss is normal: label
 
 # The tolerances that a warning about a forest cut for its labels advises.
 _TOLERANCE = {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
+# A loss that these rows cannot tell from 0 must be this many times as large.
+_UNSURE = 2.0
+
+# Without labels: a rare class's probabilities may move by this share of their standard deviation, as root mean square.
+# Noise of this size costs about 0.006 of an AUC of 0.75.
+_MOVED = 0.25
+
+_SURE = 1.645  # standard errors, for a one-sided test at 5 %
+
 # If only an upper bound of the loss is known, it must exceed the limit by this factor, since the loss is often half the
 # bound. And the quantile at which the loss of small forests counts as sure.
 _BOUND, _LEAST = 2.0, 0.05
@@ -158,3 +180,81 @@ def cut_warning(max_bytes: int, kept: int, what_is_lost: str, compiled_bytes: in
         )
     text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')}, {what_is_lost}. {remedies}"
     return Caution(NotConvergedWarning, text)
+
+
+# Losses against all trees, on the same rows
+
+
+def harms_of_cut(
+    predictor: Predictor,
+    few: Floats,
+    whole: Floats,
+    shares: dict[Any, float],
+    advice: Callable[[str, float], dict[str, Any]],
+    metrics: Iterator[Metric] | None,
+) -> list[Caution]:
+    """Warnings about what else a forest loses that was cut for its labels.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Turns mean scores into probabilities.
+    few, whole : ndarray, shape (n_rows, n_scores)
+        Mean scores of the smaller forest and of all trees.
+    shares : dict of class label to float
+        Share of the rows to which all trees give each class.
+    advice : callable
+        Takes a metric and a tolerance, and returns the arguments of the call that keeps it.
+    metrics : iterator of Metric, or None
+        The metrics with the truth; None if it is not known. Then only the probabilities of rare classes are compared.
+    """
+    by_few, by_all = predictor.predictions(few), predictor.predictions(whole)
+    moved, tolerance = _moved(by_few, by_all)
+    with np.errstate(invalid="ignore"):
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics or ()]
+    rare = np.array(list(shares.values())) < RARE
+    if losses := [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]:
+        found = (_harm_of_cut(metric, loss, by_all, bool(rare.any()), advice, tolerance) for metric, loss in losses)
+        return [harm for harm in found if harm is not None]
+    worst = int(np.where(rare, moved, 0.0).argmax())
+    if not rare.any() or moved[worst] <= _MOVED:
+        return []
+    text = (
+        f"probabilities of class {printable(list(shares)[worst])} (mean {in_percent(float(by_all[:, worst].mean()))}) "
+        f"move by {in_round_percent(float(moved[worst]))} of their standard deviation, and ranking with them; keep them"
+    )
+    return [Caution.advising(LabelsOnlyWarning, text, **advice("probabilities", tolerance))]
+
+
+def _moved(by_few: Floats, by_all: Floats) -> tuple[Floats, float]:
+    """How far the probabilities of each class move, in standard deviations, and a tolerance that would notice it."""
+    spread = by_all.std(axis=0)
+    moved = np.sqrt(np.square(by_few - by_all).mean(axis=0)) / np.maximum(spread, 1e-12)
+    return moved, float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
+
+
+def _harm_of_cut(
+    metric: Metric,
+    loss: PairedLoss,
+    by_all: Floats,
+    is_rare: bool,
+    advice: Callable[[str, float], dict[str, Any]],
+    tolerance: float,
+) -> Caution | None:
+    """The warning about a metric, if these rows show a loss that is too large."""
+    is_ranking = metric.is_ranking
+    now = value_or_nan(metric, np.arange(len(metric.truth)), by_all)
+    limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * now
+    is_sure = loss.lost > max(limit, _SURE * loss.error)
+    is_likely = loss.lost > max(_UNSURE * limit, loss.error)
+    if not (is_ranking or is_rare) or not (is_sure or is_likely):
+        return None
+    what = "ranking" if is_ranking else "probabilities"
+    suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
+    text = f"{what} {suffer}: {_paired(metric.name, loss)} against all trees ({now:.3g}); keep them"
+    return Caution.advising(LabelsOnlyWarning, text, **advice(metric.name, tolerance))
+
+
+def _paired(metric: str, loss: PairedLoss) -> str:
+    """The loss in a few words, such as "AUC −0.013 (± 0.004)"."""
+    return paired_phrase(metric, loss.lost, loss.error)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.exceptions import NotAForestError
 from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
-from rfsize._util import choice, positive, refuse_unused, share
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
@@ -71,7 +71,7 @@ class Criterion:
     @property
     def kind(self) -> str:
         """ "labels", "predictions", "metric", "certificate", "importance", or "auto" before `resolve`."""
-        if self.target != "limit":
+        if self.target != "limit" and self.metric in ("auto", "labels", *PREDICTIONS):
             return "certificate"
         if self.metric in PREDICTIONS:
             return "predictions"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
 from rfsize.counting.leaves import checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
@@ -23,7 +24,6 @@ from rfsize.models.rows import Rows
 from rfsize.statistics.curve import SEED, TAIL
 from rfsize.statistics.metrics import Metric, influence_of, predictions_for, replicates_of, value_of
 from rfsize.statistics.row_errors import without_groups
-from rfsize._util import Bools, each_range, effective_threads, Floats, Int64s
 from rfsize.walking.quantising import quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.

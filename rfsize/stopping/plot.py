@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.showing.text import most_changed
 from rfsize.showing.plotting import (
     draw_shares,
     faint,
@@ -20,6 +18,8 @@ from rfsize.showing.plotting import (
     pyplot,
     shortened,
 )
+from rfsize.showing.text import most_changed
+from rfsize.statistics.certify import Certificate, clopper_pearson
 from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.stopping.terms import Terms
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
-from rfsize.statistics.criterion import AVERAGES, check_classes
-from rfsize.counting.trees_on_rows import TreesOnRows
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
+from rfsize.counting.trees_on_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
+from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
+from rfsize.statistics.criterion import AVERAGES, check_classes
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops

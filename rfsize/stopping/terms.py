@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, how_many, whole
-from rfsize.statistics.certify import RiskTarget
 from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.statistics.certify import RiskTarget
 
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""

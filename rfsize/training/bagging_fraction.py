@@ -35,8 +35,8 @@ from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.showing.html import Alert, Page, Picture, Result, Section, Table
-from rfsize.showing.text import sentence
 from rfsize.showing.plotting import finish, new_axes
+from rfsize.showing.text import sentence
 from rfsize.statistics.metrics import Metric, check_direction, metric_on_rows, value_of
 from rfsize.statistics.row_errors import metric_error
 from rfsize.theory import ratio_with_replacement

@@ -23,8 +23,8 @@ from rfsize.models.link import Link, Predictor
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining
-from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
 from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
 
@@ -120,7 +120,7 @@ def grow(
         If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees`` trees.
     LabelsOnlyWarning
         As in `truncate`.
-    CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    ForestWarning
         As in `size`.
 
     See Also
@@ -208,7 +208,7 @@ def checked_criterion(criterion: Criterion, classes: NDArray[Any], y: Any, sampl
     criterion = resolve(criterion, len(classes), y, in_training=True)
     if criterion.kind == "metric":
         predictor = Predictor(classes, Link("identity"))
-        check_direction(metric_with_truth(criterion.metric, predictor, len(y), y, sample_weight))
+        check_direction(metric_on_rows(criterion.metric, predictor, len(y), y, sample_weight))
     return criterion
 
 
@@ -244,8 +244,8 @@ def start_from_estimator(
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
+    from rfsize._util import is_regression
     from rfsize.counting.cross_validation import checked_target
-    from rfsize.utils.tags import is_regression
 
     X, training = for_training(X), training_of(estimator)
     classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))

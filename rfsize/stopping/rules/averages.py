@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.statistics.certify import Certificate
-from rfsize.statistics.certify import RiskTarget
-from rfsize.statistics.first_trees import running_leads
 from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.statistics.certify import Certificate, RiskTarget
+from rfsize.statistics.first_trees import running_leads
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.rules.base import Drawing
@@ -66,7 +65,9 @@ class AverageStops(ScoreStops):
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(0, tallies.fixed_sequence(promise, terms.class_labels))  # with the first rule, every row asks all trees
+        rule = max(
+            0, tallies.fixed_sequence(promise, terms.class_labels)
+        )  # with the first rule, every row asks all trees
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
         return terms, stops, tallies.certificate(rule, promise)
 

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
-from rfsize.statistics.certify import Certificate, ClassCounts
-from rfsize.statistics.certify import RiskTarget
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.collect import outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
+from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.votes import Votes
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.statistics.certify import Certificate, ClassCounts
-from rfsize.statistics.certify import RiskTarget
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import Terms
 

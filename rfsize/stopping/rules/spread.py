@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import MAX_CLASSES, Floats, Int64s
-from rfsize.statistics.certify import Certificate
-from rfsize.statistics.certify import RiskTarget
 from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.models.link import LINKS, Link
+from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
