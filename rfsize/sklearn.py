@@ -465,7 +465,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         """
         choice("voting", self.voting, VOTINGS)
         share("threshold", self.threshold)
-        of_labels = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
+        of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
         if one_name(self.metric) not in ("auto", "labels"):
             by_default = signature(type(self)).parameters
             changed = {name: value for name, value in of_labels.items() if value != by_default[name].default}

@@ -179,7 +179,7 @@ class SizeCallback:
         log_every: int = 0,
         groups: ArrayLike | str | None = None,
     ) -> None:
-        of_labels = {"alpha": alpha, "average": average, "voting": voting}
+        of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
         self.criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         if data is not None and not hasattr(data, "shape"):

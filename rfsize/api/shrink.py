@@ -168,7 +168,7 @@ def shrink(
             "n_trees sets the size, and the report says on what share of rows it agrees with all trees. Leave it out"
         )
         refuse_unused(reason, alpha=alpha)
-    options = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
+    options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
     criterion = make_certificate_criterion(metric, **options)
     forest = read_forest(model)
     _check_forest(forest)

@@ -195,7 +195,7 @@ def size(
     (True, 2000, True)
     """
     refuse_option_as_labels(y)
-    options = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
     report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
     give(_warnings_about_rows(report))
@@ -371,7 +371,7 @@ def truncate(
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
     refuse_option_as_labels(y)
-    of_labels = {"alpha": alpha, "average": average, "voting": voting}
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
     if max_bytes is not None:

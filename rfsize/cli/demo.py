@@ -112,7 +112,7 @@ def _measured(forest: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[li
     with _step("size them"):
         outputs = tree_outputs(model, X, oob=True)
         new = size(outputs, alpha=_ALPHA)
-        cut = size(model, X_test, alpha=_CERTIFIED, target="forest")
+        cut = size(model, X_test, alpha=_CERTIFIED, target="model")
     with _step(f"cut to {cut.n_kept}"):
         small = truncate(model, n_trees=cut.n_kept)
     with _step("compile"):

@@ -132,7 +132,7 @@ def grow(
     True
     """
     framework, client = framework_of_params(_checked_parameters(params)), checked_client(client)
-    of_labels = {"alpha": alpha, "voting": voting, "average": average}
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule, trees_per_block = StoppingRule(min_trees, max_trees), whole("trees_per_block", trees_per_block, at_least=1)
     y = _one_per_row("label", label, client)

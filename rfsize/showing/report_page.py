@@ -147,19 +147,20 @@ def _losses(report: Report) -> tuple[Table, ...]:
     """Losses of the forest to keep, of the forest at hand, and of some sizes around them; and by class."""
     kept, available = report.n_kept, report.available
     sizes = {max(1, kept // 4), kept, available} | ({4 * available} if report.certificate is None else set())
-    if report.criterion.target == "chosen":
-        tried = report.estimate.curve.counts.sizes.tolist()
+    curve = report.estimate.curve
+    if report.criterion.target == "chosen" and isinstance(curve, CertifiedCurve):
+        tried = curve.counts.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
-    heads = (axis(report.criterion) if report.certificate else metric_in_words(report.criterion.name),)
-    heads += tuple(metric_in_words(criterion.name) for criterion, _ in report.others.values())
+    own = metric_in_words(report.criterion.name) if report.certificate is None else axis(report.criterion)
+    others = tuple(metric_in_words(criterion.name) for criterion, _ in report.others.values())
     ordered = sorted(sizes)
     rows = tuple(
         (f"{size:,}", *(_loss(criterion, estimate.curve.at(size)) for criterion, estimate in losses))
         for size in ordered
     )
     by_class = [table for _, estimate in losses for table in _by_class(estimate, kept)]
-    return (Table(("trees", *heads), rows, ordered.index(kept)), *by_class)
+    return (Table(("trees", own, *others), rows, ordered.index(kept)), *by_class)
 
 
 def _by_class(estimate: Estimate, n_trees: int) -> tuple[Table, ...]:

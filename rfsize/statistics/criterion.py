@@ -142,7 +142,7 @@ def make_criterion(
     metric = one_name(metric)
     choice("target", target, TARGETS)
     _check_metric(metric)
-    given = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     given = {name: _plain(value) for name, value in given.items() if value is not None}
     if metric == "auto" and given and target == "limit":
         metric = "labels"

@@ -180,12 +180,16 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
     else:
         points, mass, draws = density.fractions, density.mass, density.draws
         points = points if of_votes else _as_margins(points)
-    two_classes = of_votes or distance.margin.shape[1] == 1
+    two_classes = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
     ones = np.ones(len(SIZES))
     nearest = Fit(
         points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION if two_classes else 1.0
     )
-    return nearest if of_votes else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    return (
+        nearest
+        if isinstance(distance, VoteCounts)
+        else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    )
 
 
 def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:

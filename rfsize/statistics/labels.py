@@ -227,17 +227,17 @@ def _rows(outputs: TreeOutputs, voting: str) -> tuple[_Rows, bool]:
         kind = np.ceil(np.log2(outputs.groups.sizes)).astype(np.int64)  # each doubling of the size is one kind
     has_kinds = kind is not None
     if voting == "hard":
-        counts = outputs.votes.counts
-        n_votes, numbers = outputs.votes.asked, np.arange(len(counts))
-        sample, leader, cut, fewest = counts, most_voted(counts), 0.0, 1 if counts.shape[1] == 2 else 2
+        sample: Sample = outputs.votes.counts
+        n_votes, numbers = outputs.votes.asked, np.arange(len(sample))
+        leader, cut, fewest = most_voted(outputs.votes.counts), 0.0, 1 if len(outputs.classes) == 2 else 2
     else:
         if outputs.scores is None:
             raise ValueError(
                 "voting='soft' averages the trees' scores, and counted Votes have none: give rfsize.size the model "
                 "and its rows, or take voting='hard'"
             )
-        sample, cut, fewest = outputs.scores, predictor_of(outputs).raw_threshold, 2
-        n_votes, numbers, leader = sample.asked, sample.number, leading(sample.mean, cut)
+        sample, scores, cut, fewest = outputs.scores, outputs.scores, predictor_of(outputs).raw_threshold, 2
+        n_votes, numbers, leader = scores.asked, scores.number, leading(scores.mean, cut)
         kind = None if kind is None else kind[numbers]
     kind = np.zeros(len(n_votes), dtype=np.int64) if kind is None else kind
     in_blocks = np.zeros(0, dtype=np.int64) if blocks is None else np.searchsorted(numbers, blocks.rows)

@@ -144,7 +144,7 @@ def grow(
     >>> report.n_trees <= len(forest.estimators_) == report.n_kept
     True
     """
-    of_labels = {"alpha": alpha, "average": average, "voting": voting}
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule = StoppingRule(min_trees, max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)

@@ -22,7 +22,7 @@ from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, Rfsize
 TWO, THREE, NUMBER = "two", "three", "number"
 VOTES, LABELS = np.tile([0, 1, 1], (6, 10)), np.array([0, 1, 1, 0, 1, 1])
 COUNTED = rfsize.Votes([[3, 97], [20, 80]])
-FOREST: dict[str, Any] = {"target": "forest"}
+FOREST: dict[str, Any] = {"target": "model"}
 METRIC: dict[str, Any] = {"metric": "auc", "tolerance": 0.01}
 
 

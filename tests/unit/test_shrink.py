@@ -64,7 +64,7 @@ def test_shrunken_forest_keeps_what_is_certified(case: tuple[Any, str]) -> None:
         differ = small.predict(REST) != forest.predict(REST)
     assert (np.count_nonzero(differ), report.certificate.rows) == (report.certificate.disagreements, len(REST))
     assert report.certificate.bound <= 1.0 - ALPHA
-    cut = rfsize.size(forest, REST, TRUTH[task], target="forest", alpha=ALPHA)
+    cut = rfsize.size(forest, REST, TRUTH[task], target="model", alpha=ALPHA)
     assert report.n_trees <= cut.n_trees
 
 

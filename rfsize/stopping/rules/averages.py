@@ -66,7 +66,7 @@ class AverageStops(ScoreStops):
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
         rule = max(
-            0, tallies.fixed_sequence(promise, terms.class_labels)
+            0, tallies.boldest(promise, terms.class_labels)
         )  # with the first rule, every row asks all trees
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
         return terms, stops, tallies.certificate(rule, promise)

@@ -84,7 +84,7 @@ class SpreadStops(ScoreStops):
         limits = np.concatenate([[0.0], tolerance * np.geomspace(*_LIMITS, TRIED - 1)])
         read = partial(_tallied_spread, cautious=cautious, cut=trees.cut, n_classes=n_classes, limits=limits)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, terms.n_classes, limits.size))
-        rule = tallies.fixed_sequence(promise, terms.class_labels)
+        rule = tallies.boldest(promise, terms.class_labels)
         if rule < 0:
             raise ValueError(
                 f"even rows whose trees are all alike are off by more than tolerance={tolerance!r} too often for "
