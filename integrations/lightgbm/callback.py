@@ -15,9 +15,8 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.counting.collect import outputs_of_folds
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.cross_validation import outputs_of_folds
+from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, refuse_unused
-from rfsize.counting.collect import collect_outputs
-from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.counting.outputs import TreeOutputs, collect_outputs, warnings_for
 from rfsize.counting.task import Task, inbag_mask
 
 
@@ -114,7 +113,7 @@ def tree_outputs(
     >>> outputs = rfsize.tree_outputs(forest, X, y, oob=True)
     >>> outputs.votes
     Votes(569 rows, 2 classes, 100 trees)
-    >>> 30 < float(outputs.votes.asked.mean()) < 44  # a bag leaves out about 37 % of the rows
+    >>> 30 < float(outputs.votes.n_votes.mean()) < 44  # a bag leaves out about 37 % of the rows
     True
     >>> report = rfsize.size(outputs, alpha=0.95)
     >>> table = rfsize.StopTable.build(outputs.n_trees, prior=outputs)

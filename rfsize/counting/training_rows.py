@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfsize._util import Bools, Caution, Floats
-from rfsize.counting.proof import BagCheck
-from rfsize.counting.task import Task
+from rfsize.counting.task import BagCheck, Task
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from rfsize._util import give, share, whole
-from rfsize.counting.duplicates import resolve_groups
+from rfsize.counting.groups import resolve_groups
 from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
 from rfsize.dask.held import HeldOnWorkers

@@ -14,7 +14,7 @@ import numpy as np
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges, TreeNoise
 
@@ -105,7 +105,7 @@ class Estimate(ABC):
 
     def tree_noise(self, blocks: Blocks | None) -> TreeNoise | None:
         """The noise that all rows share; None without blocks of trees."""
-        if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
+        if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 1).any():
             return None
         generator = np.random.default_rng(SEED + 1)
         blocks = blocks.apart

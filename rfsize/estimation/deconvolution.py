@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.counting.votes import VoteHistogram
 from rfsize.estimation.intervals import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
@@ -179,7 +179,7 @@ class VoteCells(NamedTuple):
     @classmethod
     def of(cls, cells: VoteHistogram) -> VoteCells:
         """The cells of counted votes."""
-        return cls.binned(np.minimum(cells.count, cells.asked - cells.count), cells.asked, cells.rows)[0]
+        return cls.binned(np.minimum(cells.count, cells.n_votes - cells.count), cells.n_votes, cells.rows)[0]
 
     @classmethod
     def binned(cls, losing: NDArray[Any], asked: NDArray[Any], rows: NDArray[Any]) -> tuple[VoteCells, Int64s]:

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import CELLS_PER_BLOCK, Floats
-from rfsize.counting.part_sums import Blocks, Scores
+from rfsize.counting.sums import Blocks, Scores
 from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.models.link import Link
 
@@ -136,7 +136,7 @@ def noise_of_trees(blocks: Blocks, link: Link) -> float:
 def check_scale(scores: Scores) -> None:
     """``ValueError`` if products of four scores would overflow or vanish."""
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.asked.max(initial=1), 1))
+        spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.n_votes.max(initial=1), 1))
         largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
     if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
         raise ValueError(

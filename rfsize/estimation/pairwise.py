@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation import deconvolution
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
@@ -84,7 +84,7 @@ class SmoothPairs(Estimate):
     @classmethod
     def of(cls, votes: Votes) -> SmoothPairs:
         """Fit the contests to the votes of all rows; ``ValueError`` if no row has a vote."""
-        counts = votes.counts[votes.asked > 0].astype(np.int64)
+        counts = votes.counts[votes.n_votes > 0].astype(np.int64)
         if not len(counts):
             raise ValueError("no row has a vote: there is nothing to fit a density to")
         asked = counts.sum(axis=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s, in_percent
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
@@ -26,7 +26,7 @@ def plug_in(votes: Votes) -> Estimate:
     return (
         TwoClassFractions.of(votes)
         if len(votes.classes) == 2
-        else ManyClassFractions(Rivals.of(votes.fractions()[votes.asked > 0]))
+        else ManyClassFractions(Rivals.of(votes.fractions()[votes.n_votes > 0]))
     )
 
 
@@ -45,7 +45,7 @@ class TwoClassFractions(Estimate):
     def of(cls, votes: Votes) -> TwoClassFractions:
         """Fractions of counted votes; agreement is the same for π and 1 − π."""
         cells = votes.histogram()
-        losing = np.minimum(cells.count, cells.asked - cells.count) / cells.asked
+        losing = np.minimum(cells.count, cells.n_votes - cells.count) / cells.n_votes
         fractions, cell = np.unique(losing, return_inverse=True)
         return cls(fractions, np.bincount(cell, weights=cells.rows).astype(np.float64))
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.counting.votes import two_leaders
 from rfsize.estimation.intervals import REPLICATES, Curves, between, sizes_around
 

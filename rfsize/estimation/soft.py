@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from rfsize._util import Floats, Int64s, in_percent
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
@@ -81,7 +81,7 @@ class Leads(NamedTuple):
         ValueError
             If no row has the scores of two trees, or a score is not finite.
         """
-        scores = scores.take(scores.asked > 1)
+        scores = scores.take(scores.n_votes > 1)
         if not len(scores):
             raise ValueError("no row has the scores of two trees: there is nothing to size")
         if not scores.are_finite():
@@ -89,7 +89,7 @@ class Leads(NamedTuple):
                 "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
             )
         if scores.n_scores == 1:
-            return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
+            return cls(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
         leader = leading(scores.mean, cut)
         lead = np.empty((len(scores), scores.n_scores - 1))
         top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
@@ -99,7 +99,7 @@ class Leads(NamedTuple):
             apart = own + scores.covariance(rival, rival)
             variance = apart - 2.0 * scores.covariance(leader, rival)
             lead[:, place] = _ratio(behind, variance, np.abs(top), apart)
-        return cls(lead, scores.asked)
+        return cls(lead, scores.n_votes)
 
 
 class NoisyScores(NamedTuple):
@@ -119,7 +119,7 @@ class NoisyScores(NamedTuple):
     @classmethod
     def of(cls, blocks: Blocks) -> NoisyScores:
         """The scores of the rows of the blocks."""
-        blocks = blocks.where(blocks.scores.asked > 1)
+        blocks = blocks.where(blocks.scores.n_votes > 1)
         asked = np.maximum(blocks.n_scored.sum(axis=1), 1)
         mean = blocks.total.sum(axis=1) / asked
         return cls(blocks.scores, (blocks.total - blocks.n_scored * mean[:, None]) / asked[:, None])
@@ -260,7 +260,7 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int) -> float:
     forests = blocks.first[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
     differs = leading(forests, cut) != leading(blocks.scores.mean, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
-    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.n_votes, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum()) if n_rows else math.nan
 
 
@@ -388,9 +388,9 @@ def _unbiased(blocks: Blocks, cut: float) -> Floats | float:
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
-    blocks = blocks.where(blocks.scores.asked > 1)
+    blocks = blocks.where(blocks.scores.n_votes > 1)
     halves = blocks.halves()
-    if not all((half.asked > 1).any() for half in halves):
+    if not all((half.n_votes > 1).any() for half in halves):
         return 1.0
     whole, *parts = (smooth(scores, cut).over_sizes() for scores in (blocks.scores, *halves))
     by_halves = np.maximum(np.mean(parts, axis=0), _LEAST)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges
@@ -131,7 +131,7 @@ class Strata(Estimate):
     def _of_each(self, blocks: Blocks) -> list[Blocks]:
         """Blocks of each part, on the rows that at least two trees predicted."""
         assert blocks.strata is not None
-        asked = blocks.scores.asked > 1
+        asked = blocks.scores.n_votes > 1
         return [blocks.where(asked & np.isin(blocks.strata, each)) for each in self._strata]
 
     def margins(self) -> Margins:

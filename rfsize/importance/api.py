@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rfsize._util import give
-from rfsize.counting.duplicates import warning_of_copies
+from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
 from rfsize.importance.columns import ColumnSets, ColumnsLike

@@ -14,7 +14,7 @@ import numpy as np
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS
+from rfsize.counting.sums import N_BLOCKS
 from rfsize.estimation.intervals import SEED
 from rfsize.importance.measured import Measured, noise_of_rows
 from rfsize.importance.permuted import PartOfSets, PermutedRows

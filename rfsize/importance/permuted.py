@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
-from rfsize.counting.leaves import NativeWalk, checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.estimation.intervals import SEED
@@ -19,6 +18,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.rows import Rows
+from rfsize.walking.leaves import NativeWalk, checked_walk
 from rfsize.walking.quantising import quantised
 
 _Result = TypeVar("_Result")

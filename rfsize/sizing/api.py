@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from rfsize._util import give, how_many, refuse_option_as_labels, refuse_unused, whole
-from rfsize.counting.collect import collect_outputs, outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, task_of
+from rfsize.counting.outputs import TreeOutputs, collect_outputs, outputs_of_votes, task_of
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, refuse_regression

@@ -8,7 +8,7 @@ float, so that such a row counts 36. A few of these rows decide the mean, and sm
 from __future__ import annotations
 
 from rfsize._util import Caution, Floats, Int64s, how_many, in_percent
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.exceptions import ForestWarning
 from rfsize.sizing.forest_parts import Predicted, mean_of_smaller_forests
 from rfsize.sizing.metrics import Metric

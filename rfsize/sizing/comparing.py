@@ -345,7 +345,7 @@ def _paired(pair: list[TreeOutputs], judges: list[Metric]) -> tuple[_Paired, Int
     for one, judge in zip(pair, judges, strict=True):
         assert one.scores is not None
         at = np.full(one.n_rows, -1)
-        at[one.scores.number] = np.where(one.scores.asked > 0, np.arange(len(one.scores)), -1)
+        at[one.scores.number] = np.where(one.scores.n_votes > 0, np.arange(len(one.scores)), -1)
         is_asked.append(at)
         found.append((one.scores.mean, predictions_for(one, judge)))
     rows = np.flatnonzero((is_asked[0] >= 0) & (is_asked[1] >= 0))

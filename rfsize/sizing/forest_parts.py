@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import RfsizeError

@@ -43,7 +43,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError

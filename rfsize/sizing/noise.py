@@ -8,7 +8,7 @@ import numpy as np
 
 from rfsize._util import Floats, Int64s, blocks
 from rfsize.counting.outputs import TreeOutputs, means_of, predictor_of, sums_of
-from rfsize.counting.part_sums import deal
+from rfsize.counting.sums import deal
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError, RfsizeError

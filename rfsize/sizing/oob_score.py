@@ -28,9 +28,16 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from rfsize._util import give, refuse_unused
-from rfsize.counting.collect import collect_outputs
-from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
+from rfsize.counting.groups import warning_of_copies
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    collect_outputs,
+    coverage_of_means,
+    means_of,
+    predictor_of,
+    sums_of,
+    task_of,
+)
 from rfsize.counting.task import Task
 from rfsize.estimation.intervals import TAIL
 from rfsize.models.model import learning_rate_of

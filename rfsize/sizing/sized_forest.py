@@ -147,7 +147,7 @@ class SizedForest:
         answer, oob = self._answer, self.source == "oob"
         if answer.votes_per_row < answer.fewest_votes:
             what = "how many trees are enough"
-            return few_votes(answer.votes_per_row, self.available, what, oob=oob, fewest=answer.fewest_votes).message
+            return str(few_votes(answer.votes_per_row, self.available, what, oob=oob, fewest=answer.fewest_votes))
         if answer.lacks_votes:
             lost = answer.n_dropped / (answer.n_rows + answer.n_dropped)
             return (
@@ -339,4 +339,4 @@ def _check_votes(goal: Goal, outputs: TreeOutputs) -> None:
     if votes.is_uneven or not votes.lacks_votes:
         problem = votes.problem_of_some("how many trees are enough", fewest=goal.fewest_votes)
         if problem is not None:
-            raise problem.error()
+            raise problem

@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rfsize._util import choice, share
-from rfsize.counting.cross_validation import TrainingData, checked_target
 from rfsize.counting.outputs import VOTINGS
+from rfsize.models.estimators import TrainingData, checked_target
 from rfsize.models.framework import training_of
 from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.base import Goal

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.cross_validation import TrainingData
-from rfsize.counting.outputs import coverage_of_means, means_of
+from rfsize.counting.outputs import coverage_of_means, means_of, outputs_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.models.estimators import TrainingData
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class OutOfBagPredictions:
         problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
         score: float | str = math.nan
         if problem is not None:
-            score = problem.message
+            score = str(problem)
         elif is_known.any() and len(data.classes):
             score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
         elif np.count_nonzero(is_known) > 1:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rfsize.counting.cross_validation import TrainingData, checked_target
+from rfsize.models.estimators import TrainingData, checked_target
 from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name

@@ -15,11 +15,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize._util import allows_nan, give, input_tags, is_regression, refuse_unused, sample_weights
-from rfsize.counting.cross_validation import TrainingData, held_out_folds, of_size, outputs_of_estimator, tree_counts
-from rfsize.counting.duplicates import resolve_groups
+from rfsize._util import give, refuse_unused, sample_weights
+from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
+from rfsize.counting.groups import resolve_groups
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
+from rfsize.models.estimators import TrainingData, allows_nan, input_tags, is_regression, of_size, tree_counts
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, open_rows

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import as_numbers, choice, in_percent, progress_bar, refuse_unused, share, whole
-from rfsize.counting.count import Sums
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
+from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.rows import n_rows_of
@@ -196,7 +195,7 @@ def _with_enough_votes(
             lacks[fraction] = problem
     if len(lacks) == len(grid):
         fewest = lacks[grid[0]]
-        raise FewVotesError(f"{fewest.message}; or give smaller fractions", enough=fewest.enough)
+        raise FewVotesError(f"{fewest}; or give smaller fractions", enough=fewest.enough)
     return [fraction for fraction in grid if fraction not in lacks], tuple(lacks)
 
 
@@ -226,7 +225,7 @@ def _trained(
 
 
 def _check_votes(out_of_bag: Sums, n_trees: int, fraction: float, expected: float) -> None:
-    found = float(out_of_bag.scores.asked.mean()) / n_trees
+    found = float(out_of_bag.scores.n_votes.mean()) / n_trees
     if found < _FAIR_SHARE * expected:
         raise ValueError(
             f"at fraction {fraction:g} only {in_percent(found)} of the votes are out of bag, instead of "
@@ -267,7 +266,8 @@ def _what_trains(params: Any, data: Any, y: Any, sample_weight: Any) -> _Trained
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
-    from rfsize.counting.cross_validation import of_size, rows_in_memory, tree_counts
+    from rfsize.counting.cross_validation import rows_in_memory
+    from rfsize.models.estimators import of_size, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
         raise ValueError(

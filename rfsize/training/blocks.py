@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import whole
-from rfsize.counting.count import Sums
 from rfsize.counting.groups import Groups
+from rfsize.counting.sums import Sums
 from rfsize.models.link import Link
 from rfsize.models.training import ForestInTraining, Trainer
 

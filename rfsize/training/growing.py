@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from rfsize._util import give, progress_bar, share
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
+from rfsize.counting.groups import resolve_groups, warning_of_copies
+from rfsize.counting.outputs import outputs_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import NotAForestError
@@ -226,7 +226,7 @@ class Growth:
         from sklearn.base import clone
         from sklearn.exceptions import NotFittedError
 
-        from rfsize._util import is_regression
+        from rfsize.models.estimators import is_regression
 
         if is_regression(estimator):
             goal = goal.checked(0, y)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.counting.collect import outputs_in_training
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
-from rfsize.counting.outputs import coverage, distinct
+from rfsize.counting.outputs import coverage, distinct, outputs_in_training
 from rfsize.exceptions import FewVotesError
 from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal

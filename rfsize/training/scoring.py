@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from rfsize._util import how_many
-from rfsize.counting.count import Sums
+from rfsize.counting.sums import Sums
 from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
 from rfsize.sizing.stored_predictions import StoredClassifier, StoredRegressor
@@ -105,7 +105,7 @@ class Judge(ABC):
         return np.where(np.arange(len(over_rows)) == best, 0.0, np.sqrt(over_rows**2 + over_trees))
 
     def _common_rows(self, candidates: Sequence[Sums]) -> NDArray[np.int64]:
-        known = np.logical_and.reduce([candidate.scores.asked > 0 for candidate in candidates])
+        known = np.logical_and.reduce([candidate.scores.n_votes > 0 for candidate in candidates])
         rows = candidates[0].scores.number[known]
         weight = self._trainer.weight
         if rows.size < 2 or (weight is not None and not weight[rows].sum() > 0.0):

@@ -210,7 +210,7 @@ def test_uneven_rows_with_votes_are_sized_by_strata() -> None:
     forest = RandomForestClassifier(150, min_samples_leaf=3, class_weight="balanced", random_state=0).fit(X, y)
     votes = rfsize.tree_outputs(forest, X, oob=True).votes
     report = rfsize.size(forest, X, y, oob=True, alpha=0.9, voting="hard")
-    strata = [list(rows) for rows in reference.representative.strata(votes.asked.tolist(), 50)]
+    strata = [list(rows) for rows in reference.representative.strata(votes.n_votes.tolist(), 50)]
     assert len(strata) > 1
     parts = [(len(rows), rfsize.size(votes.take(rows), alpha=0.9)) for rows in strata]
     for n_trees in (5, 51):

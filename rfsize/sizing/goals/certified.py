@@ -21,8 +21,7 @@ from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
+from rfsize.counting.outputs import TreeOutputs, outputs_of, predictor_of, task_of, voting_of
 from rfsize.counting.training_rows import training_rows_error
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from rfsize._util import Floats, positive
 from rfsize.counting.coverage import too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, sums_of
-from rfsize.counting.part_sums import Scores
+from rfsize.counting.sums import Scores
 from rfsize.estimation.deviation import Deviations, check_scale, noise_of_trees
 from rfsize.estimation.intervals import TAIL, quantile_of
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -74,7 +74,7 @@ class DeviationGoal(GoalWithin):
         if len(outputs.classes) and self.name == "scores":
             link = Link("identity")
         check_scale(scores)
-        used = scores.take(scores.asked > 1)
+        used = scores.take(scores.n_votes > 1)
         if not len(used):
             raise FewVotesError("no row has the scores of two trees" + no_votes_advice(outputs))
         noise = noise_of_trees(sums_of(outputs).blocks, link)
@@ -103,7 +103,7 @@ class DeviationAnswer(Answer):
     ) -> None:
         self.goal, self._deviations = goal, deviations
         self.n_rows, self.n_dropped, self.lacks_votes = len(used), n_dropped, lacks_votes
-        self.votes_per_row = float(used.asked.mean())
+        self.votes_per_row = float(used.n_votes.mean())
         self.n_trees = self.size_at(goal.tolerance)
 
     def size_at(self, level: float) -> int | float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rfsize._util import Int64s
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
@@ -29,7 +29,7 @@ class VotedRows:
     @property
     def asked(self) -> NDArray[np.int32]:
         """Number of trees that predicted each row, shape (n_rows,)."""
-        return self.votes.asked
+        return self.votes.n_votes
 
     @property
     def n_classes(self) -> int:
@@ -62,7 +62,7 @@ class ScoredRows:
 
     @property
     def asked(self) -> NDArray[np.int32]:
-        return self.scores.asked
+        return self.scores.n_votes
 
     @property
     def n_classes(self) -> int:

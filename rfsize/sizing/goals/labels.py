@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize._util import Caution, Int64s, choice, how_many, in_percent, printable, share
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, voting_of
-from rfsize.counting.part_sums import Blocks
+from rfsize.counting.sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.estimation.intervals import TAIL, Curves, between
@@ -120,7 +120,7 @@ class LabelGoal(GoalOnRows):
         ValueError
             If there are no scores to size by.
         """
-        if not outputs.votes.asked.any():
+        if not outputs.votes.n_votes.any():
             raise FewVotesError("no row has a vote" + no_votes_advice(outputs))
         voting = voting_of(outputs, self.voting)
         rows = label_rows(outputs, voting, self.method)
@@ -209,7 +209,7 @@ class LabelAnswer(Answer):
         scores, predictor = self._outputs.scores, self._outputs.predictor
         if scores is None or predictor is None or not scores.are_finite():
             return None
-        means = predictor.predictions(scores.mean[scores.asked > 0]).mean(axis=0)
+        means = predictor.predictions(scores.mean[scores.n_votes > 0]).mean(axis=0)
         return list(np.asarray(means).tolist())
 
     @property

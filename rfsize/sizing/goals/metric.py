@@ -73,7 +73,7 @@ class MetricGoal(GoalWithin):
         judge, blocks = judge_of("log_loss", outputs), sums_of(outputs).blocks
         rows, scores = blocks.rows, blocks.scores
         predicted = predictor_of(outputs).predictions(scores.mean)
-        clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
+        clipped = cautions_of_rows(judge, rows[scores.n_votes > 0], predicted[scores.n_votes > 0], outputs.n_trees)
         of_probabilities = "brier" if clipped else "log_loss"
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 

@@ -15,8 +15,7 @@ from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
 from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
-from rfsize.counting.collect import outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, coverage, distinct
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
 from rfsize.counting.votes import Votes
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
@@ -117,7 +116,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
     outputs = outputs_of_votes(prior) if isinstance(prior, Votes) else distinct(prior)
     problem = coverage(outputs).problem_of_some("where voting may stop") if outputs.votes.is_out_of_bag else None
     if problem is not None:
-        raise problem.error()
+        raise problem
     return outputs.votes
 
 
