@@ -196,7 +196,7 @@ def inbag(
 
     See Also
     --------
-    tree_outputs : Ask only the trees that did not see a row.
+    tree_outputs : Count only the votes of trees that did not see a row.
     oob_score : Score a forest out of bag.
 
     Examples

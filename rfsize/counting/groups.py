@@ -163,7 +163,7 @@ _FEW_COPIES = 0.01
 
 
 def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
-    """The groups that the user asks for; by default each row stands alone, and only the share of copies is counted.
+    """The groups that the user chooses; by default each row stands alone, and only the share of copies is counted.
 
     Parameters
     ----------

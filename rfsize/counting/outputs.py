@@ -58,7 +58,7 @@ class TreeOutputs:
 
     See Also
     --------
-    tree_outputs : Ask the trees.
+    tree_outputs : Send rows down all trees.
     size : See how many trees are enough.
 
     Examples

@@ -18,8 +18,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.importance.columns import ColumnSets
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.rows import Rows
-from rfsize.walking.leaves import NativeWalk, checked_walk
-from rfsize.walking.quantising import quantised
+from rfsize.walking.leaves import NativeWalk, checked_walk, quantised
 
 _Result = TypeVar("_Result")
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, cast
 from numpy.typing import ArrayLike
 
 from rfsize._util import give, how_many, refuse_option_as_labels, refuse_unused, whole
-from rfsize.counting.outputs import TreeOutputs, collect_outputs, outputs_of_votes, task_of
+from rfsize.counting.outputs import TreeOutputs, collect_outputs, outputs_of_votes, task_of, warnings_for
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.models.framework import read_forest, refuse_regression
@@ -189,7 +189,8 @@ def size(
     of_target: dict[str, Any] = {"target": target, "confidence": _confidence(target, confidence)}
     goal = goal_of(metric, tolerance, alpha=alpha, average=average, voting=voting, method=method, **of_target)
     report = _report(model, X, y, goal, oob=oob, groups=groups, max_rows=max_rows)
-    give(report._noted)
+    told = warnings_for(model, of_labels=True) if isinstance(model, TreeOutputs) else ()  # by tree_outputs
+    give(caution for caution in report._noted if caution not in told)
     return report
 
 

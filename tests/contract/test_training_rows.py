@@ -112,6 +112,16 @@ def test_questions_about_training_rows_warn_once(kind: str, question: str) -> No
     assert [report.warnings[0].category for report in reports] == [TrainingRowsWarning] * len(reports)
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
+def test_size_of_outputs_repeats_no_warning() -> None:
+    with pytest.warns(TrainingRowsWarning):
+        outputs = rfsize.tree_outputs(model("lightgbm").model, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        report = rfsize.size(outputs, alpha=0.8)
+    assert report.warnings[0].category is TrainingRowsWarning
+
+
 # From 1.9 on, scikit-learn draws bags in proportion to class weights.
 draws_by_weight = pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn draws bags by weight since 1.9"
