@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, each_range
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
 from rfsize.counting.sums import N_BLOCKS, Means, PartSums, Scores, Sums, deal, rows_and_parts, scored_every, stacked
-from rfsize.counting.task import BagCheck, Batch, GroupInbag, Pass, Task
+from rfsize.counting.task import BagCheck, Batch, Pass, Task
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds

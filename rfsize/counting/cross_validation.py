@@ -89,15 +89,13 @@ def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: 
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
             raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
         if belong is not None and np.isin(belong[held_out], belong[train]).any():
+            others = "copies" if groups.by == "copies" else "others of the same group"
             raise ValueError(
-                f"cv holds out rows, and trains their forest on {_OTHERS[groups.by == 'copies']}: give a splitter that "
-                "keeps groups together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
+                f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups together, "
+                "such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
             )
         held_out_before[held_out] = True
     return folds
-
-
-_OTHERS = "others of the same group", "copies"
 
 
 def _splitter(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> Any:
@@ -120,12 +118,11 @@ def _checked_fold(pair: Any, n_rows: int) -> Fold:
         )
     train, held_out = (np.asarray(rows) for rows in pair)
     for index in (train, held_out):
-        if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+        fits = index.dtype.kind in "iu" and index.ndim == 1 and index.size > 0
+        if not fits or index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
             raise ValueError(
-                f"folds must be pairs of arrays of row numbers, found {index.dtype} of shape {index.shape}"
+                f"the folds of cv must be arrays of row numbers from 0 to {n_rows - 1}, each once, found {index}"
             )
-        if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
-            raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
     return np.sort(train).astype(np.int64), np.sort(held_out).astype(np.int64)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from rfsize._util import Bools, Caution, Int64s, choice, how_many, in_percent
+from rfsize._util import Bools, Caution, Int64s, blocks, choice, how_many, in_percent
 from rfsize.exceptions import ForestWarning
+from rfsize.models.bags import Bags
 from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
 
 Hashes = NDArray[np.uint64]
@@ -151,6 +152,61 @@ def _is_none(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class GroupInbag:
+    """For each group of rows, the trees that saw a row of the group.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (n_rows,)
+        Number of each row's group, -1 for a row without a group.
+    trees : tuple of int
+        Number of trees, and of bags of each.
+    bits : ndarray of uint8, shape (n_groups, ...)
+        For each group, one bit for each tree.
+    """
+
+    index: Int64s
+    trees: tuple[int, ...]
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, bags: Bags | None, groups: Groups) -> GroupInbag | None:
+        """Build it from a forest's bags in one pass; None if there are no groups."""
+        if bags is None or groups.index is None:
+            return None
+        trees = bags.take(0, 1).shape[1:]
+        n_bags = int(np.prod(trees))
+        bits = np.zeros((groups.n_groups, (n_bags + 7) // 8), dtype=np.uint8)
+        for start, stop in blocks(bags.n_rows, n_bags, what="bags of groups"):
+            rows = np.flatnonzero(groups.index[start:stop] >= 0)
+            if rows.size:
+                _add_bits(bits, groups.index[start:stop][rows], bags.take(start, stop)[rows])
+        return cls(groups.index, trees, bits)
+
+    def part(self, start: int, stop: int) -> GroupInbag:
+        """Keep only rows ``start`` to ``stop`` and their groups."""
+        present, index = np.unique(self.index[start:stop], return_inverse=True)
+        alone = int(present[0] == -1)  # rows without a group share the number -1
+        return GroupInbag(index - alone, self.trees, self.bits[present[alone:]])
+
+    def expand(self, start: int, stop: int, inbag: Bools) -> Bools:
+        """In-bag mask of rows ``start`` to ``stop``, also True for trees that saw another row of the group."""
+        group = self.index[start:stop]
+        rows = np.flatnonzero(group >= 0)
+        bits = np.unpackbits(self.bits[group[rows]], axis=1, count=int(np.prod(self.trees)))
+        seen = inbag.copy()
+        seen[rows] |= bits.reshape(-1, *self.trees).view(np.bool_)
+        return seen
+
+
+def _add_bits(bits: NDArray[np.uint8], group: Int64s, inbag: Bools) -> None:
+    packed = np.packbits(inbag.reshape(len(inbag), -1), axis=1)
+    order = np.argsort(group, kind="stable")
+    present, first = np.unique(group[order], return_index=True)
+    bits[present] |= np.bitwise_or.reduceat(packed[order], first, axis=0)
 
 
 # Copies

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, blocks, each_range, effective_threads, refuse_unused
-from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups
+from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
@@ -99,61 +99,6 @@ def add_at_leaves(leaf: Int64s, inbag: Bools, value: Floats, total: Floats) -> N
 
     for part in each_range(of_part, n_rows, -(-n_rows // threads)):
         total += part
-
-
-@dataclass(frozen=True, eq=False)
-class GroupInbag:
-    """For each group of rows, the trees that saw a row of the group.
-
-    Attributes
-    ----------
-    index : ndarray of int64, shape (n_rows,)
-        Number of each row's group, -1 for a row without a group.
-    trees : tuple of int
-        Number of trees, and of bags of each.
-    bits : ndarray of uint8, shape (n_groups, ...)
-        For each group, one bit for each tree.
-    """
-
-    index: Int64s
-    trees: tuple[int, ...]
-    bits: NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, bags: Bags | None, groups: Groups) -> GroupInbag | None:
-        """Build it from a forest's bags in one pass; None if there are no groups."""
-        if bags is None or groups.index is None:
-            return None
-        trees = bags.take(0, 1).shape[1:]
-        n_bags = int(np.prod(trees))
-        bits = np.zeros((groups.n_groups, (n_bags + 7) // 8), dtype=np.uint8)
-        for start, stop in blocks(bags.n_rows, n_bags, what="bags of groups"):
-            rows = np.flatnonzero(groups.index[start:stop] >= 0)
-            if rows.size:
-                _add_bits(bits, groups.index[start:stop][rows], bags.take(start, stop)[rows])
-        return cls(groups.index, trees, bits)
-
-    def part(self, start: int, stop: int) -> GroupInbag:
-        """Keep only rows ``start`` to ``stop`` and their groups."""
-        present, index = np.unique(self.index[start:stop], return_inverse=True)
-        alone = int(present[0] == -1)  # rows without a group share the number -1
-        return GroupInbag(index - alone, self.trees, self.bits[present[alone:]])
-
-    def expand(self, start: int, stop: int, inbag: Bools) -> Bools:
-        """In-bag mask of rows ``start`` to ``stop``, also True for trees that saw another row of the group."""
-        group = self.index[start:stop]
-        rows = np.flatnonzero(group >= 0)
-        bits = np.unpackbits(self.bits[group[rows]], axis=1, count=int(np.prod(self.trees)))
-        seen = inbag.copy()
-        seen[rows] |= bits.reshape(-1, *self.trees).view(np.bool_)
-        return seen
-
-
-def _add_bits(bits: NDArray[np.uint8], group: Int64s, inbag: Bools) -> None:
-    packed = np.packbits(inbag.reshape(len(inbag), -1), axis=1)
-    order = np.argsort(group, kind="stable")
-    present, first = np.unique(group[order], return_index=True)
-    bits[present] |= np.bitwise_or.reduceat(packed[order], first, axis=0)
 
 
 class Batch(NamedTuple):
@@ -297,12 +242,8 @@ class Task:
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
         if not oob:
-            of_bags = {"groups": groups, "y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-            refuse_unused(
-                "it is about the bags of training rows, and with oob=False every tree votes on every row. Leave it "
-                "out, or give the training rows with oob=True",
-                **of_bags,
-            )
+            why = "it is about the bags of training rows: leave it out, or give the training rows with oob=True"
+            refuse_unused(why, groups=groups, y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
@@ -372,22 +313,17 @@ def brought_here(X: Any, values: Any) -> Any:
 
 def tree_votes(task: Task) -> NDArray[np.int32]:
     """Class index of each tree's vote on each row, shape (n_rows, n_trees); −1 where the tree saw the row."""
-    votes = np.empty((task.n_rows, task.forest.n_trees), dtype=np.int32)
-    leaf_class = task.forest.leaf_class(task.threshold)
+    votes, leaf_class = [], task.forest.leaf_class(task.threshold)
     for batch in task.walk.batches("votes"):
-        votes[batch.rows] = leaf_class(batch.leaves)
-        if batch.seen is not None:
-            votes[batch.rows][batch.seen.any(axis=2)] = -1
-    return votes
+        seen = False if batch.seen is None else batch.seen.any(axis=2)
+        votes.append(np.where(seen, -1, leaf_class(batch.leaves)).astype(np.int32))
+    return np.concatenate(votes)
 
 
 def inbag_mask(task: Task) -> Bools:
     """Whether each tree, or one of an iteration, saw each row or its group, shape (n_trees, n_rows)."""
-    mask = np.zeros((task.forest.n_trees, task.n_rows), dtype=np.bool_)
-    for batch in task.walk.batches("in-bag rows"):
-        assert batch.seen is not None
-        mask[:, batch.rows] = batch.seen.any(axis=2).T
-    return mask
+    batches = task.walk.batches("in-bag rows")
+    return np.concatenate([~batch.may_score.all(axis=2).T for batch in batches], axis=1)
 
 
 def seen_mask(task: Task) -> Bools:
