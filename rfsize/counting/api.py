@@ -124,23 +124,16 @@ def tree_outputs(
     TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
     """
     if cv is not None:
-        refuse_unused(
-            "with cv, forests vote on rows that they were not trained on, so that there are no bags "
-            "to rebuild, and X is read as the training reads it. Leave it out, or leave out cv",
-            oob=oob or None,
-            seed=seed,
-            subsample=subsample,
-            missing=missing,
-        )
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
 
+        why = "with cv, forests vote on rows that they were not trained on, so there are no bags: leave it out"
+        refuse_unused(why, oob=oob or None, seed=seed, subsample=subsample, missing=missing)
         at = 0.5 if threshold is None else threshold
         outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
     else:
-        of_bags: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-        of_bags |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-        task = Task.of(model, X, oob=oob, threshold=threshold, **of_bags)
+        of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
+        task = Task.of(model, X, y, oob=oob, missing=missing, threshold=threshold, groups=groups, **of_bags)
         outputs = collect_outputs(task, y, sample_weight, means=True)
     give(warnings_for(outputs, of_labels=True))
     return outputs
@@ -217,8 +210,8 @@ def inbag(
         ...
     rfsize.exceptions.InbagError: ...
     """
-    bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    return inbag_mask(Task.of(model, X, y, oob=True, groups="rows", missing=missing, **bags))
+    of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
+    return inbag_mask(Task.of(model, X, y, oob=True, missing=missing, groups="rows", **of_bags))
 
 
 def oob_predict_proba(

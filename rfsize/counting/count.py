@@ -102,22 +102,18 @@ def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
 
 
 def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
-    """Votes and scores of consecutive rows."""
-    paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
+    """Votes on consecutive rows, scores of one in k of them, and sums by part of the forest on one in a larger k."""
     number = np.arange(part.rows.start + batch.rows.start, part.rows.start + batch.rows.stop)
+    paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
     counts = _counts(paired, may_vote, leaf_class, len(forest.classes))
     every = scored_every(part.n_rows, forest.n_scores)
-    scored: Any = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
-    scores = _scores(paired.take(scored), may_vote[scored], forest.n_scores)
-    scores = replace(scores, rows=None if every == 1 else number[scored])
+    rows: Any = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
+    scores = _scores(paired.take(rows), may_vote[rows], forest.n_scores)
+    scores = replace(scores, rows=None if every == 1 else number[rows])
     every, n_parts = rows_and_parts(part.n_rows, forest.n_trees, forest.n_scores)
     rows = np.flatnonzero(number % every == 0)
-    votes = _votes_by_block(paired.take(rows), may_vote[rows], batch.may_score[rows], counts[rows], leaf_class)
-    may_score, score = batch.may_score[rows], batch.leaves.take(rows).scores
-    total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
-    if forest.n_trees > n_parts:
-        total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)
-    parts = PartSums(number[rows], part.n_rows, forest.n_trees, votes, total, n_scored)
+    by_part = _by_part(batch.take(rows), paired.take(rows), may_vote[rows], counts[rows], leaf_class, n_parts)
+    parts = PartSums(number[rows], part.n_rows, forest.n_trees, *by_part)
     return Sums(counts, scores, parts, Means.of(batch.leaves.scores, batch.may_score) if part.means else None)
 
 
@@ -149,21 +145,22 @@ def _scores(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:
     return scores
 
 
-def _votes_by_block(
-    leaves: LeafIds,
-    may_vote: Bools,
-    may_score: Bools,
-    counts: NDArray[np.int32],
-    leaf_class: LeafClass,
-) -> NDArray[np.int32]:
-    """Votes of the trees of each block, as in `PartSums`."""
-    n_rows, n_classes = counts.shape
+def _by_part(
+    batch: Batch, paired: LeafIds, may_vote: Bools, counts: NDArray[np.int32], leaf_class: LeafClass, n_parts: int
+) -> tuple[NDArray[np.int32], Floats, NDArray[np.uint16]]:
+    """Votes by block, sums of scores by part, and their number, as in `PartSums`."""
+    score, may_score, n_classes = batch.leaves.scores, batch.may_score, counts.shape[1]
     if not n_classes:
-        return np.zeros((n_rows, N_BLOCKS, 0), dtype=np.int32)
-    if may_score.shape[2] > 1:
-        return _votes_of_paired_trees(leaf_class(leaves), may_vote, counts, oob_order(~may_score))
-    vote = np.where(may_vote, leaf_class(leaves), -1)
-    return deal((vote[:, :, None] == np.arange(n_classes)).astype(np.int32), N_BLOCKS)
+        votes = np.zeros((len(counts), N_BLOCKS, 0), dtype=np.int32)
+    elif may_score.shape[2] > 1:
+        votes = _votes_of_paired_trees(leaf_class(paired), may_vote, counts, oob_order(~may_score))
+    else:
+        vote = np.where(may_vote, leaf_class(paired), -1)
+        votes = deal((vote[:, :, None] == np.arange(n_classes)).astype(np.int32), N_BLOCKS)
+    total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
+    if score.shape[1] > n_parts:
+        total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)
+    return votes, total, n_scored
 
 
 def _votes_of_paired_trees(

@@ -327,14 +327,9 @@ class PartSums:
     @classmethod
     def nothing(cls, rows: Int64s, of: int, n_classes: int, n_scores: int) -> PartSums:
         """The sums of a forest without trees, on the rows with these numbers."""
-        return cls(
-            rows,
-            of,
-            0,
-            np.zeros((len(rows), N_BLOCKS, n_classes), dtype=np.int32),
-            np.zeros((len(rows), 0, n_scores)),
-            np.zeros((len(rows), 0, 1), dtype=np.uint16),
-        )
+        votes = np.zeros((len(rows), N_BLOCKS, n_classes), dtype=np.int32)
+        total, n_scored = np.zeros((len(rows), 0, n_scores)), np.zeros((len(rows), 0, 1), dtype=np.uint16)
+        return cls(rows, of, 0, votes, total, n_scored)
 
     @classmethod
     def of_forests(cls, forests: Sequence[PartSums], rows: Sequence[Int64s]) -> PartSums:

@@ -226,7 +226,7 @@ class Task:
         groups: Any = None,
         missing: float | None = None,
     ) -> Task:
-        """Check a model, rows and options; arguments as in `rfsize.tree_outputs`.
+        """Check a model, rows and options, as in `rfsize.tree_outputs`; ``y`` and weights are only for bags.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Task:
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
         if not oob:
             why = "it is about the bags of training rows: leave it out, or give the training rows with oob=True"
-            refuse_unused(why, groups=groups, y=y, sample_weight=sample_weight, seed=seed, subsample=subsample)
+            refuse_unused(why, groups=groups, seed=seed, subsample=subsample)
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))

@@ -223,7 +223,7 @@ def _report(model: Any, X: Any, y: Any, goal: Goal, *, oob: bool, groups: Any, m
     forest = read_forest(model)
     if goal.of_votes:
         refuse_regression(forest)
-    task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
+    task = Task.of(forest, X, y, oob=oob, groups=groups)
     if max_rows is not None:
         return sized_on_enough_rows(goal, task, y, max_rows)
     return sized(collect_outputs(task, y), goal)
