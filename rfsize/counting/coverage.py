@@ -133,7 +133,7 @@ class Coverage:
     @cached_property
     def is_uneven(self) -> bool:
         """Whether the numbers of votes differ by more than chance among rows of groups of the same size."""
-        first = self.groups.first_of_each(len(self.n_votes))
+        first = self.groups.representatives(len(self.n_votes))
         if np.count_nonzero(first) < _ROWS_THAT_TELL:
             return False
         sizes = np.ones(len(self.n_votes)) if self.groups.sizes is None else self.groups.sizes
@@ -222,7 +222,7 @@ class Coverage:
 
     def _is_poor(self, of_kind: Bools, fewest: int) -> bool:
         """Whether the rows of a kind have too few votes, and beyond chance fewer than the others (Welch's test)."""
-        first, n_votes = self.groups.first_of_each(len(self.n_votes)), self.n_votes[of_kind]
+        first, n_votes = self.groups.representatives(len(self.n_votes)), self.n_votes[of_kind]
         own, others = self.n_votes[of_kind & first], self.n_votes[~of_kind & first]
         if min(len(own), len(others)) <= _FEW_ROWS:
             return False

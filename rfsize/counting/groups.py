@@ -82,7 +82,7 @@ class Groups:
         alone = self.index < 0
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 
-    def first_of_each(self, n_rows: int) -> Bools:
+    def representatives(self, n_rows: int) -> Bools:
         """Mask of one row of each group, and of all rows that stand alone."""
         if self.index is None:
             return np.ones(n_rows, dtype=np.bool_)
@@ -98,7 +98,7 @@ class Groups:
         """
         if self.by != "copies" or self.index is None:
             return None
-        mask = self.first_of_each(len(self.index))
+        mask = self.representatives(len(self.index))
         return None if mask.all() else mask
 
     def take(self, rows: Bools | Int64s | slice) -> Groups:

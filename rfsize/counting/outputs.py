@@ -98,7 +98,9 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError("the trees of a regression forest cast no votes: take scores, or predict()")
+            raise NotAForestError(
+                "a regression forest casts no votes: take predict() or scores, or rfsize.oob_predict(model, X)"
+            )
         return self.voted
 
     @property
@@ -183,10 +185,8 @@ class TreeOutputs:
 
         Raises
         ------
-        NotAForestError
-            If the forest is for regression: its trees cast no votes.
         ValueError
-            If the outputs no longer refer to a model.
+            If the forest is for regression (`NotAForestError`), or the outputs no longer refer to a model.
 
         Examples
         --------
@@ -194,8 +194,7 @@ class TreeOutputs:
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-        >>> outputs = rfsize.tree_outputs(forest, X, oob=True)
+        >>> outputs = rfsize.tree_outputs(RandomForestClassifier(50, random_state=0).fit(X, y), X, oob=True)
         >>> by_tree = outputs.by_tree()  # shape (569, 50)
         >>> (by_tree == 1).sum(axis=1).tolist() == outputs.votes.counts[:, 1].tolist()
         True
@@ -225,7 +224,7 @@ class TreeOutputs:
         Warns
         -----
         ForestWarning
-            If some rows have no prediction, or the rows with a prediction do not represent the others.
+            If some rows have no prediction, or those with a prediction do not represent them.
         """
         output = task_of(self).forest.output
         if output == "labels":
@@ -288,10 +287,7 @@ class TreeOutputs:
         ForestWarning
             As in `predict`.
         """
-        if not len(self.classes):
-            raise ValueError(
-                "a regression forest predicts no probabilities: take outputs.predict(), or rfsize.oob_predict(model, X)"
-            )
+        self.votes  # noqa: B018 - regression has none, and says so
         return _filled(self, _predicted(self), fill)
 
 
@@ -390,8 +386,7 @@ def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, *, mea
     y, sample_weight = brought_here(task.X, y), brought_here(task.X, sample_weight)
     of_rows = warning_of_training_rows(task, y, sample_weight)
     outputs = outputs_of(task, means=means)
-    if y is None and task.bags is not None:
-        sample_weight = None  # given only for the proof of the bags
+    sample_weight = sample_weight if y is not None or task.bags is None else None  # given only to prove the bags
     return with_warnings(outputs.with_truth(y, sample_weight), *of_rows)
 
 
