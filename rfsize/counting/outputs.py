@@ -56,11 +56,6 @@ class TreeOutputs:
     warnings : tuple
         Warnings about the forest and the rows, such as that the forest was trained on them.
 
-    See Also
-    --------
-    tree_outputs : Send rows down all trees.
-    size : See how many trees are enough.
-
     Examples
     --------
     >>> import rfsize
