@@ -30,7 +30,6 @@ from rfsize._util import (
     share,
 )
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.counting.collect import outputs_of
 from rfsize.counting.cross_validation import (
     TrainingData,
     checked_target,
@@ -39,8 +38,8 @@ from rfsize.counting.cross_validation import (
     outputs_of_estimator,
     tree_counts,
 )
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of
+from rfsize.counting.groups import resolve_groups
+from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of, outputs_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
 from rfsize.models.framework import read_forest, training_of

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import give, how_many, share, training_labels, whole
-from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.count import out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.leaves import leaf_lookup
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
@@ -36,6 +36,7 @@ from rfsize.models.bags import Layout
 from rfsize.models.model import Forest, dependence_of
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
+from rfsize.walking.leaves import leaf_lookup
 
 try:
     from lightgbm.basic import _ConfigAliases

@@ -13,8 +13,9 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s, share, training_labels, warn, whole
-from rfsize.counting.count import Sums, out_of_bag
+from rfsize.counting.count import out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (

@@ -1,4 +1,4 @@
-"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `counting.bag_proof`."""
+"""Bags: the rows each tree was trained on, redrawn from where the rows lay; proven by `counting.task.BagCheck`."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class ForestInTraining(ABC):
     ----------
     n_trees : int
         Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
-    out_of_bag : rfsize.counting.count.Sums
+    out_of_bag : rfsize.counting.sums.Sums
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.

@@ -44,7 +44,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.curve import SEED, jackknife_error
 from rfsize.statistics.metrics import Metric, value_of

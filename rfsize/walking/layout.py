@@ -162,7 +162,7 @@ class PackedForest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling makes the forest again, with all checks.
-        return PackedForest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
+        return PackedForest, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
 
     @classmethod
     def of(cls, ensemble: TreeEnsemble, threshold: float = 0.5, **of_model: Any) -> Self:
@@ -221,16 +221,16 @@ class PackedForest:
     @property
     def start(self) -> NDArray[np.floating[Any]]:
         """The sums of scores before any tree, shape (n_scores,)."""
-        found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
-        found[:] = self.conventions.base or 0.0
-        return found
+        start = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
+        start[:] = self.conventions.base or 0.0
+        return start
 
     @property
     def alone(self) -> NDArray[np.floating[Any]]:
         """Turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member."""
-        found = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
-        found[0], found[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
-        return found
+        affine = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
+        affine[0], affine[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
+        return affine
 
     @property
     def divisor(self) -> float:

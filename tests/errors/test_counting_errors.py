@@ -136,7 +136,7 @@ OTHERS: dict[str, Case] = {
     "bags: groups, two dimensions": (lambda: grouped(np.zeros((N_ROWS, 1))), "(500, 1)"),
     "bags: groups, none for a row": (lambda: grouped([*range(N_ROWS - 1), None]), "row 499"),
     "bags: groups, NaN": (lambda: grouped([np.nan, np.nan, *range(N_ROWS - 2)]), "row 0"),
-    "bags: groups, masked": (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "masked"),
+    "bags: groups, masked": (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "row 0"),
     "bags: groups of lists": (lambda: grouped([[1], [1, 2]] * (N_ROWS // 2)), "groups"),
     "bags: groups, misspelt": (lambda: grouped("copy"), "'copies'"),
     "threshold of three": (lambda: rfsize.tree_outputs(of("xgboost multi_output"), FRESH, threshold=0.4), "threshold="),
