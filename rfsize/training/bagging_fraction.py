@@ -317,7 +317,7 @@ def _with_enough_votes(
             problems[fraction] = problem
     if len(problems) == len(fractions):
         problem = problems[fractions[0]]
-        raise FewVotesError(f"{problem.message}; or give smaller fractions", enough=problem.enough)
+        raise FewVotesError(f"{problem}; or give smaller fractions", enough=problem.enough)
     return [fraction for fraction in fractions if fraction not in problems], tuple(problems)
 
 

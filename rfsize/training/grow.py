@@ -243,8 +243,7 @@ def start_from_estimator(
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
-    from rfsize._util import is_regression
-    from rfsize.counting.cross_validation import checked_target
+    from rfsize.models.estimators import checked_target, is_regression
 
     X, training = for_training(X), training_of(estimator)
     classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))

@@ -65,9 +65,7 @@ class AverageStops(ScoreStops):
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
         read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
-        rule = max(
-            0, tallies.boldest(promise, terms.class_labels)
-        )  # with the first rule, every row asks all trees
+        rule = max(0, tallies.boldest(promise, terms.class_labels))  # with the first rule, every row asks all trees
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
         return terms, stops, tallies.certificate(rule, promise)
 
