@@ -38,9 +38,9 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal, refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
 from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sentences import headline
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.validation import refuse_unused, share, whole
 from rfsize.utils.warn import Caution, give, warn
@@ -374,7 +374,7 @@ class _ForestsInTraining:
             raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
         labels, weights = self._labels([slice(None)] * len(self._votes))
         predictor = predictor_of(self._votes[0].outputs(self._source))
-        check_direction(metric_with_truth(metric, predictor, len(labels), labels, weights))
+        check_direction(metric_on_rows(metric, predictor, len(labels), labels, weights))
 
     def _refuse_hidden_votes(self, goal: Goal) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize.api.oob_score import known_out_of_bag
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
@@ -21,11 +22,9 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
 from rfsize.reporting.account import Account
 from rfsize.reporting.result import Result
-from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of, usual_metric
-from rfsize.sizing.oob_score import known_out_of_bag
 from rfsize.sizing.report import Report
-from rfsize.sizing.words import metric_in_words
 from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 from rfsize.utils.typing import Floats, Int64s
@@ -341,11 +340,11 @@ def oob_importance(
     ['area', 'texture']
     """
     outputs = known_out_of_bag(model, X, y, groups)
-    resolved = judge_of(usual_metric(outputs) if metric is None else metric, outputs)
+    resolved = metric_of(usual_metric(outputs) if metric is None else metric, outputs)
     check_direction(resolved)
     task = task_of(outputs)
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
-    coverage_of_means(outputs).check(f"what the {metric_in_words(resolved.name)} loses", of_these_trees=True)
+    coverage_of_means(outputs).check(f"what the {resolved.label} loses", of_these_trees=True)
     sets = _sets_of_columns(columns, _feature_names(task))
     losses = permutation_losses(outputs, resolved, list(sets.values()))
     return Importances(

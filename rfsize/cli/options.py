@@ -14,7 +14,7 @@ from rfsize.cli.tables import FORMATS, STANDARD, Table, as_trained, load_table, 
 from rfsize.counting.outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.named import NAMES, TARGETS
-from rfsize.sizing.named_metrics import one_name
+from rfsize.statistics.metrics import one_name
 from rfsize.utils.validation import choice
 
 

@@ -16,8 +16,8 @@ from rfsize.cli.tables import Table, by_name, load_table, with_categories
 from rfsize.models.columns import Columns
 from rfsize.models.files import ModelFiles
 from rfsize.models.framework import framework_named
-from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
+from rfsize.statistics.metrics import METRICS
 from rfsize.training.growing import grow
 from rfsize.utils.validation import class_indices
 from rfsize.utils.words import how_many, printable

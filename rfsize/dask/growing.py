@@ -21,8 +21,8 @@ from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, joined, n_rows_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report
+from rfsize.statistics.metrics import MetricLike
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough

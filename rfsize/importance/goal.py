@@ -7,8 +7,8 @@ from typing import Any
 
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.sizing.goals.base import Answer, Goal
-from rfsize.sizing.named_metrics import MetricLike
 from rfsize.statistics.curve import Estimate
+from rfsize.statistics.metrics import MetricLike
 from rfsize.utils.validation import share
 from rfsize.utils.words import in_percent
 

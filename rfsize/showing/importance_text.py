@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rfsize.reporting.account import Account, Grid, Picture, Section
-from rfsize.sizing.words import decimals, metric_in_words
+from rfsize.sizing.words import decimals
+from rfsize.statistics.metrics import label_of
 from rfsize.utils.plotting import shortened
 from rfsize.utils.words import how_many
 
@@ -43,7 +44,7 @@ def importances_text(importances: Importances) -> str:
 def importances_page(importances: Importances) -> Account:
     """The contents of the page."""
     score = _score(importances)
-    heads = ("rank", "column", f"loss of {metric_in_words(importances.metric)}", "95 % interval", "ranks it may have")
+    heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval", "ranks it may have")
     rows = tuple((str(column.rank), *_cells(column)) for column in importances.columns[:_ON_PAGE])
     return Account(
         title="Importances of columns, out of bag",
@@ -62,7 +63,7 @@ def importances_page(importances: Importances) -> Account:
 
 def _score(importances: Importances) -> str:
     return (
-        f"out of bag, the {metric_in_words(importances.metric)} is {importances.score:.4g}; loss: how much worse it "
+        f"out of bag, the {label_of(importances.metric)} is {importances.score:.4g}; loss: how much worse it "
         "becomes when the column is shuffled"
     )
 

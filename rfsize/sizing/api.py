@@ -17,9 +17,9 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.certified import CertifiedGoal, refuse_to_certify
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.goals.shrunk import ShrunkGoal
-from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import cut_deep, first_trees_within, lost_by
+from rfsize.statistics.metrics import MetricLike
 from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many

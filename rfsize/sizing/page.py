@@ -15,7 +15,8 @@ from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.plots import draw_size
 from rfsize.sizing.sentences import how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.sized_forest import SizedForest
-from rfsize.sizing.words import from_to, in_words, metric_in_words
+from rfsize.sizing.words import from_to, in_words
+from rfsize.statistics.metrics import label_of
 from rfsize.utils.words import as_arguments, how_many, in_percent
 
 SOURCES = {
@@ -172,7 +173,7 @@ def _losses(report: SizedForest, answers: list[Answer]) -> Grid:
 
 
 def _head(answer: Answer) -> str:
-    return metric_in_words(answer.goal.name) if answer.certificate is None else answer.goal.axis
+    return label_of(answer.goal.name) if answer.certificate is None else answer.goal.axis
 
 
 def _pictures(report: SizedForest) -> tuple[Picture, ...]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from rfsize.exceptions import LabelsOnlyWarning, UndefinedMetricError
 from rfsize.models.link import Predictor
-from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import metric_with_truth
-from rfsize.sizing.words import RARE, in_round_percent, metric_in_words
+from rfsize.sizing.words import RARE, in_round_percent
+from rfsize.statistics.metrics import Metric, influence_of, label_of, metric_on_rows, value_or_nan
 from rfsize.utils.typing import Floats
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent, printable
@@ -49,15 +48,15 @@ class PairedLoss(NamedTuple):
     def of(cls, metric: Metric, predicted: Floats, by_all: Floats) -> PairedLoss:
         """From the predictions of both forests, for a metric whose first-order terms by row are known."""
         rows = np.arange(len(metric.truth))
-        of_few, of_all = (metric.influence(rows, predictions) for predictions in (predicted, by_all))
+        of_few, of_all = (influence_of(metric, rows, predictions) for predictions in (predicted, by_all))
         assert of_few is not None
         assert of_all is not None
-        lost = metric.worse * (metric.value(rows, predicted) - metric.value(rows, by_all))
+        lost = metric.worse * (value_or_nan(metric, rows, predicted) - value_or_nan(metric, rows, by_all))
         return cls(lost, float(np.sqrt(np.square(of_few - of_all).sum())))
 
     def in_short(self, metric: str) -> str:
         """The loss in a few words, such as "AUC −0.013 (± 0.004)"."""
-        name = metric_in_words(metric)
+        name = label_of(metric)
         if abs(self.lost) < 1e-12:
             return f"{name} unchanged"
         falls = (self.lost > 0.0) == (metric == "auc")
@@ -68,7 +67,7 @@ def paired_metrics(predictor: Predictor, n_rows: int, y: Any, weight: Any = None
     """The metrics that smaller forests are compared by, without those that these rows do not define."""
     for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
         with suppress(UndefinedMetricError):
-            yield metric_with_truth(name, predictor, n_rows, y, weight)
+            yield metric_on_rows(name, predictor, n_rows, y, weight)
 
 
 def harms_of_cut(
@@ -128,8 +127,8 @@ def _harm(
     tolerance: float,
 ) -> Caution | None:
     """The warning about a metric, if these rows show a loss that is too large."""
-    is_ranking = metric.name == "auc"
-    now = metric.value(np.arange(len(metric.truth)), by_all)
+    is_ranking = metric.is_ranking
+    now = value_or_nan(metric, np.arange(len(metric.truth)), by_all)
     limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * now
     is_sure = loss.lost > max(limit, _SURE * loss.error)
     is_likely = loss.lost > max(_UNSURE * limit, loss.error)

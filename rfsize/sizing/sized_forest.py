@@ -16,8 +16,8 @@ from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError, NotAForestError, OpenSizeWarning, UndefinedMetricError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
-from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sizing.words import from_to, rows_from
+from rfsize.statistics.metrics import MetricLike, one_name
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent

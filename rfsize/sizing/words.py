@@ -13,14 +13,7 @@ from rfsize.utils.words import how_many
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
 
-_METRICS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
-
 VOTED = {"hard": "majority vote", "soft": "averaged scores"}
-
-
-def metric_in_words(name: str) -> str:
-    """The name of a metric in sentences."""
-    return _METRICS.get(name, name)
 
 
 def finite(size: int | float) -> int | None:

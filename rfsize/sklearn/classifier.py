@@ -15,8 +15,8 @@ from rfsize.models.framework import training_of
 from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
+from rfsize.statistics.metrics import MetricLike, one_name
 from rfsize.utils.validation import choice, share
 
 

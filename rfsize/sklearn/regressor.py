@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from rfsize.counting.cross_validation import TrainingData, checked_target
 from rfsize.models.rows import n_rows_of
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
+from rfsize.statistics.metrics import MetricLike, one_name
 
 
 class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[misc]

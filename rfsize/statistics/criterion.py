@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize.exceptions import NotAForestError
-from rfsize.sizing.named_metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
+from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 
 AVERAGES = ("micro", "macro")

@@ -416,4 +416,3 @@ def _distances(fits: list[Fit], weights: Floats) -> Distances:
         values = np.clip(one_kind.distances, edges[0], edges[-1])
         shares += weight * np.histogram(values, bins=edges, weights=one_kind.mass)[0]
     return Distances(of_votes, edges, shares)
-

@@ -20,8 +20,8 @@ from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.metric import refuse_soft_labels
 from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
+from rfsize.statistics.metrics import MetricLike
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
 from rfsize.utils.progress import progress_bar

@@ -14,7 +14,7 @@ from sklearn.metrics import get_scorer
 
 from rfsize.counting.count import Sums
 from rfsize.models.training import Trainer
-from rfsize.sizing.named_metrics import scorer_name
+from rfsize.statistics.metrics import scorer_name
 from rfsize.utils.stored import StoredClassifier, StoredRegressor
 from rfsize.utils.words import how_many
 

@@ -14,7 +14,7 @@ from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Grid, Picture
-from rfsize.sizing.named_metrics import MetricLike, name_of
+from rfsize.statistics.metrics import MetricLike, name_of
 from rfsize.utils.validation import choice, positive, refuse_unused, share
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent

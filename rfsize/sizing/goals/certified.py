@@ -29,9 +29,9 @@ from rfsize.models.framework import read_forest
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict, unlabelled_classes
-from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.sizing.paired import harms_of_cut, paired_metrics
 from rfsize.sizing.words import RARE, finite, from_to
+from rfsize.statistics.metrics import MetricLike, name_of
 from rfsize.utils.typing import Floats
 from rfsize.utils.validation import positive, refuse_unused, share
 from rfsize.utils.warn import Caution

@@ -29,8 +29,8 @@ from rfsize.reporting.account import Grid, Picture
 from rfsize.reporting.words import most_changed
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, ScoredRows, label_rows
-from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.words import RARE, VOTED, in_round_percent, no_votes_advice
+from rfsize.statistics.metrics import MetricLike
 from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
 from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import choice, share

@@ -8,37 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.counting.coverage import too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
-from rfsize.estimation.intervals import COVERAGE, TAIL
 from rfsize.exceptions import LabelsOnlyWarning
-from rfsize.sizing.clipping import cautions_of_rows, cautions_of_size
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin, Loss
-from rfsize.sizing.goals.deviation import scores_of
-from rfsize.sizing.loss import MetricLoss, metric_loss
-from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import (
+from rfsize.sizing.paired import AUC_LOSS, RELATIVE_LOSS
+from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.curve import Estimate, LossCurve
+from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
+from rfsize.statistics.metrics import (
     METRICS,
     MetricLike,
-    check_direction,
+    clipping_of_rows,
     goes_by_labels,
     is_metric,
-    judge_of,
-    predictions_for,
+    label_of,
+    metric_of,
 )
-from rfsize.sizing.paired import AUC_LOSS, RELATIVE_LOSS
-from rfsize.sizing.words import metric_in_words
-from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import positive
 from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 # Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured.
 _FEWEST_VOTES = 40
-
-# With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
-# rows do not tell what a ranking loses: each is predicted by trees that lack one row of its class, itself.
-_FEW_ROWS, _FEWEST_RANKED = 100, 50
 
 # The tolerances that a warning about a forest cut for its labels advises.
 _TOLERANCE = {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
@@ -51,7 +41,7 @@ _BOUND, _LEAST = 2.0, 0.05
 class MetricGoal(GoalWithin):
     """Keep a metric or scorer within a tolerance: expected to be no worse than this in an unlimited forest."""
 
-    names = METRICS
+    names = tuple(METRICS)
 
     @classmethod
     def is_named(cls, metric: MetricLike) -> bool:
@@ -73,20 +63,20 @@ class MetricGoal(GoalWithin):
             return ()
         if not len(outputs.classes):
             return ("rmse",)
-        judge, blocks = judge_of("log_loss", outputs), sums_of(outputs).blocks
+        metric, blocks = metric_of("log_loss", outputs), sums_of(outputs).blocks
         rows, scores = blocks.rows, blocks.scores
         predicted = predictor_of(outputs).predictions(scores.mean)
-        clipped = cautions_of_rows(judge, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
+        clipped = clipping_of_rows(metric, rows[scores.asked > 0], predicted[scores.asked > 0], outputs.n_trees)
         of_probabilities = "brier" if clipped else "log_loss"
         return (of_probabilities, "auc") if len(outputs.classes) == 2 else (of_probabilities,)
 
     @property
     def aim(self) -> str:
-        return f"keep the {metric_in_words(self.name)} within {self.level_in_words} of an unlimited forest's"
+        return f"keep the {label_of(self.name)} within {self.level_in_words} of an unlimited forest's"
 
     @property
     def axis(self) -> str:
-        return f"{metric_in_words(self.name)} is expected to be worse by"
+        return f"{label_of(self.name)} is expected to be worse by"
 
     @property
     def of_labels(self) -> bool:
@@ -97,36 +87,8 @@ class MetricGoal(GoalWithin):
         return _FEWEST_VOTES
 
     def answer(self, outputs: TreeOutputs) -> MetricAnswer:
-        """The loss of the metric, estimated from smaller forests of the trees at hand.
-
-        Raises
-        ------
-        NotAForestError
-            If only votes are known.
-        FewVotesError
-            If too few trees predicted a row.
-        ValueError
-            If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
-        """
-        scores_of(outputs, self.metric)
-        blocks = sums_of(outputs).blocks
-        judge = judge_of(self.metric, outputs)
-        check_direction(judge)
-        predicted = predictions_for(outputs, judge)
-        lost = metric_loss(blocks, judge, predicted, outputs.groups.units)
-        unasked = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
-        lacks_votes = outputs.groups.index is not None and too_many_without_votes(unasked, len(blocks.rows))
-        n_few = _few_rows(outputs, blocks.rows[judge.weight[blocks.rows] > 0.0])
-        answer = MetricAnswer(self, judge, lost, n_few, lacks_votes)
-        if judge.by_order and outputs.source == "oob" and n_few is not None and n_few < _FEWEST_RANKED:
-            answer.too_few = (
-                f"{how_many(n_few, 'row')} outside the largest class are too few to size the "
-                f"{metric_in_words(judge.name)} out of bag, which takes {_FEWEST_RANKED}: give validation rows, or "
-                "take metric='brier'"
-            )
-            answer.n_trees = math.inf
-        answer.cautions = cautions_of_size(judge, blocks, predicted, int(min(answer.n_trees, outputs.n_trees)))
-        return answer
+        """The loss of the metric, estimated from smaller forests of the trees at hand; raises as `estimate_metric`."""
+        return MetricAnswer(self, estimate_metric(outputs, Criterion(self.metric, tolerance=self.tolerance)))
 
 
 def refuse_soft_labels(goal: Goal) -> None:
@@ -138,116 +100,60 @@ def refuse_soft_labels(goal: Goal) -> None:
         )
 
 
-def _few_rows(outputs: TreeOutputs, rows: Int64s) -> int | None:
-    """The number of rows (or groups) outside the largest class, if it is small; otherwise None."""
-    if not len(outputs.classes):
-        return None
-    _, label, counts = np.unique(np.asarray(outputs.y)[rows], return_inverse=True, return_counts=True)
-    others = rows[label != counts.argmax()]
-    units = outputs.groups.units
-    n_others = len(others) if units is None else len(np.unique(units[others]))
-    return n_others if n_others < _FEW_ROWS else None
-
-
 class MetricAnswer(Answer):
-    """The loss of a metric in forests of any size.
-
-    Attributes
-    ----------
-    now : float
-        The metric of the trees at hand; out of bag, of the trees that can predict each row.
-    lost : MetricLoss
-    larger_is_better : bool
-    """
+    """The loss of the metric in forests of any size."""
 
     goal: MetricGoal
 
-    too_few: str | None = None
-    """Why the rows are too few; None if they are not."""
-
-    def __init__(self, goal: MetricGoal, judge: Metric, lost: MetricLoss, n_few: int | None, lacks_votes: bool) -> None:
-        self.goal, self.lost, self.lacks_votes, self._n_few = goal, lost, lacks_votes, n_few
-        self.now, self._sign = lost.value, "−" if judge.larger_is_better else "+"
-        self.larger_is_better = bool(judge.larger_is_better)
-        self._words = metric_in_words(judge.name)
-        self.n_rows, self.n_dropped, self.votes_per_row = lost.n_rows, lost.n_dropped, lost.votes_per_row
-        self.n_trees = self.size_at(goal.tolerance)
+    def __init__(self, goal: MetricGoal, estimate: Estimate) -> None:
+        self.goal, self.estimate, self.lacks_votes = goal, estimate, False
+        assert isinstance(estimate.details, MetricDetails)
+        self.details = estimate.details
+        self.now, self._sign = self.details.value, "−" if self.details.larger_is_better else "+"
+        self._words = self.details.label
+        self.n_rows, self.n_dropped, self.votes_per_row = estimate.n_rows, estimate.n_dropped, estimate.votes_per_row
+        self.n_trees, self.cautions = estimate.n_trees, estimate.warnings
 
     @property
     def is_bound(self) -> bool:
-        return not self.lost.is_significant and 1 < self.n_trees < math.inf
+        return self.estimate.is_bound
 
     @property
     def measured(self) -> tuple[tuple[float, float], ...]:
-        # Measured against all trees at hand; the law adds the loss of these against an unlimited forest.
-        behind = self.value(round(self.lost.asked))
-        return tuple((one.n_trees, one.loss + behind) for one in self.lost.measured[-2:])
+        return self.details.measured
 
     def size_at(self, level: float) -> int | float:
         tolerance = positive("tolerance", level)
-        if self.lacks_votes or self.lost.is_bent or self.lost.is_reversed or self.too_few:
-            return math.inf
-        return self.lost.size(tolerance, self._quantile)
+        return math.inf if self.estimate.problem else self.estimate.curve.size(tolerance)
 
     def quantile(self, share_below: float) -> int | float:
-        return self.lost.size(self.goal.tolerance, share_below)
+        return self.estimate.curve.size_quantile(self.goal.tolerance, share_below)
 
     def value(self, n_trees: int) -> float:
-        return float(self.lost.loss(n_trees, self._quantile))
-
-    @property
-    def _quantile(self) -> float:
-        """The quantile of the loss that `value` gives: the median, or an upper bound if the loss is not significant."""
-        return 0.5 if self.lost.is_significant else COVERAGE
+        return self.estimate.curve.at(n_trees)
 
     def interval(self, n_trees: int) -> tuple[float, float]:
-        return float(self.lost.loss(n_trees, TAIL)), float(self.lost.loss(n_trees, 1.0 - TAIL))
+        return self.estimate.curve.interval(n_trees)
 
     def loss(self, n_trees: int) -> Loss:
-        return super().loss(n_trees)._replace(spread=self.lost.of_a_tree / math.sqrt(n_trees))
+        return super().loss(n_trees)._replace(spread=self.details.seed_sd / math.sqrt(n_trees))
 
     def said(self, n_trees: int) -> str:
         value, (low, high), *_ = self.loss(n_trees)
-        worse = f"{'' if self.lost.is_significant else 'at most '}{value:.2g} worse than an unlimited forest's"
+        worse = f"{'' if self.details.is_significant else 'at most '}{value:.2g} worse than an unlimited forest's"
         return f"{self._words} is expected to be {worse} ({low:.2g} to {high:.2g}); all trees reach {self.now:.4g}"
 
     def in_short(self, n_trees: int) -> str:
         value = self.value(n_trees)
         if value == 0.0:
             return f"{self._words} unchanged"
-        return f"{self._words} {self._sign}{value:.2g}{'' if self.lost.is_significant else ' at most'}"
+        return f"{self._words} {self._sign}{value:.2g}{'' if self.details.is_significant else ' at most'}"
 
     def cannot_tell(self, available: int) -> str | None:
-        if self.too_few:
-            return self.too_few
-        if self.lost.is_reversed:
-            return (
-                f"on these rows the {self._words} gets worse with more trees, so they do not tell how many are enough: "
-                "give more rows, or validation rows"
-            )
-        if not self.lost.is_bent:
-            return None
-        enough = available * self.lost.enough_to_tell
-        unit = 10.0 ** (math.floor(math.log10(enough)) - 1)
-        return (
-            f"the {self._words} still improves too much with each tree to estimate its limit: train at least "
-            f"{int(math.ceil(enough / unit) * unit):,} trees"
-        )
+        return self.estimate.problem
 
     def notes(self) -> list[str]:
-        found = []
-        if not self.lost.is_significant:
-            found.append(
-                f"half of the trees lose too little {self._words} to measure, so this size is an upper bound (95 %); "
-                "more rows may lower it"
-            )
-        if self._n_few is not None:
-            rows = "1 row is" if self._n_few == 1 else f"{self._n_few} rows are"
-            found.append(
-                f"only {rows} outside the largest class, so a smaller forest may lose more {self._words} than this "
-                f"report says: give at least {_FEW_ROWS} such rows"
-            )
-        return found
+        return list(self.estimate.notes)
 
     def harm(self, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
         name, is_ranking = self.goal.name, self.goal.name == "auc"
@@ -272,8 +178,11 @@ class MetricAnswer(Answer):
         If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is
         known.
         """
-        lost, measured, sign = self.value(n_trees), float(self.lost.loss(n_trees, _LEAST)), self._sign
-        if self.lost.is_significant:
+        curve = self.estimate.curve
+        assert isinstance(curve, LossCurve)
+        at_least = LossCurve(curve.sizes, np.quantile(curve.replicates, _LEAST, axis=0), curve.replicates[:0])
+        lost, measured, sign = self.value(n_trees), at_least.at(n_trees), self._sign
+        if self.details.is_significant:
             return (True, f"{sign}{lost:.2g}") if lost > most else None
         if measured > most:
             return True, f"{sign}{measured:.2g} to {sign}{lost:.2g}"

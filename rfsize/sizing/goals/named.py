@@ -14,7 +14,7 @@ from rfsize.sizing.goals.certified import CertifiedGoal
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal
-from rfsize.sizing.named_metrics import MetricLike, one_name, other_names
+from rfsize.statistics.metrics import MetricLike, one_name, other_names
 from rfsize.utils.validation import choice, refuse_unused
 
 

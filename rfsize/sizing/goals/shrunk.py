@@ -14,8 +14,8 @@ from rfsize.estimation.intervals import TAIL
 from rfsize.sizing.goals.base import Answer
 from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal
 from rfsize.sizing.goals.named import any_goal
-from rfsize.sizing.metrics import Metric
 from rfsize.sizing.paired import PairedLoss
+from rfsize.statistics.metrics import Metric
 from rfsize.utils.typing import Int64s
 from rfsize.utils.warn import Caution
 from rfsize.utils.words import in_percent

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.typing import Bools, Floats, Int64s
 
 N_BINS = 1 << 14
 # Number of cells to look up the bin of a score, and how far they reach beyond the scores, as a share of their range.
@@ -38,9 +35,9 @@ def auc(low: Floats, high: Floats) -> Floats:
 
 def average_precision(low: Floats, high: Floats) -> Floats:
     """Average precision: the precision at each level, weighted by the recall it adds; arguments as of `auc`."""
-    found = np.cumsum(high[..., ::-1], axis=-1)
-    taken = found + np.cumsum(low[..., ::-1], axis=-1)
-    precision = found / np.where(taken > 0.0, taken, 1.0)
+    hits = np.cumsum(high[..., ::-1], axis=-1)
+    taken = hits + np.cumsum(low[..., ::-1], axis=-1)
+    precision = hits / np.where(taken > 0.0, taken, 1.0)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(high[..., ::-1] * precision, axis=-1) / high.sum(axis=-1))
 
@@ -56,41 +53,28 @@ def auc_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 def average_precision_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Derivative of the average precision by the weight of a row at each level, of class 0 and of class 1."""
     low, high = low[::-1], high[::-1]
-    found, n_high = np.cumsum(high), high.sum()
-    taken = found + np.cumsum(low)
+    hits, n_high = np.cumsum(high), high.sum()
+    taken = hits + np.cumsum(low)
     taken = np.where(taken > 0.0, taken, 1.0)
-    precision = found / taken
+    precision = hits / taken
     # A row counts at its own level and at all lower levels.
     gained, lost = (np.cumsum(part[::-1])[::-1] for part in (high / taken, high * precision / taken))
     of_high = (precision + gained - lost - np.sum(high * precision) / n_high) / n_high
     return (-lost / n_high)[::-1], of_high[::-1]
 
 
-class Levels:
-    """Rows at the levels of their scores.
+def levels(is_high: Bools, score: Floats, weight: Floats) -> tuple[Int64s, Floats, Floats]:
+    """Level of each row's score, and the weight of class 0 and of class 1 at each level, lowest level first.
 
     Rows in the same leaves are ties, but the last bits of their sums may differ: scores are compared in single
     precision.
     """
-
-    def __init__(self, truth: NDArray[Any], score: Floats, weight: Floats) -> None:
-        self._is_high, self._weight = truth == 1, weight
-        self._level: Int64s
-        _, self._level = np.unique(score.astype(np.float32), return_inverse=True)
-
-    @property
-    def weights(self) -> tuple[Floats, Floats]:
-        """Weight of class 0 and of class 1 at each level."""
-        n_levels = int(self._level.max(initial=-1)) + 1
-        low, high = (
-            np.bincount(self._level, weights=np.where(of_class, self._weight, 0.0), minlength=n_levels).astype(float)
-            for of_class in (~self._is_high, self._is_high)
-        )
-        return low, high
-
-    def of_rows(self, of_low: Floats, of_high: Floats) -> Floats:
-        """The value of each row's level, for the class of the row, times the weight of the row."""
-        return self._weight * np.where(self._is_high, of_high[self._level], of_low[self._level])
+    distinct, level = np.unique(score.astype(np.float32), return_inverse=True)
+    low, high = (
+        np.bincount(level, weights=np.where(of_class, weight, 0.0), minlength=len(distinct)).astype(np.float64)
+        for of_class in (~is_high, is_high)
+    )
+    return level, low, high
 
 
 class Bins:
@@ -103,18 +87,17 @@ class Bins:
 
     Parameters
     ----------
-    n_replicates : int
     score : ndarray of float, shape (n,)
         The scores that determine the bins.
 
     Attributes
     ----------
     low, high : ndarray of float, shape (n_replicates, N_BINS)
-        Weight of the rows of class 0 and of class 1.
+        Weight of the rows of class 0 and of class 1; without rows, of no replicate.
     """
 
-    def __init__(self, n_replicates: int, score: Floats) -> None:
-        self.low, self.high = np.zeros((2, n_replicates, N_BINS))
+    def __init__(self, score: Floats) -> None:
+        self.low, self.high = np.zeros((2, 0, N_BINS))
         least, most = score.min(), score.max()
         margin = _MARGIN * (most - least) or 1.0
         knots = np.linspace(least - margin, most + margin, _N_CELLS + 1)
@@ -122,12 +105,14 @@ class Bins:
         self._bin_at = N_BINS * (below + np.linspace(0.0, 1.0, _N_CELLS + 1)) / 2.0
         self._start, self._per_unit = float(knots[0]), float(_N_CELLS / (knots[-1] - knots[0]))
 
-    def add(self, score: Floats, is_high: NDArray[np.bool_], weight: Floats) -> None:
+    def add(self, score: Floats, is_high: Bools, weight: Floats) -> None:
         """Count rows; ``score`` has shape (n_replicates, n_rows)."""
-        score, of_one, of_row = np.ascontiguousarray(score), np.ascontiguousarray(is_high), np.ascontiguousarray(weight)
+        if not len(self.low):
+            self.low, self.high = np.zeros((2, len(score), N_BINS))
+        score, rows = np.ascontiguousarray(score), (np.ascontiguousarray(is_high), np.ascontiguousarray(weight))
 
         def add(start: int, stop: int) -> None:
-            some, low, high = score[start:stop], self.low[start:stop], self.high[start:stop]
-            _core.add_to_bins(some, of_one, of_row, self._start, self._per_unit, self._bin_at, low, high)
+            counts = self.low[start:stop], self.high[start:stop]
+            _core.add_to_bins(score[start:stop], *rows, self._start, self._per_unit, self._bin_at, *counts)
 
         each_range(add, len(score), _AT_ONCE)
