@@ -48,7 +48,7 @@ from size_by_metric import LOSS, untrained
 
 import rfsize
 from rfsize.counting.leaves import leaves_by_framework
-from rfsize.exceptions import UndefinedMetricError
+from rfsize.exceptions import RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest
 
@@ -240,7 +240,7 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
             start, called = time.perf_counter(), way
             try:
                 model, report = grown(framework, rows, seed, goal(rows.n_classes))
-            except UndefinedMetricError:
+            except RfsizeError:
                 model, report = grown(framework, rows, seed, BRIER)
                 called = INSTEAD
             seconds = time.perf_counter() - start

@@ -321,7 +321,7 @@ def sizes_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(one)
         try:
             report = rfsize.size(case["outputs"], metric=metric, tolerance=tolerance)
-        except (rfsize.exceptions.FewVotesError, rfsize.exceptions.UndefinedMetricError):
+        except rfsize.exceptions.RfsizeError:
             continue
         upper = report.upper(0.95)
         one |= {"size": report.n_trees, "upper": upper, "is_enough": report.enough}

@@ -14,6 +14,7 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.collect import outputs_of_folds
 from rfsize.counting.duplicates import resolve_groups, warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
@@ -42,9 +43,6 @@ from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with
 from rfsize.sizing.report import Report, report_of
 from rfsize.sizing.sentences import headline
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.validation import refuse_unused, share, whole
-from rfsize.utils.warn import Caution, give, warn
-from rfsize.utils.words import how_many, in_percent
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.
@@ -121,12 +119,8 @@ class SizeCallback:
         no error ends a training: the callback looks again at twice the trees, and at the end warns of what it met.
     LabelsOnlyWarning
         If labels take so few trees that the ranking or the probabilities would suffer.
-    CopiesWarning
+    ForestWarning
         As in `rfsize.size`.
-    SharedBagsWarning
-        If ``bagging_freq`` > 1.
-    SeedDependenceWarning
-        If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also
     --------

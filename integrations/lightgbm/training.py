@@ -10,6 +10,7 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import give, how_many, share, training_labels, whole
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import leaf_lookup
@@ -35,9 +36,6 @@ from rfsize.models.bags import Layout
 from rfsize.models.model import Forest, dependence_of
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.validation import share, training_labels, whole
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
 
 try:
     from lightgbm.basic import _ConfigAliases
@@ -170,10 +168,9 @@ class LightGbmTrainer(Trainer):
 
     Warns
     -----
-    SharedBagsWarning
-        If ``bagging_freq`` > 1.
-    SeedDependenceWarning
-        If, because of how LightGBM samples features, forests of other seeds predict differently.
+    ForestWarning
+        If ``bagging_freq`` > 1, or if, because of how LightGBM samples features, forests of other seeds predict
+        differently.
     """
 
     framework = "LightGBM"

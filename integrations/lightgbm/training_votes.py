@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.counting.count import Sums, count, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.outputs import TreeOutputs
@@ -31,7 +32,6 @@ from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
 from rfsize.models.rows import Rows
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
 """What to do if bags cannot be rebuilt, for messages."""

@@ -21,6 +21,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from rfsize._util import Bools, Floats, Int64s, allows_nan, sample_weights
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, part_of, why_no_bags
 from rfsize.models.bags import Bags, Layout
@@ -31,9 +32,6 @@ from rfsize.models.framework import read_model
 from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.utils.tags import allows_nan
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import sample_weights
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)

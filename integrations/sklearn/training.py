@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import BaseEnsemble
 
+from rfsize._util import Int64s, sample_weights, training_labels
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import leaf_lookup
@@ -24,8 +25,6 @@ from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import sample_weights, training_labels
 
 # Bags with replacement of more draws than there are rows.
 _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)

@@ -12,9 +12,10 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s, share, training_labels, warn, whole
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
     XgboostForest,
@@ -33,9 +34,6 @@ from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import share, training_labels, whole
-from rfsize.utils.warn import warn
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
@@ -169,7 +167,7 @@ class XgboostTrainer(Trainer):
         grown = settings["gradient_booster"]["tree_train_param"]
         rate = learning_rate(float(grown["learning_rate"]), objective)
         if rate is not None:
-            warn(rate.caveat, ShrunkenScoresWarning)
+            warn(rate.caveat, ForestWarning)
         self.fraction = float(setting(grown["subsample"]))
         self.seed = int(settings["generic_param"]["seed"])
 

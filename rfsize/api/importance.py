@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
@@ -29,10 +30,6 @@ from rfsize.sizing.words import metric_in_words
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import did_you_mean, share, whole
-from rfsize.utils.warn import Caution, give
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,7 +165,7 @@ class Importances(Result):
 
         Warns
         -----
-        SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             If the trees are not independent draws.
 
         Examples

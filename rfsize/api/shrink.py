@@ -13,6 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rfsize._util import (
+    Caution,
+    Floats,
+    Int64s,
+    give,
+    how_many,
+    one_per_row,
+    printable,
+    refuse_option_as_labels,
+    refuse_unused,
+    whole,
+)
 from rfsize.certifying.certificate import tested as counts_to_bound
 from rfsize.certifying.promise import Promise, check_classes
 from rfsize.certifying.smaller_forests import Likeness, sizes_tried
@@ -28,10 +40,6 @@ from rfsize.sizing.goals.labels import unlabelled_classes
 from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
 from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
 from rfsize.sizing.report import Report
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import one_per_row, refuse_option_as_labels, refuse_unused, whole
-from rfsize.utils.warn import Caution, give
-from rfsize.utils.words import how_many, printable
 
 _Model = TypeVar("_Model")
 
@@ -114,7 +122,7 @@ def shrink(
 
     Warns
     -----
-    NotCertifiedWarning
+    NotConvergedWarning
         If the rows certify no smaller size than that of your forest.
     LabelsOnlyWarning
         If the labels of a rare class change far more often than the labels of all rows; or if the ranking or the

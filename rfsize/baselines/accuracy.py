@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.progress import blocks
-from rfsize.utils.validation import MAX_CLASSES, class_indices
+from rfsize._util import MAX_CLASSES, blocks, class_indices
 
 
 def checked_votes(

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import in_percent, whole
 from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import plain_account
-from rfsize.utils.plotting import faint, finish, new_axes
-from rfsize.utils.validation import whole
-from rfsize.utils.words import in_percent
+from rfsize.showing.plotting import faint, finish, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

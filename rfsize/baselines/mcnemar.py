@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
+from rfsize._util import how_many, share, whole
 from rfsize.baselines.accuracy import checked_votes, right_by_size
 from rfsize.reporting.account import Account, Picture
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import plain_account
-from rfsize.utils.plotting import ink, legend_below, new_axes
-from rfsize.utils.validation import share, whole
-from rfsize.utils.words import how_many
+from rfsize.showing.plotting import ink, legend_below, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats
-from rfsize.utils.words import in_percent
+from rfsize._util import Floats, in_percent
 
 AVERAGES = ("micro", "macro")
 COUNTS = ("rows", "disagreements", "trees")

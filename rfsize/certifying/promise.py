@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s, choice, how_many, positive, printable, share
 from rfsize.certifying.certificate import (
     Certificate,
     ClassCounts,
@@ -18,9 +19,6 @@ from rfsize.certifying.certificate import (
     most_disagreements,
     tested,
 )
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import choice, positive, share
-from rfsize.utils.words import how_many, printable
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.certifying.certificate import Certificate, ClassCounts, tested
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.task import Task
 from rfsize.models.link import Link, Predictor
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s, give
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_model, refuse_regression
 from rfsize.models.model import Forest, learning_rate_of
 from rfsize.models.rows import DistributedRows
-from rfsize.utils.typing import Int64s
-from rfsize.utils.warn import give
 
 # "scores": the scores of each tree before the link, shape (rows, T, n_scores). "votes": the class index that each tree
 # votes for, shape (rows, T).

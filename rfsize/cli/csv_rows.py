@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from rfsize.utils.words import how_many
+from rfsize._util import how_many
 
 
 def csv_pieces(

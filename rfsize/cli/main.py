@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import NamedTuple
 
+from rfsize._util import printable
 from rfsize.cli.demo import run_demo
 from rfsize.cli.options import ASKED, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, add_options
 from rfsize.cli.serving import predict, write_compiled
@@ -19,7 +20,6 @@ from rfsize.cli.tables import STANDARD
 from rfsize.cli.training import grow_forest
 from rfsize.models.framework import framework_of
 from rfsize.sizing.report import Report
-from rfsize.utils.words import printable
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from rfsize._util import choice
 from rfsize.certifying.certificate import AVERAGES
 from rfsize.cli.models import LoadedModel
 from rfsize.cli.predictions import PREDICTION_FORMATS
@@ -15,7 +16,6 @@ from rfsize.counting.outputs import VOTINGS
 from rfsize.estimation.hard import ESTIMATORS
 from rfsize.sizing.goals.named import NAMES, TARGETS
 from rfsize.sizing.named_metrics import one_name
-from rfsize.utils.validation import choice
 
 
 def _metric(text: str) -> str:

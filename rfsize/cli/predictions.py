@@ -9,10 +9,10 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rfsize._files import written_whole
+from rfsize._util import rows_bar
 from rfsize.cli.tables import STANDARD, Table, as_trained, frame_of, imported_pandas, readable
 from rfsize.models.columns import Columns, places_of
-from rfsize.utils.files import written_whole
-from rfsize.utils.progress import rows_bar
 
 _ROWS_PER_PIECE = 100_000
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import how_many
 from rfsize.cli.models import load_model, load_model_if_any
 from rfsize.cli.options import given, refuse_to_overwrite, wrote
 from rfsize.cli.predictions import pieces, prediction_format, prediction_writer
@@ -19,7 +20,6 @@ from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.rows import columns_of
 from rfsize.stopping.table import StopTable
-from rfsize.utils.words import how_many
 
 
 def write_compiled(options: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import class_indices, how_many, printable
 from rfsize.cli.models import files_of, load_model, save_model
 from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
 from rfsize.cli.tables import Table, by_name, load_table, with_categories
@@ -19,8 +20,6 @@ from rfsize.models.framework import framework_named
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
 from rfsize.training.growing import grow
-from rfsize.utils.validation import class_indices
-from rfsize.utils.words import how_many, printable
 
 # Names of objectives for classes begin with one of these.
 _OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")

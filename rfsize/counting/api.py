@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import give, refuse_unused
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.outputs import TreeOutputs, warnings_for
 from rfsize.counting.task import Task, inbag_mask
-from rfsize.utils.validation import refuse_unused
-from rfsize.utils.warn import give
 
 
 def tree_outputs(
@@ -96,10 +95,9 @@ def tree_outputs(
     -----
     TrainingRowsWarning
         If ``X`` holds the training rows, and ``oob`` is not set.
-    CopiesWarning
-        If training rows have copies, and ``groups`` does not say what they are.
-    SharedBagsWarning, SeedDependenceWarning
-        If the trees are not independent draws.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; or if the trees are not independent
+        draws.
 
     See Also
     --------
@@ -266,7 +264,7 @@ def oob_predict_proba(
 
     Warns
     -----
-    NoVotesWarning
+    ForestWarning
         If some rows were seen by every tree, or if the rows of a class have so few votes that a score of the
         predictions would mislead.
 
@@ -336,7 +334,7 @@ def oob_predict(
 
     Warns
     -----
-    NoVotesWarning
+    ForestWarning
         As in `oob_predict_proba`.
 
     See Also

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s, class_indices
 from rfsize.counting.count import Sums, count
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.groups import NO_GROUPS, Groups
@@ -20,8 +21,6 @@ from rfsize.counting.votes import Votes
 from rfsize.models.link import Predictor
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.training import ForestInTraining
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import class_indices
 
 
 def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, each_range
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
 from rfsize.counting.part_sums import N_BLOCKS, Blocks, Means, Parts, PartSums, Scores, deal, scored_every
@@ -21,8 +22,6 @@ from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows
-from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 @dataclass(frozen=True, eq=False)

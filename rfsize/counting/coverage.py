@@ -31,10 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from rfsize._util import Bools, Int64s, how_many, in_percent
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import FewVotesError
-from rfsize.utils.typing import Bools, Int64s
-from rfsize.utils.words import how_many, in_percent
 
 FEWEST_VOTES = 10
 """With fewer votes per row, on average, rfsize makes no estimate from out-of-bag votes."""

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
+from rfsize._util import Int64s, how_many, is_regression, sample_weights, whole
 from rfsize.counting.collect import outputs_of, outputs_of_folds
 from rfsize.counting.duplicates import resolve_groups
 from rfsize.counting.groups import Groups
@@ -24,10 +25,6 @@ from rfsize.models.framework import framework_of, read_forest, training_of
 from rfsize.models.model import with_classes
 from rfsize.models.rows import n_rows_of, plain_rows, stream_of
 from rfsize.models.training import trees_to_train
-from rfsize.utils.tags import is_regression
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import sample_weights, whole
-from rfsize.utils.words import how_many
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from rfsize._util import Caution, choice, in_percent
 from rfsize.counting.groups import NO_GROUPS, WORDS, Groups
-from rfsize.exceptions import CopiesWarning
+from rfsize.exceptions import ForestWarning
 from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 Hashes = NDArray[np.uint64]
 
@@ -89,7 +87,7 @@ def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
         "repeated or oversampled before the training, give groups='copies'; if equal rows are different cases, "
         "groups='rows'"
     )
-    return (Caution(CopiesWarning, text),)
+    return (Caution(ForestWarning, text),)
 
 
 def _hashes_of_part(_: int, X: Any) -> Hashes:

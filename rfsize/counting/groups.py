@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.typing import Bools, Int64s
-from rfsize.utils.words import how_many
+from rfsize._util import Bools, Int64s, how_many
 
 # What users may give instead of an array: copies belong together, or each row stands alone.
 WORDS = ("copies", "rows")

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import Bools, Int64s, each_range
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows
-from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Bools, Int64s
 from rfsize.walking.layout import PackedForest
 from rfsize.walking.quantising import quantised
 

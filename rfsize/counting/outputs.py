@@ -8,18 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import (
+    Bools,
+    Caution,
+    Floats,
+    how_many,
+    one_per_row,
+    refuse_unused,
+    sample_weights,
+    training_labels,
+    warn,
+)
 from rfsize.counting.count import Sums, count
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.part_sums import Means, Scores
 from rfsize.counting.task import Task, tree_votes
 from rfsize.counting.votes import Votes
-from rfsize.exceptions import FewVotesError, NotAForestError, NoVotesWarning
+from rfsize.exceptions import FewVotesError, ForestWarning, NotAForestError
 from rfsize.models.link import Predictor
-from rfsize.utils.typing import Bools, Floats
-from rfsize.utils.validation import one_per_row, refuse_unused, sample_weights, training_labels
-from rfsize.utils.warn import Caution, warn
-from rfsize.utils.words import how_many
 
 VOTINGS = ("auto", "hard", "soft")
 
@@ -217,7 +224,7 @@ class TreeOutputs:
 
         Warns
         -----
-        NoVotesWarning
+        ForestWarning
             If some rows have no prediction, or the rows with a prediction do not represent the others.
         """
         output = task_of(self).forest.output
@@ -252,7 +259,7 @@ class TreeOutputs:
 
         Warns
         -----
-        NoVotesWarning
+        ForestWarning
             If the rows with a label do not represent the others.
         """
         self.votes  # noqa: B018 - regression has none, and says so
@@ -278,7 +285,7 @@ class TreeOutputs:
 
         Warns
         -----
-        NoVotesWarning
+        ForestWarning
             As in `predict`.
         """
         if not len(self.classes):
@@ -410,12 +417,12 @@ def _warn_of_scores(outputs: TreeOutputs, is_known: Bools | None) -> None:
     """Warn if a score of the predictions would mislead, or if ``is_known`` shows rows that will be NaN."""
     problem = coverage_of_means(outputs).problem_of_some("how good the forest is on fresh rows")
     if problem is not None:
-        warn(problem.message, NoVotesWarning)
+        warn(problem.message, ForestWarning)
     elif is_known is not None and not is_known.all():
         warn(
             f"{_without_votes(is_known)}. Their prediction is NaN: leave them out, or train more trees, or train with "
             "a smaller bagging fraction",
-            NoVotesWarning,
+            ForestWarning,
         )
 
 

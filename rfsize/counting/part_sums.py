@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize._util import Bools, Floats, Int64s
 
 _LEVEL = 1e-12
 

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, blocks, each_range, effective_threads
 from rfsize.counting.groups import Groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
-from rfsize.utils.progress import blocks
-from rfsize.utils.threads import each_range, effective_threads
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # From this many cells per node on, several threads with separate sums are faster than one thread.
 _FEWEST_CELLS_PER_NODE = 8

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, blocks, refuse_unused
 from rfsize.counting.duplicates import resolve_groups
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import Lookup, leaf_lookup
@@ -23,9 +24,6 @@ from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows, Rows
-from rfsize.utils.progress import blocks
-from rfsize.utils.typing import Bools
-from rfsize.utils.validation import refuse_unused
 
 
 class Batch(NamedTuple):

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import Bools, Caution, Floats
 from rfsize.counting.proof import BagCheck
 from rfsize.counting.task import Task
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.rows import Rows
-from rfsize.utils.typing import Bools, Floats
-from rfsize.utils.warn import Caution
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
 # number of parts, and fewest rows in a part.

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.shown import shown
-from rfsize.utils.validation import share, whole
-from rfsize.utils.words import how_many
+from rfsize._util import how_many, share, shown, whole
 
 MAX_COUNT = 2**31 - 1
 """The most votes that a row may have, and the most trees that a row may ask."""

@@ -12,14 +12,13 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import how_many, rows_bar
 from rfsize.dask.clients import client_in_use, here
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
 from rfsize.models.model import Forest
 from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
-from rfsize.utils.progress import rows_bar
-from rfsize.utils.words import how_many
 
 
 def checked_collection(X: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from rfsize._util import give, share, whole
 from rfsize.counting.duplicates import resolve_groups
 from rfsize.dask.blocks import checked_collection, parts_of
 from rfsize.dask.clients import checked_client, here
@@ -26,8 +27,6 @@ from rfsize.sizing.report import Report
 from rfsize.training.blocks import Beginning, Block, ForestInBlocks, TrainedBlock, trained
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import give
 
 # How long the others wait for a paused worker.
 _SECONDS_FOR_PAUSED = 1.0
@@ -96,7 +95,7 @@ def grow(
 
     Warns
     -----
-    NotConvergedWarning, LabelsOnlyWarning, CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    NotConvergedWarning, LabelsOnlyWarning, ForestWarning
         As in `rfsize.grow`.
 
     See Also

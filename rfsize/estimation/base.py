@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsize import theory
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges, TreeNoise
-from rfsize.utils.typing import Floats, Int64s
 
 # For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
 # density at one tie, and on some problems this density is not smooth. Measured on twelve problems that no benchmark

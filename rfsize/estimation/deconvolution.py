@@ -32,12 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import theory
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import VoteHistogram
 from rfsize.estimation.intervals import REPLICATES, SEED, Curves, spread_sizes
 from rfsize.estimation.plugin import TwoClassFractions
 from rfsize.estimation.shared_trees import noisy_counts
-from rfsize.utils.typing import Floats, Int64s
 
 _SPLINES = 20
 _CURVATURE = 4.0  # weight of second differences of the coefficients against first ones

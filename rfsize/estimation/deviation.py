@@ -15,11 +15,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from rfsize import theory
+from rfsize._util import CELLS_PER_BLOCK, Floats
 from rfsize.counting.part_sums import Blocks, Scores
 from rfsize.estimation.intervals import REPLICATES, SEED, crossing, means_of_drawn_rows
 from rfsize.models.link import Link
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Floats
 
 SHARE_BEYOND = 0.05  # of the rows, beyond the 95th percentile
 

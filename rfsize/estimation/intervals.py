@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.utils.typing import Floats, Int64s
+from rfsize._util import Floats, Int64s
 
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval

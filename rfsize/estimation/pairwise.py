@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation import deconvolution
@@ -29,7 +30,6 @@ from rfsize.estimation.deconvolution import Density, VoteCells
 from rfsize.estimation.intervals import Curves, sizes_around
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
-from rfsize.utils.typing import Floats, Int64s
 
 _RIVALS = 2
 _FACTORS = 2.0 ** np.arange(-6.0, 9.0)  # sizes around T* at which the disagreement is computed for posterior draws

@@ -12,14 +12,13 @@ from functools import partial
 import numpy as np
 
 from rfsize import theory
+from rfsize._util import Floats, Int64s, in_percent
 from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import Votes
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves, means_of_draws, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import noisy_counts
 from rfsize.theory.multiclass import Rivals
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import in_percent
 
 
 def plug_in(votes: Votes) -> Estimate:

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import Blocks
 from rfsize.counting.votes import two_leaders
 from rfsize.estimation.intervals import REPLICATES, Curves, between, sizes_around
-from rfsize.utils.typing import Floats, Int64s
 
 N_DRAWS = 20
 

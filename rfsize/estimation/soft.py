@@ -31,13 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from rfsize._util import Floats, Int64s, in_percent
 from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.estimation.base import TWO_CLASSES_FURTHER_OFF, Estimate, Margins
 from rfsize.estimation.deconvolution import Density, fit_density, peak_caveat
 from rfsize.estimation.intervals import Curves, between, sizes_around, spread_sizes
 from rfsize.estimation.shared_trees import LeadChanges, weighted_sums
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import in_percent
 
 # Rounding error of a difference that is 0 (and of a variance, which is computed as a difference), relative to the
 # scores.

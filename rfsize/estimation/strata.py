@@ -17,11 +17,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import Blocks
 from rfsize.estimation.base import Estimate, Margins
 from rfsize.estimation.intervals import SEED, Curves
 from rfsize.estimation.shared_trees import LeadChanges
-from rfsize.utils.typing import Floats, Int64s
 
 # A stratum with fewer rows is merged with that of the next larger groups.
 FEWEST_ROWS = 50

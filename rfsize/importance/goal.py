@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rfsize._util import in_percent, share
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.sizing.goals.base import Answer, Goal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.statistics.curve import Estimate
-from rfsize.utils.validation import share
-from rfsize.utils.words import in_percent
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,11 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
+from rfsize._util import warn
 from rfsize.exceptions import NotAForestError
 from rfsize.models.files import ModelFiles
 from rfsize.models.model import Forest, Model
 from rfsize.models.training import Training
-from rfsize.utils.warn import warn
 
 GROUP = "rfsize.frameworks"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from rfsize.utils.typing import Floats
+from rfsize._util import Floats
 
 NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
 """The links that compiled code applies, in its order."""

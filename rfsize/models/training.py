@@ -13,11 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, whole
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import whole
 
 
 class ForestInTraining(ABC):

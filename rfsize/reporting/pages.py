@@ -12,8 +12,8 @@ from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from rfsize._util import printable
 from rfsize.reporting.account import Account
-from rfsize.utils.words import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

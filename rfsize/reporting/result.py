@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from os import PathLike
 
+from rfsize._files import written_whole
 from rfsize.reporting.account import Account
-from rfsize.utils.files import written_whole
 
 
 class Result:

@@ -1,1 +1,1 @@
-"""Results in words, pictures and pages."""
+"""Text, pictures and pages of results."""

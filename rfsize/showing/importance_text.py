@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rfsize._util import how_many
 from rfsize.reporting.account import Account, Grid, Picture, Section
+from rfsize.showing.plotting import shortened
 from rfsize.sizing.words import decimals, metric_in_words
-from rfsize.utils.plotting import shortened
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from rfsize.api.importance import Importance, Importances

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
+from rfsize._util import give, how_many, refuse_option_as_labels, refuse_unused, whole
 from rfsize.counting.collect import collect_outputs, outputs_of_votes
 from rfsize.counting.outputs import TreeOutputs, task_of
 from rfsize.counting.task import Task
@@ -20,9 +21,6 @@ from rfsize.sizing.goals.shrunk import ShrunkGoal
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, sized
 from rfsize.sizing.within_bytes import cut_deep, first_trees_within, lost_by
-from rfsize.utils.validation import refuse_option_as_labels, refuse_unused, whole
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
 
 _Model = TypeVar("_Model")
 
@@ -136,18 +134,15 @@ def size(
 
     Warns
     -----
-    NotCertifiedWarning
+    NotConvergedWarning
         If the rows certify no smaller forest. The report says how many rows would.
     TrainingRowsWarning
         If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
         given. Not recognised are training rows in another order, from another place than the beginning, of a small part
         (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
-    CopiesWarning
-        If training rows have copies, and ``groups`` does not say what they are.
-    SharedBagsWarning
-        If several trees were trained on the same bag.
-    SeedDependenceWarning
-        If LightGBM samples features in a way that makes forests of other seeds predict differently.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; if several trees were trained on the
+        same bag; or if LightGBM samples features in a way that makes forests of other seeds predict differently.
 
     See Also
     --------
@@ -294,17 +289,13 @@ def truncate(
     -----
     NotConvergedWarning
         If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer, or without ``X`` less than half of the
-        trees. The message says how many trees it takes.
-    OpenSizeWarning
-        If the rows leave T* open: the upper end of its interval is more than four times the lower end, or beyond the
-        trees at hand.
-    NotCertifiedWarning
-        If the rows certify no smaller forest.
+        trees. The message says how many trees it takes. Also if the rows leave T* open (the upper end of its interval
+        is more than four times the lower end, or beyond the trees at hand), or certify no smaller forest.
     LabelsOnlyWarning
         If so few trees are enough for the labels that the labels of a rare class change, or that the ranking or the
         probabilities suffer. With ``target="forest"`` this is measured against all trees on the rows given: by AUC and
         log loss if ``y`` is given, else by the probabilities of rare classes.
-    CopiesWarning
+    ForestWarning
         As in `size`.
 
     See Also

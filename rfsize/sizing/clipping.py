@@ -7,14 +7,12 @@ float, so that such a row counts 36. A few of these rows decide the mean, and sm
 
 from __future__ import annotations
 
+from rfsize._util import Caution, Floats, Int64s, how_many, in_percent
 from rfsize.counting.part_sums import Blocks
-from rfsize.exceptions import ClippedLossWarning
+from rfsize.exceptions import ForestWarning
 from rfsize.sizing.forest_parts import Predicted, mean_of_smaller_forests
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import MOST_LOG_LOSS, clipped_rows
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent
 
 
 def cautions_of_rows(judge: Metric, rows: Int64s, predicted: Floats, n_trees: int) -> tuple[Caution, ...]:
@@ -37,4 +35,4 @@ def _cautions(share: float, n_trees: int) -> tuple[Caution, ...]:
         f"probability of 0 for their class, which scikit-learn's log loss counts as {MOST_LOG_LOSS:.0f} each, "
         f"{share * MOST_LOG_LOSS:.2g} in the mean. Take metric='brier', or train trees whose leaves hold more rows"
     )
-    return (Caution(ClippedLossWarning, text),)
+    return (Caution(ForestWarning, text),)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, warnings_for
 from rfsize.estimation.intervals import TAIL
 from rfsize.exceptions import FewVotesError
@@ -29,10 +30,6 @@ from rfsize.sizing.noise import noise_of_rows
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.sized_forest import answer_of
 from rfsize.sizing.words import decimals, metric_in_words, rows_from
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
 
 _WIDE = float(norm.ppf(1.0 - TAIL))
 _WHICH = ("first", "second")
@@ -213,7 +210,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Warns
     -----
-    TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
+    TrainingRowsWarning, ForestWarning
         If the rows or the training of one of the forests make the comparison doubtful.
 
     See Also

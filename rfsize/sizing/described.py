@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import how_many
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.models.framework import framework_of
-from rfsize.utils.words import how_many
 
 
 def described(outputs: TreeOutputs | None) -> tuple[tuple[str, str], ...]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import choice, one_per_row, whole
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.outputs import with_warnings
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, sized
-from rfsize.utils.validation import choice, one_per_row, whole
 
 AUTO = 100_000
 """Number of rows that "auto" draws."""

@@ -20,13 +20,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
 from rfsize.counting.part_sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
-from rfsize.exceptions import UndefinedMetricError
+from rfsize.exceptions import RfsizeError
 from rfsize.sizing.metrics import Metric, value_or_nan
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Floats, Int64s
 
 Predicted = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""
@@ -130,9 +129,7 @@ class ForestParts:
         lost = np.array(found)
         lost = lost[np.isfinite(lost).all(axis=1)]  # without a group, a rare class may be missing
         if len(lost) < 2:
-            raise UndefinedMetricError(
-                "the metric has no value on most parts of the rows: give more rows of each class"
-            )
+            raise RfsizeError("the metric has no value on most parts of the rows: give more rows of each class")
         return np.atleast_2d(np.cov(lost.T)) * (_ROW_GROUPS - 1.0) ** 2 / _ROW_GROUPS
 
     def _predictions(self, rows: slice, forests: Floats, turn: Int64s | None = None) -> Floats:

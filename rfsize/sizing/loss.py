@@ -42,13 +42,13 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from rfsize import theory
+from rfsize._util import Floats, Int64s
 from rfsize.counting.part_sums import N_BLOCKS, Blocks
 from rfsize.estimation.intervals import SEED
 from rfsize.estimation.shared_trees import weighted_sums
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.forest_parts import ForestParts, Measured, Predicted, losses_of_few_trees
 from rfsize.sizing.metrics import Metric, no_weight, value_of
-from rfsize.utils.typing import Floats, Int64s
 
 FEWEST_ASKED = 20
 _DEALS, _DEALS_OF_ROWS = 24, 6  # number of deals, and of those that compute each row's influence

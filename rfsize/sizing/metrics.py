@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.exceptions import UndefinedMetricError
+from rfsize._util import Floats, Int64s
+from rfsize.exceptions import RfsizeError
 from rfsize.sizing.ranking import Bins, Levels
-from rfsize.utils.typing import Floats, Int64s
 
 LARGEST = 1e300
 """Metrics are limited to this value, so that their means and differences are finite."""
@@ -259,7 +259,7 @@ def value_of(judge: Metric, rows: Int64s, predicted: Floats) -> float:
         return found
     if isinstance(judge, RankMetric):
         raise one_class_only(judge.name)
-    raise UndefinedMetricError(
+    raise RfsizeError(
         f"metric '{judge.name}' is beyond the largest floating-point number: train on the target in other units"
     )
 
@@ -288,16 +288,14 @@ def value_or_nan(judge: OfRows, rows: Int64s, predicted: Floats) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def no_weight() -> UndefinedMetricError:
+def no_weight() -> RfsizeError:
     """The error if no row has a weight."""
-    return UndefinedMetricError(
-        "sample_weight is 0 on all rows that were used: give a row that counts a weight above 0"
-    )
+    return RfsizeError("sample_weight is 0 on all rows that were used: give a row that counts a weight above 0")
 
 
-def one_class_only(name: str) -> UndefinedMetricError:
+def one_class_only(name: str) -> RfsizeError:
     """The error if a ranking has rows of only one class."""
-    return UndefinedMetricError(
+    return RfsizeError(
         f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
     )
 

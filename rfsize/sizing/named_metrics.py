@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import Floats, choice, class_indices, did_you_mean, sample_weights, training_labels
 from rfsize.counting.outputs import TreeOutputs, predictor_of
-from rfsize.exceptions import UndefinedMetricError
+from rfsize.exceptions import RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.sizing import ranking
 from rfsize.sizing.metrics import GivenMetric, MeanMetric, Metric, RankMetric, no_weight
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import choice, class_indices, did_you_mean, sample_weights, training_labels
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 MOST_LOG_LOSS = -math.log(_LEAST_PROBABILITY)
@@ -176,7 +175,7 @@ def _of_classes(metric: str, forest: Predictor, y: ArrayLike, weight: Floats) ->
             f"'accuracy'{scorer}"
         )
     if len(np.unique(truth)) < 2:
-        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds only one")
+        raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
     if metric == "auc":
         return RankMetric(metric, truth, weight, (0.0, 1.0), ranking.auc, ranking.auc_slopes)
     of_levels, slopes = ranking.average_precision, ranking.average_precision_slopes
@@ -326,7 +325,7 @@ def scored(
 def _estimator(predicted: Floats, forest: Predictor) -> Any:
     """An estimator that returns stored predictions, by the numbers of the rows."""
     # Imported here, because importing scikit-learn takes long.
-    from rfsize.utils.stored import StoredClassifier, StoredRegressor
+    from rfsize.sizing.stored_predictions import StoredClassifier, StoredRegressor
 
     if not len(forest.classes):
         return StoredRegressor(predicted)

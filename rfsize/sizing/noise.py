@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 
+from rfsize._util import Floats, Int64s, blocks
 from rfsize.counting.outputs import TreeOutputs, means_of, predictor_of, sums_of
 from rfsize.counting.part_sums import deal
 from rfsize.estimation.intervals import REPLICATES, SEED
 from rfsize.estimation.shared_trees import weighted_sums
-from rfsize.exceptions import FewVotesError, UndefinedMetricError
+from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.sizing.metrics import Metric, OfRows, value_or_nan
-from rfsize.utils.progress import blocks
-from rfsize.utils.typing import Floats, Int64s
 
 # A sample without a rare class may have no value, and is drawn again, up to this many times as often as needed.
 _MOST_TRIES = 5
@@ -63,7 +62,7 @@ def _noise_by_trying(judge: OfRows, rows: Int64s, predicted: Floats, units: Int6
         values += [value] if math.isfinite(value) else []
         if len(values) == REPLICATES:
             return float(np.std(values, ddof=1)) * math.sqrt(len(some) / len(names)), len(names) - 1.0
-    raise UndefinedMetricError(
+    raise RfsizeError(
         f"the metric has a value on {len(values)} of {_MOST_TRIES * REPLICATES} samples of the rows, too few for an "
         "interval: give more rows of each class"
     )

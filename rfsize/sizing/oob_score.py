@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from rfsize._util import give, refuse_unused
 from rfsize.counting.collect import collect_outputs
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
@@ -39,8 +40,6 @@ from rfsize.sizing.named_metrics import MetricLike, judge_of, usual_metric
 from rfsize.sizing.noise import drawn_trees, noise_of_rows
 from rfsize.sizing.scores import Curve, OobScore
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils.validation import refuse_unused
-from rfsize.utils.warn import give
 
 _ROWS_DRAWN = 20_000  # for the gain by all trees
 _POINTS = 40  # of the curve
@@ -93,10 +92,9 @@ def oob_score(
 
     Warns
     -----
-    CopiesWarning
-        If training rows have copies, and ``groups`` does not say what they are.
-    ClippedLossWarning
-        If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; or if some rows get a probability of 0
+        for their class, so that clipping decides what they add to the log loss.
 
     See Also
     --------

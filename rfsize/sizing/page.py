@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from rfsize._util import as_arguments, how_many, in_percent
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
 from rfsize.reporting.words import sentence
 from rfsize.sizing.described import described
@@ -16,7 +17,6 @@ from rfsize.sizing.plots import draw_size
 from rfsize.sizing.sentences import how_many_are_enough, how_many_are_needed, remarks, what_now
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to, in_words, metric_in_words
-from rfsize.utils.words import as_arguments, how_many, in_percent
 
 SOURCES = {
     "oob": "out of bag: each training row is judged by the trees that did not see it",

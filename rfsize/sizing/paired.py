@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rfsize.exceptions import LabelsOnlyWarning, UndefinedMetricError
+from rfsize._util import Caution, Floats, in_percent, printable
+from rfsize.exceptions import LabelsOnlyWarning, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.named_metrics import metric_with_truth
 from rfsize.sizing.words import RARE, in_round_percent, metric_in_words
-from rfsize.utils.typing import Floats
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent, printable
 
 AUC_LOSS, RELATIVE_LOSS = 0.005, 0.02
 """A forest cut for its labels gets a warning if it loses more: of the AUC; and, if a class is rare, of the log loss or
@@ -67,7 +65,7 @@ class PairedLoss(NamedTuple):
 def paired_metrics(predictor: Predictor, n_rows: int, y: Any, weight: Any = None) -> Iterator[Metric]:
     """The metrics that smaller forests are compared by, without those that these rows do not define."""
     for name in {0: ("rmse",), 2: ("auc", "log_loss")}.get(len(predictor.classes), ("log_loss",)):
-        with suppress(UndefinedMetricError):
+        with suppress(RfsizeError):
             yield metric_with_truth(name, predictor, n_rows, y, weight)
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfsize._util import how_many, in_percent
 from rfsize.estimation.intervals import between, odd_sizes
 from rfsize.reporting.words import sentence
+from rfsize.showing.plotting import faint, finish, label_counts, label_sparsely, new_axes
 from rfsize.sizing.sentences import how_many_are_enough
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to
-from rfsize.utils.plotting import faint, finish, label_counts, label_sparsely, new_axes
-from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

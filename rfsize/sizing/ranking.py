@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Floats, Int64s
+from rfsize._util import Floats, Int64s, each_range
 
 N_BINS = 1 << 14
 # Number of cells to look up the bin of a score, and how far they reach beyond the scores, as a share of their range.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rfsize._util import Caution
 from rfsize.counting.outputs import TreeOutputs, warnings_for
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.reporting.account import Account
@@ -15,7 +16,6 @@ from rfsize.sizing.plots import plot_report
 from rfsize.sizing.sentences import finding, lines
 from rfsize.sizing.sized_forest import SizedForest, answer_of
 from rfsize.sizing.words import finite
-from rfsize.utils.warn import Caution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

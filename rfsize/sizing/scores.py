@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rfsize._util import Floats, Int64s, how_many
 from rfsize.reporting.account import Account, Figure, Picture, Section
 from rfsize.reporting.result import Result
+from rfsize.showing.plotting import finish, label_counts, new_axes
 from rfsize.sizing.page import SOURCES
 from rfsize.sizing.plots import mark_forest
 from rfsize.sizing.words import decimals, metric_in_words, rows_from
-from rfsize.utils.plotting import finish, label_counts, new_axes
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

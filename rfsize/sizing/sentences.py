@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from rfsize._util import how_many, in_percent
 from rfsize.reporting.words import sentence
 from rfsize.sizing.sized_forest import SizedForest
 from rfsize.sizing.words import from_to, in_words, roughly, rows_from
-from rfsize.utils.words import how_many, in_percent
 
 
 def headline(report: SizedForest) -> str:

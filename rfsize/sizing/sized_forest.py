@@ -9,18 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
+from rfsize._util import Caution, in_percent, share, whole
 from rfsize.certifying.certificate import Certificate
 from rfsize.counting.coverage import by_nature_advice, few_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, NotAForestError, OpenSizeWarning, UndefinedMetricError
+from rfsize.exceptions import NotConvergedWarning, RfsizeError
 from rfsize.sizing.goals.base import Answer, Goal, Loss
 from rfsize.sizing.goals.named import any_goal, listed_beside
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sizing.words import from_to, rows_from
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 _LEAST_CONFIDENCE = 1e-6
 
@@ -199,7 +197,7 @@ class SizedForest:
             return ()
         more = "give more rows" if self.source == "rows given" else "more rows or more trees narrow it"
         rows = rows_from(self.n_rows, self.source)
-        return (Caution(OpenSizeWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
+        return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
     @property
     def _cautions(self) -> tuple[Caution, ...]:
@@ -315,7 +313,7 @@ class SizedForest:
     def _told(self, outputs: TreeOutputs) -> Iterator[str]:
         for name in listed_beside(distinct(outputs)):
             if not self.goal.answers(name):
-                with suppress(FewVotesError, NotAForestError, UndefinedMetricError):
+                with suppress(RfsizeError):
                     self._answer_to(name)
                     yield name
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rfsize._util import Caution, how_many
 from rfsize.exceptions import NotConvergedWarning
 from rfsize.inference.api import compile as compiled
 from rfsize.models.framework import read_model
 from rfsize.models.model import Forest, first_trees
 from rfsize.sizing.report import Report
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 
 def bytes_of(model: Any) -> int:

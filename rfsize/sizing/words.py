@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from rfsize._util import how_many
 from rfsize.counting.coverage import by_nature_advice
 from rfsize.counting.outputs import TreeOutputs
-from rfsize.utils.words import how_many
 
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rfsize._util import choice, share
 from rfsize.counting.cross_validation import TrainingData, checked_target
 from rfsize.counting.outputs import VOTINGS
 from rfsize.models.framework import training_of
@@ -17,7 +18,6 @@ from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.goals.named import goal_of
 from rfsize.sizing.named_metrics import MetricLike, one_name
 from rfsize.sklearn.right_sized import RightSizedForest
-from rfsize.utils.validation import choice, share
 
 
 class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[misc]
@@ -191,7 +191,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedForest):  # type: ignore[m
             trees.
         LabelsOnlyWarning
             If labels take so few trees that the ranking or the probabilities would suffer.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         goal = self._checked_goal()

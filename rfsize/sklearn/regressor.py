@@ -150,7 +150,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedForest):  # type: ignore[mis
         NotConvergedWarning
             If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
             trees.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         self._check_parameters(

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rfsize._util import allows_nan, give, input_tags, is_regression, refuse_unused, sample_weights
 from rfsize.counting.cross_validation import TrainingData, held_out_folds, of_size, outputs_of_estimator, tree_counts
 from rfsize.counting.duplicates import resolve_groups
 from rfsize.counting.outputs import TreeOutputs
@@ -27,9 +28,6 @@ from rfsize.sizing.report import Report, report_of
 from rfsize.sklearn.out_of_bag import OutOfBagPredictions
 from rfsize.training.growing import Growth
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize.utils.validation import refuse_unused, sample_weights
-from rfsize.utils.warn import give
 
 _CROSS_VALIDATED = (
     "the forest was sized by cross-validation, and not by what trees say out of bag; oob_refusal_ says why, or cv did"

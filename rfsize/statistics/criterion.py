@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.exceptions import NotAForestError
 from rfsize.sizing.named_metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
-from rfsize.utils.validation import choice, positive, refuse_unused, share
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")

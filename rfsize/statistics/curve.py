@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.warn import Caution
+from rfsize._util import Caution, Floats, Int64s
 
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval

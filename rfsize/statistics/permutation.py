@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
 from rfsize.counting.leaves import checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
@@ -23,8 +24,6 @@ from rfsize.models.rows import Rows
 from rfsize.sizing.metrics import Metric, value_of
 from rfsize.sizing.named_metrics import predictions_for
 from rfsize.statistics.curve import SEED, TAIL
-from rfsize.utils.threads import each_range, effective_threads
-from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.walking.quantising import quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.

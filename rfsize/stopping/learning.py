@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats, Int64s
+from rfsize._util import Floats, Int64s
 
 # Penalties that are tried for a row with a changed label, in trees, relative to T.
 _PENALTIES = np.geomspace(2.0, 60.0, 8)

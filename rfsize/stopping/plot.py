@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfsize._util import how_many, in_percent
 from rfsize.certifying.certificate import Certificate, bounds
 from rfsize.reporting.words import most_changed
+from rfsize.showing.plotting import (
+    draw_shares,
+    faint,
+    finish,
+    label_counts,
+    label_sparsely,
+    new_axes,
+    pyplot,
+    shortened,
+)
 from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, pyplot, shortened
-from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, how_many, whole
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import whole
-from rfsize.utils.words import how_many
 
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""

@@ -23,8 +23,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import Floats
 from rfsize.counting.votes import Votes
-from rfsize.utils.typing import Floats
 
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 

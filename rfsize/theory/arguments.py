@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import as_numbers
+from rfsize._util import Floats, as_numbers
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from rfsize._util import Floats
 from rfsize.theory.arguments import checked_alpha, checked_density, checked_fractions, checked_sizes
-from rfsize.utils.typing import Floats
 
 HALF_NORMAL = 1.0 / math.sqrt(2.0 * math.pi)
 """∫₀^∞ Φ(−v) dv = 0.398942…, the constant of equations (14) and (16)."""

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
+from rfsize._util import Floats, in_percent
 from rfsize.theory.arguments import MAX_TREES, checked_alpha, checked_fractions, checked_sizes, checked_weights, single
 from rfsize.theory.smallest_size import ROUNDING, smallest_size
-from rfsize.utils.typing import Floats
-from rfsize.utils.words import in_percent
 
 
 def class_probability(n_trees: ArrayLike, pi: ArrayLike) -> Floats:

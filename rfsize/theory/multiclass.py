@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, as_numbers
 from rfsize.theory.arguments import checked_sizes, single
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import as_numbers
 
 _FEW_PAIRS = 20_000  # so few pairs are solved before a second thread has started
 _PIECES_PER_THREAD = 4  # more than one, since some rows take longer than others

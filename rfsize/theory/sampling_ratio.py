@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.utils.validation import as_numbers
+from rfsize._util import as_numbers
 
 
 @overload

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import as_numbers, choice, in_percent, progress_bar, refuse_unused, share, whole
 from rfsize.counting.count import Sums
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.duplicates import resolve_groups
@@ -21,9 +22,6 @@ from rfsize.models.rows import n_rows_of
 from rfsize.models.training import Trainer
 from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
 from rfsize.training.fraction_search import FractionSearch
-from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
-from rfsize.utils.words import in_percent
 
 if TYPE_CHECKING:
     from rfsize.training.scoring import Comparison

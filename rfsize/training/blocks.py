@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import whole
 from rfsize.counting.count import Sums
 from rfsize.counting.groups import Groups
 from rfsize.models.link import Link
 from rfsize.models.training import ForestInTraining, Trainer
-from rfsize.utils.validation import whole
 
 
 class Block(NamedTuple):

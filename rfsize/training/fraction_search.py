@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import how_many
 from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
 from rfsize.reporting.result import Result
 from rfsize.reporting.words import sentence
+from rfsize.showing.plotting import finish, new_axes
 from rfsize.theory.sampling_ratio import ratio_with_replacement
-from rfsize.utils.plotting import finish, new_axes
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     import pandas

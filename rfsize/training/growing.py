@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rfsize._util import give, progress_bar, share
 from rfsize.counting.collect import outputs_of
 from rfsize.counting.duplicates import resolve_groups, warning_of_copies
 from rfsize.counting.task import Task
@@ -24,9 +25,6 @@ from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.report import Report, report_of
 from rfsize.training.out_of_bag import out_of_bag_report
 from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import share
-from rfsize.utils.warn import give
 
 
 def grow(
@@ -121,7 +119,7 @@ def grow(
         If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees`` trees.
     LabelsOnlyWarning
         As in `truncate`.
-    CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    ForestWarning
         As in `size`.
 
     See Also
@@ -228,7 +226,7 @@ class Growth:
         from sklearn.base import clone
         from sklearn.exceptions import NotFittedError
 
-        from rfsize.utils.tags import is_regression
+        from rfsize._util import is_regression
 
         if is_regression(estimator):
             goal = goal.checked(0, y)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import how_many, in_percent
 from rfsize.counting.collect import outputs_in_training
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
 from rfsize.counting.outputs import coverage, distinct
@@ -13,7 +14,6 @@ from rfsize.exceptions import FewVotesError
 from rfsize.models.training import ForestInTraining
 from rfsize.sizing.goals.base import Goal
 from rfsize.sizing.report import Report, report_of
-from rfsize.utils.words import how_many, in_percent
 
 Truth = tuple[Any, Any]
 """Labels or numbers of the training rows, with the class labels of the forest, and the weights of the rows or None."""

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
+from rfsize._util import how_many
 from rfsize.counting.count import Sums
 from rfsize.models.training import Trainer
 from rfsize.sizing.named_metrics import scorer_name
-from rfsize.utils.stored import StoredClassifier, StoredRegressor
-from rfsize.utils.words import how_many
+from rfsize.sizing.stored_predictions import StoredClassifier, StoredRegressor
 
 _REPLICATES = 100
 _BOOTSTRAP_SEED = 2010  # fixed: the same votes give the same standard errors

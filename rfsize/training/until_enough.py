@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rfsize._util import whole
 from rfsize.exceptions import FewVotesError
 from rfsize.sizing.report import Report
-from rfsize.utils.validation import whole
 
 # A few trees tell only roughly how many trees get enough votes. Beyond this many times max_trees, training goes no
 # further, because max_trees trees would not be enough either.

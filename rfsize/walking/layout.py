@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.link import NATIVE_LINKS
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
 # bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest

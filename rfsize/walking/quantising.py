@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rfsize import _core
-from rfsize.utils.threads import effective_threads
+from rfsize._util import effective_threads
 from rfsize.walking.layout import PackedForest
 
 # Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided

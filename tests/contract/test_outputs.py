@@ -34,7 +34,7 @@ from helpers.models import (
     model,
     own_predict,
 )
-from rfsize.exceptions import FewVotesError, NoVotesWarning
+from rfsize.exceptions import FewVotesError, ForestWarning
 
 GOALS: dict[str, dict[str, Any]] = {
     "labels": {"alpha": 0.9},
@@ -155,10 +155,10 @@ def test_fill_is_what_you_gave(kind: str) -> None:
 def test_rows_that_every_tree_saw_have_no_prediction() -> None:
     forest, numbers = (kind(3, random_state=0) for kind in (RandomForestClassifier, RandomForestRegressor))
     unseen = rfsize.inbag(forest.fit(X, TWO), X).all(axis=0)
-    with pytest.warns(NoVotesWarning):
+    with pytest.warns(ForestWarning):
         assert np.isnan(rfsize.oob_predict_proba(forest, X)).all(axis=1).tolist() == unseen.tolist()
     unseen = rfsize.inbag(numbers.fit(X, NUMBER), X).all(axis=0)
-    with pytest.warns(NoVotesWarning):
+    with pytest.warns(ForestWarning):
         assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unseen.tolist()
     assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unseen.tolist()
 

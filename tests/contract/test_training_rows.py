@@ -18,7 +18,7 @@ from xgboost import XGBClassifier
 import reference.representative
 import rfsize
 from helpers.models import KINDS, LIGHTGBM, N_ROWS, NO_TREES, ONE_ROUND, TWO, WRAPPER, X, model
-from rfsize.exceptions import FewVotesError, NoVotesWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, ForestWarning, TrainingRowsWarning
 
 # Their bags go by labels or weights.
 UNTOLD = ("lightgbm pos/neg", "xgboost weights")
@@ -153,9 +153,9 @@ def test_uneven_bags_are_refused(reader: str, uneven: tuple[Any, np.ndarray]) ->
 @draws_by_weight
 def test_predictions_by_uneven_bags_warn(uneven: tuple[Any, np.ndarray]) -> None:
     forest, y = uneven
-    with pytest.warns(NoVotesWarning, match="class 1"):
+    with pytest.warns(ForestWarning, match="class 1"):
         rfsize.oob_predict_proba(forest, X, y)
-    with pytest.warns(NoVotesWarning, match="class 1"):
+    with pytest.warns(ForestWarning, match="class 1"):
         rfsize.tree_outputs(forest, X, y, oob=True).predict(fill=0)
 
 

@@ -35,7 +35,7 @@ import rfsize
 from helpers.advised import advised_calls, keywords_of, without_calls
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, NUMBER, ONE_ROUND, THREE, TWO, WEIGHT, WRAPPER, XGBOOST, X, model
 from rfsize import RightSizedClassifier, RightSizedRegressor, SizeCallback, StopTable, theory
-from rfsize.exceptions import FewVotesError, ForestFileError, InbagError, NotAForestError, TableError
+from rfsize.exceptions import FewVotesError, FileError, InbagError, NotAForestError
 from rfsize.theory import multiclass
 
 N_FRESH = len(FRESH)
@@ -403,9 +403,9 @@ CASES: list[tuple[type[Exception], list[Case]]] = [
     (ValueError, OF_THEORY),
     (NotFittedError, [(lambda kind=kind: size(kind), "fit") for kind in (FOREST, lgb.LGBMClassifier(**WRAPPER))]),
     (NotFittedError, [(lambda: size(xgb.XGBClassifier(**ONE_ROUND)), "fit")]),
-    (ForestFileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
+    (FileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
 ]
 # Parameters of trainings too: with a value, it may be that which a message speaks of.
 OF_TRAININGS = {"seed", "subsample", "missing", "n_trees", "estimator"}

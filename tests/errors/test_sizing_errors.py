@@ -17,7 +17,7 @@ import rfsize
 from helpers.trained import FRESH, TRUTH, X, Y, data_for, model, params_for, train
 from rfsize import theory
 from rfsize.baselines import banfield_size, mcnemar_size
-from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, UndefinedMetricError
+from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, RfsizeError
 from rfsize.theory import multiclass
 
 TWO, THREE, NUMBER = "two", "three", "number"
@@ -113,7 +113,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "metric of numbers": (lambda: size(FRESH, TRUTH[TWO], metric="rmse", tolerance=0.1), ValueError, "metric="),
     "function of y": (lambda: size(FRESH, TRUTH[TWO], metric=shares, tolerance=0.1), ValueError, "make_scorer"),
     "length of y": (lambda: size(FRESH, TRUTH[TWO][:5], **METRIC), ValueError, "y must"),
-    "y of one class": (lambda: size(FRESH, np.zeros(800, dtype=int), **METRIC), UndefinedMetricError, "y holds"),
+    "y of one class": (lambda: size(FRESH, np.zeros(800, dtype=int), **METRIC), RfsizeError, "y holds"),
     "y of no class": (lambda: rfsize.size(model("sklearn"), FRESH, TRUTH[TWO] + 7, alpha=0.8), ValueError, "y holds"),
     "few trees": (
         lambda: rfsize.size(model("lightgbm", TWO, 30), X, Y[TWO], oob=True, **METRIC),
@@ -184,7 +184,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "score that is none": (lambda: score(lambda y, p: np.nan), ValueError, "metric"),
     "score of no weight": (
         lambda: rfsize.oob_score(outputs(sample_weight=np.zeros(600))),
-        UndefinedMetricError,
+        RfsizeError,
         "weight",
     ),
     "score without weights": (

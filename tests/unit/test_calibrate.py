@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers import zoo
 from rfsize import StopTable
-from rfsize.exceptions import RareClassWarning
+from rfsize.exceptions import LabelsOnlyWarning
 
 ALPHA, CONFIDENCE, TREES = 0.97, 0.95, 61
 
@@ -190,7 +190,7 @@ def test_rare_classes_are_warned_of() -> None:
     X = rng.normal(size=(9000, 5))
     y = (X[:, 0] + 0.6 * rng.normal(size=9000) > 2.4).astype(int)
     forest = RandomForestClassifier(TREES, max_features=2, random_state=0).fit(X[:4000], y[:4000])
-    with pytest.warns(RareClassWarning, match="average='macro'"):
+    with pytest.warns(LabelsOnlyWarning, match="average='macro'"):
         StopTable.calibrate(forest, X[4000:], alpha=0.98)
 
 

@@ -22,7 +22,7 @@ import reference.importances
 import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
-from rfsize.exceptions import FewVotesError, SharedBagsWarning
+from rfsize.exceptions import FewVotesError, ForestWarning
 from rfsize.statistics.stability import rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
@@ -273,6 +273,6 @@ def test_size_foretells_forests_of_other_seeds(importances: rfsize.Importances) 
 def test_size_warns_of_dependent_trees() -> None:
     forest = train("lightgbm", X, Y["two"], bagging_freq=2)
     importances = rfsize.oob_importance(forest, X, Y["two"], metric="auc")
-    with pytest.warns(SharedBagsWarning):
+    with pytest.warns(ForestWarning):
         report = importances.size(top=3)
-    assert SharedBagsWarning in {warning.category for warning in report.warnings}
+    assert ForestWarning in {warning.category for warning in report.warnings}

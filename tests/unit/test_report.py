@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.pages import Page
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model
-from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, OpenSizeWarning, RfsizeWarning
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, RfsizeWarning
 
 mpl.use("Agg")
 
@@ -237,13 +237,13 @@ def test_a_forest_that_is_too_small_warns_so_alone() -> None:
 def test_few_rows_leave_the_size_open() -> None:
     forest = model("sklearn", n_trees=200)
     few, many = rfsize.size(forest, FRESH[:10], alpha=0.97), rfsize.size(forest, FRESH, alpha=0.97)
-    assert [caution.category for caution in few.warnings] == [OpenSizeWarning]
+    assert [caution.category for caution in few.warnings] == [NotConvergedWarning]
     assert few.interval[1] > 4 * few.interval[0]
     assert many.warnings == ()
     assert many.interval[1] < 4 * many.interval[0]
     beyond = rfsize.size(forest, FRESH, alpha=1.0 - many.loss_at(190).value)
     assert (beyond.enough, beyond.available < beyond.interval[1] < 4 * beyond.interval[0]) == (True, True)
-    assert OpenSizeWarning in [caution.category for caution in beyond.warnings]
+    assert NotConvergedWarning in [caution.category for caution in beyond.warnings]
 
 
 # Pictures

@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 import reference.shrinking
 import rfsize
 from helpers.trained import predicted, problem, train, tree_scores
-from rfsize.exceptions import NotAForestError, NotCertifiedWarning
+from rfsize.exceptions import NotAForestError, NotConvergedWarning
 
 X, Y = problem(900, 7)
 REST, TRUTH = problem(2400, 8)
@@ -211,7 +211,7 @@ def test_report_is_stored_and_knows_the_sizes_tried() -> None:
 
 
 def test_too_hard_a_promise_keeps_all_trees() -> None:
-    with pytest.warns(NotCertifiedWarning):
+    with pytest.warns(NotConvergedWarning):
         small, report = rfsize.shrink(booster(), REST, rows=X, alpha=0.9985)
     assert small.num_trees() == report.n_trees == 70
     np.testing.assert_array_equal(small.predict(X), booster().predict(X))

@@ -10,14 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 from numpy.typing import ArrayLike
 
 from rfsize import theory
+from rfsize._util import Caution, choice, in_percent, positive, refuse_unused, share
 from rfsize.certifying.certificate import AVERAGES, Certificate
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.reporting.account import Grid, Picture
 from rfsize.sizing.named_metrics import MetricLike, name_of
-from rfsize.utils.validation import choice, positive, refuse_unused, share
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 
 class Loss(NamedTuple):

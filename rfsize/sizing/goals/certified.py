@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import Caution, Floats, how_many, in_percent, positive, refuse_unused, share
 from rfsize.certifying.certificate import Certificate, bounds, tested
 from rfsize.certifying.promise import Promise, check_classes, checked_confidence
 from rfsize.certifying.smaller_forests import FirstTrees, SizesTried
@@ -24,7 +25,7 @@ from rfsize.counting.collect import outputs_of
 from rfsize.counting.outputs import TreeOutputs, predictor_of, task_of, voting_of
 from rfsize.counting.training_rows import training_rows_error
 from rfsize.estimation.intervals import TAIL
-from rfsize.exceptions import FewVotesError, NotAForestError, NotCertifiedWarning, TrainingRowsWarning
+from rfsize.exceptions import FewVotesError, NotAForestError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.framework import read_forest
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
@@ -32,10 +33,6 @@ from rfsize.sizing.goals.labels import LabelGoal, changing_classes, own_predict,
 from rfsize.sizing.named_metrics import MetricLike, name_of
 from rfsize.sizing.paired import harms_of_cut, paired_metrics
 from rfsize.sizing.words import RARE, finite, from_to
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import positive, refuse_unused, share
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent
 
 # The note on more rows is about this many times the rows.
 _MORE_ROWS = 4
@@ -278,7 +275,7 @@ class CertifiedAnswer(Answer):
         self.certificate: Certificate = first.certificate(self.n_trees, promise)
         self.largest = first.available
         if self.n_trees == self.largest:
-            self.cautions = (Caution(NotCertifiedWarning, self._nothing_certified()),)
+            self.cautions = (Caution(NotConvergedWarning, self._nothing_certified()),)
 
     def _nothing_certified(self) -> str:
         if self._first.available == 1:

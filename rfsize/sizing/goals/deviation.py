@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import Floats, positive
 from rfsize.counting.coverage import too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.counting.part_sums import Scores
@@ -19,8 +20,6 @@ from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.link import Link
 from rfsize.sizing.goals.base import Answer, GoalWithin
 from rfsize.sizing.words import no_votes_advice
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import positive
 
 # The default tolerance of numbers, as a share of the standard deviation of y.
 _OF_NUMBERS = 0.05

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.part_sums import Blocks, Scores, leading
 from rfsize.counting.votes import Votes
 from rfsize.estimation import hard, soft
 from rfsize.estimation.base import Estimate
-from rfsize.utils.typing import Int64s
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import Caution, Int64s, choice, how_many, in_percent, printable, share
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, voting_of
 from rfsize.counting.part_sums import Blocks
@@ -27,15 +28,11 @@ from rfsize.estimation.strata import FEWEST_ROWS, ByClass, by_class, by_group_si
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotAForestError
 from rfsize.reporting.account import Grid, Picture
 from rfsize.reporting.words import most_changed
+from rfsize.showing.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
 from rfsize.sizing.goals.base import Answer, Goal, GoalOnRows, Loss
 from rfsize.sizing.goals.label_rows import LabelRows, ScoredRows, label_rows
 from rfsize.sizing.named_metrics import MetricLike
 from rfsize.sizing.words import RARE, VOTED, in_round_percent, no_votes_advice
-from rfsize.utils.plotting import draw_shares, faint, finish, ink, label_sparsely, percent
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import choice, share
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

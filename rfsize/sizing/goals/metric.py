@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import Caution, Int64s, how_many, positive
 from rfsize.counting.coverage import too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.estimation.intervals import COVERAGE, TAIL
@@ -28,10 +29,6 @@ from rfsize.sizing.named_metrics import (
 )
 from rfsize.sizing.paired import AUC_LOSS, RELATIVE_LOSS
 from rfsize.sizing.words import metric_in_words
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import positive
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many
 
 # Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured.
 _FEWEST_VOTES = 40

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rfsize._util import choice, refuse_unused
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.sizing.goals.base import Answer, Goal, GoalWithin
 from rfsize.sizing.goals.certified import CertifiedGoal
@@ -15,7 +16,6 @@ from rfsize.sizing.goals.deviation import DeviationGoal, tolerance_of_numbers
 from rfsize.sizing.goals.labels import LabelGoal
 from rfsize.sizing.goals.metric import MetricGoal
 from rfsize.sizing.named_metrics import MetricLike, one_name, other_names
-from rfsize.utils.validation import choice, refuse_unused
 
 
 @dataclass(frozen=True)

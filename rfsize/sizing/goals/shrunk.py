@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rfsize._util import Caution, Int64s, in_percent
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import SizesTried
 from rfsize.estimation.intervals import TAIL
@@ -16,9 +17,6 @@ from rfsize.sizing.goals.certified import CertifiedAnswer, CertifiedGoal
 from rfsize.sizing.goals.named import any_goal
 from rfsize.sizing.metrics import Metric
 from rfsize.sizing.paired import PairedLoss
-from rfsize.utils.typing import Int64s
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import in_percent
 
 
 @dataclass(frozen=True, eq=False)

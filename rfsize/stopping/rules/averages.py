@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, Int64s
 from rfsize.certifying.certificate import Certificate
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import running_leads
@@ -19,7 +20,6 @@ from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 # The boldest limit, relative to the range of the scores: below the scatter of the rows of any forest.

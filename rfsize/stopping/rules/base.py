@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, Int64s
 from rfsize.certifying.certificate import Certificate, ClassCounts, ClassOutcome
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 TREES_BETWEEN_LOOKS = 8

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
 from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
@@ -21,8 +22,6 @@ from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.terms import Terms, checked_trees, labels_of
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import MAX_CLASSES, choice, whole
 
 _ROUNDING = 1e-9  # of the sum of a stored prior
 

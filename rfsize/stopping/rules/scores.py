@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, Int64s
 from rfsize.certifying.certificate import Certificate, ClassCounts
 from rfsize.certifying.promise import Promise
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 
 TRIED = 2048
 """Number of rules to try. Consecutive limits are within 1 % of each other."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import MAX_CLASSES, Floats, Int64s
 from rfsize.certifying.certificate import Certificate
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
@@ -18,8 +19,6 @@ from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import MAX_CLASSES
 from rfsize.walking.layout import PackedForest
 
 # In the spread of one row, the pooled spread counts as much as this many trees.

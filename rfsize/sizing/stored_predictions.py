@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from rfsize.utils.typing import Floats, Int64s
+from rfsize._util import Floats, Int64s
 
 
 class _Stored(BaseEstimator):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, and reads files without trusting their content."""
+"""Writes files whole or not at all, and reads JSON without trusting its content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import secrets
 import shutil
 import stat
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,13 +32,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         If ``path`` is a folder or cannot be written. ``path`` is then unchanged.
     """
     path = Path(path)
-    found = _status(path)
-    is_special = found is not None and not stat.S_ISREG(found.st_mode)
+    status = _status(path)
+    is_special = status is not None and not stat.S_ISREG(status.st_mode)
     # The resolved name of a pipe in /proc does not exist.
     target = path if is_special else Path(os.path.realpath(path))
     folder = Path(tempfile.gettempdir()) if is_special else target.parent
     try:
-        partial = _new_file(folder, path.suffix, _SHARED if found is None else _OWN)
+        partial = _new_file(folder, path.suffix, _SHARED if status is None else _OWN)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     try:
@@ -48,8 +47,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             _copy(partial, target)
         else:
             _flush(partial)
-            if found is not None:
-                partial.chmod(stat.S_IMODE(found.st_mode))
+            if status is not None:
+                partial.chmod(stat.S_IMODE(status.st_mode))
             partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -58,14 +57,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 def _status(path: Path) -> os.stat_result | None:
     """The status of an existing file, None if there is none; ``OSError`` if it cannot be written."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    return found
+    return status
 
 
 def _new_file(folder: Path, suffix: str, mode: int) -> Path:
@@ -95,17 +94,17 @@ def json_of(content: bytes) -> Any:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
         raise ValueError("it holds a key twice")
-    return found
+    return document
 
 
 def check_format(document: Any, form: str, version: int) -> None:
     """``ValueError`` if a document is not of this format and version."""
     if type(document) is not dict or not {"format", "version"} <= set(document):
-        found = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
-        raise ValueError(f"it has no format and version; found {str(found)[:400]}")
+        keys = sorted(map(str, document))[:20] if isinstance(document, dict) else type(document).__name__
+        raise ValueError(f"it has no format and version; found {str(keys)[:400]}")
     if document["format"] != form:
         raise ValueError(f"its format is {short(document['format'])}, expected {form!r}: this is another kind of file")
     if type(document["version"]) is not int or document["version"] != version:
@@ -119,29 +118,3 @@ def short(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 64:
         return "a number of more than 64 bits"
     return repr(value)[:80]
-
-
-def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
-    """The content of a member of an archive, deflated or not.
-
-    Raises
-    ------
-    ValueError
-        If the member is compressed in another way, or takes more than ``at_most`` bytes.
-    KeyError
-        If there is no such member.
-    """
-    member = archive.getinfo(name)
-    is_stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
-    # Memory is allocated by the claimed compressed size, which cannot exceed the archive.
-    is_whole = member.compress_size <= size_of(archive) and member.file_size <= at_most
-    if not is_whole or not (is_stored or member.compress_type == zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{name!r} is compressed in an unknown way, or of another size than it should have")
-    with archive.open(member) as file:
-        return file.read(at_most)
-
-
-def size_of(archive: zipfile.ZipFile) -> int:
-    """Size of the archive in bytes."""
-    assert archive.fp is not None
-    return archive.fp.seek(0, os.SEEK_END)

@@ -7,6 +7,7 @@ that the file merely claims.
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import zipfile
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.files import check_format, json_of, member_of, size_of, written_whole
+from rfsize._files import check_format, json_of, written_whole
 
 # Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -60,7 +61,7 @@ class Archive(NamedTuple):
     error : type
         The error that a damaged file raises.
     refusal : str
-        The message of the error, in which ``{path}`` and ``{found}`` (what is wrong) are filled in.
+        The message of the error, in which ``{path}`` and ``{reason}`` (what is wrong) are filled in.
     deflated : bool
         Whether files are written compressed. Both kinds can be read.
     """
@@ -118,8 +119,8 @@ class Archive(NamedTuple):
                 is_told = isinstance(error, (ValueError, zipfile.BadZipFile))
                 raise self._refusal(path, str(error) if is_told else repr(error)) from error
 
-    def _refusal(self, path: Path, found: str) -> ValueError:
-        return self.error(self.refusal.format(path=path, found=found))
+    def _refusal(self, path: Path, reason: str) -> ValueError:
+        return self.error(self.refusal.format(path=path, reason=reason))
 
     def _arrays(self, archive: zipfile.ZipFile) -> dict[str, NDArray[Any]]:
         kinds = {**self.arrays, _TEXT: (np.uint8,)}
@@ -151,13 +152,13 @@ def _header(archive: zipfile.ZipFile, name: str, types: tuple[Any, ...] | None) 
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as file:
         start = file.read(_LONGEST_HEADER)
-    found = _NPY.match(start)
-    if found is None:
+    match = _NPY.match(start)
+    if match is None:
         raise ValueError(f"{name} is not in the first npy format, or no list")
-    order, kind, width = found["order"].decode(), found["kind"].decode(), int(found["width"])
+    order, kind, width = match["order"].decode(), match["kind"].decode(), int(match["width"])
     known = {"U": range(1, _LONGEST_LABEL + 1), "b": (1,), "f": (2, 4, 8)}.get(kind, (1, 2, 4, 8))
     require(width in known, f"{name} holds {kind}{width}")
-    header = _Header(np.dtype(f"{order}{kind}{width}"), int(found["size"]), 10 + int.from_bytes(start[8:10], "little"))
+    header = _Header(np.dtype(f"{order}{kind}{width}"), int(match["size"]), 10 + int.from_bytes(start[8:10], "little"))
     require(types is None or header.dtype.newbyteorder("=") in types, f"{name} is {header.dtype}")
     require(header.begins + header.n_bytes == member.file_size, f"{name} is not of the size it claims")
     return header
@@ -170,3 +171,29 @@ def _array(archive: zipfile.ZipFile, name: str, header: _Header) -> NDArray[Any]
         points = array.view(np.uint32)
         require(((points < 0xD800) | ((points > 0xDFFF) & (points <= 0x10FFFF))).all(), f"{name} holds what is no text")
     return array
+
+
+def member_of(archive: zipfile.ZipFile, name: str, at_most: int) -> bytes:
+    """The content of a member of an archive, deflated or not.
+
+    Raises
+    ------
+    ValueError
+        If the member is compressed in another way, or takes more than ``at_most`` bytes.
+    KeyError
+        If there is no such member.
+    """
+    member = archive.getinfo(name)
+    is_stored = member.compress_type == zipfile.ZIP_STORED and member.compress_size == member.file_size
+    # Memory is allocated by the claimed compressed size, which cannot exceed the archive.
+    is_whole = member.compress_size <= size_of(archive) and member.file_size <= at_most
+    if not is_whole or not (is_stored or member.compress_type == zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name!r} is compressed in an unknown way, or of another size than it should have")
+    with archive.open(member) as file:
+        return file.read(at_most)
+
+
+def size_of(archive: zipfile.ZipFile) -> int:
+    """Size of the archive in bytes."""
+    assert archive.fp is not None
+    return archive.fp.seek(0, os.SEEK_END)

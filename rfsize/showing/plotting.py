@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rfsize.utils.words import printable
+from rfsize._util import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
