@@ -24,7 +24,7 @@ from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
-from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
+from rfsize.theory import fraction_without_replacement, ratio_with_replacement
 
 # Bags with replacement of more draws than there are rows.
 _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)

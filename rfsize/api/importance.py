@@ -14,20 +14,18 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
+from rfsize.api.oob_score import known_out_of_bag
+from rfsize.api.report import Report, finished, report_on, with_warnings
 from rfsize.counting.duplicates import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
-from rfsize.importance.goal import ImportanceAnswer, ImportanceGoal
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
-from rfsize.sizing.named_metrics import MetricLike, check_direction, judge_of, usual_metric
-from rfsize.sizing.oob_score import known_out_of_bag
-from rfsize.sizing.report import Report
-from rfsize.sizing.words import metric_in_words
+from rfsize.showing.html import Page, Result
+from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
@@ -185,9 +183,10 @@ class Importances(Result):
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         give(self.warnings)
-        goal = ImportanceGoal(self._estimate(1.0 - share("alpha", alpha), top), alpha, top)
-        answer = ImportanceAnswer(goal)
-        return Report(goal, self.available, "oob", self.copied, self.groups, self.warnings, answer, None)
+        criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
+        of_rows = {"copied": self.copied, "groups": self.groups}
+        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
+        return finished(with_warnings(report, *self.warnings))
 
     def _estimate(self, level: float, top: int | None) -> Estimate:
         """How much the importances of two forests with different seeds differ, over their size."""
@@ -238,7 +237,7 @@ class Importances(Result):
 
         return plot_importances(self, ax)
 
-    def _account(self) -> Account:
+    def page(self) -> Page:
         from rfsize.showing.importance_text import importances_page
 
         return importances_page(self)
@@ -337,11 +336,11 @@ def oob_importance(
     ['area', 'texture']
     """
     outputs = known_out_of_bag(model, X, y, groups)
-    resolved = judge_of(usual_metric(outputs) if metric is None else metric, outputs)
+    resolved = metric_of(usual_metric(outputs) if metric is None else metric, outputs)
     check_direction(resolved)
     task = task_of(outputs)
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
-    coverage_of_means(outputs).check(f"what the {metric_in_words(resolved.name)} loses", of_these_trees=True)
+    coverage_of_means(outputs).check(f"what the {resolved.label} loses", of_these_trees=True)
     sets = _sets_of_columns(columns, _feature_names(task))
     losses = permutation_losses(outputs, resolved, list(sets.values()))
     return Importances(

@@ -25,9 +25,7 @@ from rfsize._util import (
     refuse_unused,
     whole,
 )
-from rfsize.certifying.certificate import tested as counts_to_bound
-from rfsize.certifying.promise import Promise, check_classes
-from rfsize.certifying.smaller_forests import Likeness, sizes_tried
+from rfsize.api.report import Report, report_on
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
@@ -35,11 +33,12 @@ from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest, first_trees, learning_rate_of
 from rfsize.models.rows import DistributedRows
-from rfsize.sizing.goals.base import Answer
-from rfsize.sizing.goals.labels import unlabelled_classes
-from rfsize.sizing.goals.shrunk import PairedAnswer, ShrunkAnswer, ShrunkGoal, ShrunkSizes
-from rfsize.sizing.paired import PairedLoss, harms_of_cut, paired_metrics
-from rfsize.sizing.report import Report
+from rfsize.showing.warnings import harms_of_cut, unlabelled_classes, warnings_of_size
+from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
+from rfsize.statistics.criterion import Criterion, check_classes, make_certificate_criterion, resolve
+from rfsize.statistics.curve import Estimate
+from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, sizes_tried
+from rfsize.statistics.paired import PairedCurve, PairedLoss, paired_metrics
 
 _Model = TypeVar("_Model")
 
@@ -82,7 +81,7 @@ def shrink(
     so that their mean comes nearest to the mean of all trees [1]_. It then refits the scores of their leaves by least
     squares to the predictions of the whole forest [2]_, if that helps on held-out rows. Both steps need rows, but no
     labels. Other rows then certify how few trees give the same labels on a share ``alpha`` of rows, as in ``size(...,
-    target="forest")``.
+    target="model")``.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def shrink(
     n_trees : int, optional
         How many trees to keep, instead of ``alpha``. The report says on what share of rows the result is certified.
     metric, alpha, tolerance, average, confidence
-        What must stay the same, as in `size` with ``target="forest"``: by default the labels of a share ``alpha=0.99``
+        What must stay the same, as in `size` with ``target="model"``: by default the labels of a share ``alpha=0.99``
         of rows. With ``metric="probabilities"`` or ``"scores"``, these must stay within ``tolerance`` on that share.
 
     Returns
@@ -169,20 +168,21 @@ def shrink(
             "n_trees sets the size, and the report says on what share of rows it agrees with all trees. Leave it out"
         )
         refuse_unused(reason, alpha=alpha)
-    options = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
-    goal = ShrunkGoal.named(metric, **{name: value for name, value in options.items() if value is not None})
+    options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
+    criterion = make_certificate_criterion(metric, **options)
     forest = read_forest(model)
     _check_forest(forest)
-    goal = goal.checked(forest.classes.size, y)
-    check_classes(forest.classes.size, goal.metric, goal.average)
+    criterion = resolve(criterion, forest.classes.size, y)
+    check_classes(forest.classes.size, criterion.name, criterion.average)
     task = Task.of(forest, X)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
     certify, refit = _split(_leaves_of(task), None if rows is None else _leaves_of(Task.of(forest, rows)))
-    target = Promise(goal.alpha, goal.certainty, goal.average, forest.digest, goal.metric, goal.tolerance or 0.0)
-    shrinking = _Shrinking.of(certify, refit, Likeness.of(task, target), goal.level)
+    target = risk_target(criterion, forest.digest)
+    comparison = Comparison(task.predictor, target.metric, target.tolerance)
+    shrinking = _Shrinking.of(certify, refit, comparison, criterion.level)
     if n_trees is None:
         _check_rows(shrinking, target, "" if rows is not None else "; without rows, half of X certifies")
         tried = list(_tried_down(shrinking, target))
@@ -193,24 +193,30 @@ def shrink(
     counts = shrinking.counts(tried)
     if n_trees is not None:  # the largest alpha that this size reaches
         alpha = max(1.0 - counts.certificate(n_trees, target).exact_bound, math.ulp(0.0))
-        goal, target = replace(goal, alpha=alpha, n_trees=n_trees), replace(target, alpha=alpha)
+        criterion, target = replace(criterion, alpha=alpha, n_trees=n_trees), replace(target, alpha=alpha)
     n_kept = n_trees or counts.fewest(target)
     kept = next((small for small in tried if len(small.members) == n_kept), None)
     truth = None if truth is None else truth[certify.number]
-    harms = [] if kept is None or not goal.of_labels else _harms(shrinking, counts, kept, goal, truth)
-    classes = forest.classes.tolist()
-    answer = ShrunkAnswer(goal, target, counts, classes, forest.voting, harms, shrinking.n_refitted)
-    losses = {} if truth is None else dict(_metric_losses(shrinking, counts, tried, truth))
-    report = Report(goal, forest.n_trees, "rows given", None, "rows", answer.cautions, answer, None, losses)
+    estimate = certified_estimate(
+        counts,
+        target,
+        forest.classes.tolist(),
+        voting=None,
+        predict_voting=forest.voting,
+        n_trees=n_trees,
+        n_refitted=shrinking.n_refitted,
+    )
+    others = {} if truth is None else dict(_metric_losses(shrinking, counts, tried, truth))
+    report = report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
+    harms = [] if kept is None or not criterion.of_labels else _harms(shrinking, counts, kept, truth)
+    report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
     give((*learning_rate_of(forest), *report.warnings))
     if kept is None or report.n_kept != n_kept:
         return first_trees(forest, report.n_kept), report
     return forest.wrapped(forest.select(kept.members, kept.leaf_scores)), report
 
 
-def _harms(
-    shrinking: _Shrinking, counts: ShrunkSizes, kept: _SmallForest, goal: ShrunkGoal, truth: Any
-) -> list[Caution]:
+def _harms(shrinking: _Shrinking, counts: AgreementCounts, kept: _SmallForest, truth: Any) -> list[Caution]:
     """What the kept forest loses beside labels, if labels choose its size."""
     predictor, rows = shrinking.comparison.predictor, shrinking.certify
     shares = counts.label_shares(rows.forest.classes.tolist())
@@ -218,19 +224,26 @@ def _harms(
     metrics = None if truth is None else paired_metrics(predictor, len(rows), truth)
     return [
         *unlabelled_classes(shares, means.tolist()),
-        *harms_of_cut(predictor, kept.mean, rows.whole, shares, goal.keeping, metrics),
+        *harms_of_cut(predictor, kept.mean, rows.whole, shares, _keeping, metrics),
     ]
 
 
+def _keeping(metric: str, tolerance: float) -> dict[str, Any]:
+    """The arguments that keep the probabilities, and with them what metrics measure."""
+    return {"metric": "probabilities", "tolerance": tolerance}
+
+
 def _metric_losses(
-    shrinking: _Shrinking, counts: ShrunkSizes, tried: list[_SmallForest], truth: Any
-) -> Iterator[tuple[Any, Answer]]:
+    shrinking: _Shrinking, counts: AgreementCounts, tried: list[_SmallForest], truth: Any
+) -> Iterator[tuple[str, tuple[Criterion, Estimate]]]:
     """What metrics lose at each size that was tried."""
     predictor = shrinking.comparison.predictor
     by_all = predictor.predictions(shrinking.certify.whole)
     for metric in paired_metrics(predictor, len(shrinking.certify), truth):
-        lost = [PairedLoss.of(metric, predictor.predictions(small.mean), by_all) for small in tried]
-        yield metric.name, PairedAnswer(metric, counts, lost)
+        losses = [PairedLoss.of(metric, predictor.predictions(small.mean), by_all) for small in reversed(tried)]
+        curve, n_rows = PairedCurve(counts.sizes, losses, counts.n_trees), len(shrinking.certify)
+        estimate = Estimate(curve, counts.n_trees, n_rows, n_dropped=0, votes_per_row=float(counts.n_trees))
+        yield metric.name, (Criterion(metric.name, target="chosen"), estimate)
 
 
 def _check_forest(forest: Forest) -> None:
@@ -411,7 +424,7 @@ def _least_squares(leaf: NDArray[np.int32], n_leaves: int, missing: Floats, ridg
     return np.asarray(change, dtype=np.float64)
 
 
-def _most_trees_to_refit(rows: _Leaves, order: Int64s, comparison: Likeness, level: float) -> int:
+def _most_trees_to_refit(rows: _Leaves, order: Int64s, comparison: Comparison, level: float) -> int:
     """The largest size at which leaves are refitted; 0 if that does not help.
 
     ``level`` is the share of the answers that may change.
@@ -449,7 +462,7 @@ class _Shrinking:
     ----------
     certify, refit : _Leaves
         Rows that certify, and rows to choose trees and refit leaves on.
-    comparison : Likeness
+    comparison : Comparison
         Says when two forests answer a row alike.
     order : ndarray of int64
         The trees of the whole forest, in the order in which they are chosen.
@@ -463,16 +476,16 @@ class _Shrinking:
 
     certify: _Leaves
     refit: _Leaves
-    comparison: Likeness
+    comparison: Comparison
     order: Int64s
     n_refitted: int
     labels: Int64s
     in_class: Int64s
 
     @classmethod
-    def of(cls, certify: _Leaves, refit: _Leaves, comparison: Likeness, level: float) -> _Shrinking:
+    def of(cls, certify: _Leaves, refit: _Leaves, comparison: Comparison, level: float) -> _Shrinking:
         """Choose the order of the trees, and find out whether to refit leaves."""
-        order, labels = _order_of_trees(refit), comparison.classes(certify.whole)
+        order, labels = _order_of_trees(refit), comparison.labels(certify.whole)
         n_refitted = _most_trees_to_refit(refit, order, comparison, level)
         in_class = np.bincount(labels, minlength=max(1, len(comparison.predictor.classes)))
         return cls(certify, refit, comparison, order, n_refitted, labels, in_class)
@@ -485,13 +498,14 @@ class _Shrinking:
         differs = self.comparison.differ(mean, self.certify.whole)
         return _SmallForest(members, leaf_scores, mean, np.bincount(self.labels[differs], minlength=len(self.in_class)))
 
-    def counts(self, tried: list[_SmallForest]) -> ShrunkSizes:
-        """How many rows the forests answer differently."""
-        sizes = [len(small.members) for small in tried]
-        return ShrunkSizes.of(self.in_class, [small.differing for small in tried], sizes, self.certify.forest.n_trees)
+    def counts(self, tried: list[_SmallForest]) -> AgreementCounts:
+        """How many rows the forests, from large to small, answer differently."""
+        sizes = np.array([len(small.members) for small in tried], dtype=np.int64)
+        differing = np.stack([small.differing for small in reversed(tried)], axis=1)
+        return AgreementCounts(sizes[::-1], self.in_class, differing, self.certify.forest.n_trees, tested=sizes)
 
 
-def _tried_down(shrinking: _Shrinking, target: Promise) -> Iterator[_SmallForest]:
+def _tried_down(shrinking: _Shrinking, target: RiskTarget) -> Iterator[_SmallForest]:
     """Forests of fewer and fewer trees, up to the first that misses the target on these very rows.
 
     More rows like these could not certify that forest either.
@@ -500,12 +514,12 @@ def _tried_down(shrinking: _Shrinking, target: Promise) -> Iterator[_SmallForest
         small = shrinking.forest_of(size)
         yield small
         differing, rows = counts_to_bound(small.differing, shrinking.in_class, target.average)
-        is_certified = target.boldest(small.differing[:, None], shrinking.in_class) >= 0
+        is_certified = target.fixed_sequence(small.differing[:, None], shrinking.in_class) >= 0
         if not is_certified and (differing / rows).max() > 1.0 - target.alpha:
             return
 
 
-def _check_rows(shrinking: _Shrinking, target: Promise, advice: str) -> None:
+def _check_rows(shrinking: _Shrinking, target: RiskTarget, advice: str) -> None:
     """Raise ``ValueError`` if the rows are too few to certify anything."""
     try:
         target.check_rows(shrinking.in_class, shrinking.certify.forest.classes.tolist() or [""])
@@ -513,7 +527,7 @@ def _check_rows(shrinking: _Shrinking, target: Promise, advice: str) -> None:
         raise ValueError(f"{error}{advice}") from None
 
 
-def _check_classes_have_rows(shrinking: _Shrinking, target: Promise) -> None:
+def _check_classes_have_rows(shrinking: _Shrinking, target: RiskTarget) -> None:
     """Raise ``ValueError`` if each class is to be certified, and a class has no rows."""
     in_class = shrinking.in_class
     if target.average == "macro" and not in_class.all():

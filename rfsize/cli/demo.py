@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rfsize.api.report import Report
+from rfsize.api.size import size, truncate
 from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compiled
-from rfsize.sizing.api import size, truncate
-from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
 
 _TREES = 500
@@ -112,7 +112,7 @@ def _measured(forest: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[li
     with _step("size them"):
         outputs = tree_outputs(model, X, oob=True)
         new = size(outputs, alpha=_ALPHA)
-        cut = size(model, X_test, alpha=_CERTIFIED, target="forest")
+        cut = size(model, X_test, alpha=_CERTIFIED, target="model")
     with _step(f"cut to {cut.n_kept}"):
         small = truncate(model, n_trees=cut.n_kept)
     with _step("compile"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from rfsize.showing.importance_text import importances_title
 from rfsize.showing.plotting import finish, ink, new_axes, shortened
-from rfsize.sizing.words import metric_in_words
+from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def plot_importances(importances: Importances, ax: Axes | None) -> Axes:
     ax.set_yticks(place, [shortened(column.name) for column in columns], parse_math=False)
     ax.margins(y=0.02)
     ax.invert_yaxis()
-    ax.set_xlabel(f"loss of {metric_in_words(importances.metric)} when the column is shuffled")
+    ax.set_xlabel(f"loss of {label_of(importances.metric)} when the column is shuffled")
     ax.set_title(importances_title(importances))
     finish(ax)
     return ax

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.exceptions import NotAForestError
-from rfsize.sizing.named_metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
+from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
@@ -71,7 +71,7 @@ class Criterion:
     @property
     def kind(self) -> str:
         """ "labels", "predictions", "metric", "certificate", "importance", or "auto" before `resolve`."""
-        if self.target != "limit":
+        if self.target != "limit" and self.metric in ("auto", "labels", *PREDICTIONS):
             return "certificate"
         if self.metric in PREDICTIONS:
             return "predictions"
@@ -142,7 +142,7 @@ def make_criterion(
     metric = one_name(metric)
     choice("target", target, TARGETS)
     _check_metric(metric)
-    given = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     given = {name: _plain(value) for name, value in given.items() if value is not None}
     if metric == "auto" and given and target == "limit":
         metric = "labels"
@@ -263,8 +263,8 @@ def _checked(criterion: Criterion) -> Criterion:
         positive("tolerance", criterion.tolerance)
     if criterion.confidence is not None and share("confidence", criterion.confidence) < 0.5:
         raise ValueError(
-            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more likely "
-            "be wrong than right"
+            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more "
+            "likely be wrong than right"
         )
     return criterion
 

@@ -1,8 +1,8 @@
 """The density of vote fractions over the rows, estimated from few votes of two classes.
 
-A row's vote fraction π is drawn from a density f. Of the V trees that predict it, k ~ Binomial(V, π) vote for class 1. Counted
-fractions k/V scatter more than π, so rows look closer to a tie than they are, and tied counts never converge. The
-density f, fitted to all counts at once, has neither fault. The method is g-modelling,
+A row's vote fraction π is drawn from a density f. Of the V trees that predict it, k ~ Binomial(V, π) vote for class 1.
+Counted fractions k/V scatter more than π, so rows look closer to a tie than they are, and tied counts never converge.
+The density f, fitted to all counts at once, has neither fault. The method is g-modelling,
 
     B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20,
 

@@ -21,9 +21,9 @@ from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import Rows
-from rfsize.sizing.metrics import Metric, value_of
-from rfsize.sizing.named_metrics import predictions_for
 from rfsize.statistics.curve import SEED, TAIL
+from rfsize.statistics.metrics import Metric, influence_of, predictions_for, replicates_of, value_of
+from rfsize.statistics.row_errors import without_groups
 from rfsize.walking.quantising import quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.
@@ -31,9 +31,6 @@ _CELLS = 1 << 24
 
 # Numbers of blocks for which there are contrasts, see `_contrasts`.
 _BLOCKS = (20, 12, 8, 4)
-
-# A scorer has no formula for what each row adds. So it is measured without each of so many parts of the rows.
-_PARTS_OF_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +226,8 @@ def _evaluation(outputs: TreeOutputs, metric: Metric, n_scored: Floats) -> Calla
     """A function that evaluates the metric from sums of scores by block, shape (n_blocks, n_rows, n_scores)."""
     predictions = predictions_for(outputs, metric)
     rows = np.flatnonzero((n_scored.sum(axis=0) > 0).all(axis=1))
-    parts, n_scored = _parts_of_rows(outputs, rows), n_scored[:, rows]
+    clusters = rows if outputs.groups.units is None else outputs.groups.units[rows]
+    parts, n_scored = without_groups(clusters), n_scored[:, rows]
     contrasts = _contrasts(len(n_scored))
     halves = np.concatenate([contrasts > 0.0, contrasts < 0.0]).astype(np.float64)
     n_of_all, n_of_halves = n_scored.sum(axis=0), np.tensordot(halves, n_scored, axes=1)
@@ -240,10 +238,8 @@ def _evaluation(outputs: TreeOutputs, metric: Metric, n_scored: Floats) -> Calla
         # A half without an out-of-bag tree of a row takes the mean of all trees there.
         of_halves = np.where(n_of_halves > 0, np.tensordot(halves, total, axes=1) / np.maximum(n_of_halves, 1), mean)
         predicted, by_half = predictions(mean), predictions(of_halves)
-        replicates = metric.start(len(by_half), by_half[0])
-        replicates.add(rows, by_half)
-        first, second = np.split(replicates.conclude(), 2)
-        influence = metric.influence(rows, predicted)
+        first, second = np.split(replicates_of(metric, rows, by_half[0], [(slice(None), by_half)]), 2)
+        influence = influence_of(metric, rows, predicted)
         without_part = [] if influence is not None else [value_of(metric, rows[on], predicted[on]) for on in parts]
         value = value_of(metric, rows, predicted)
         return _Evaluated(value, contrasts.T @ (first - second) / 2.0, rows, influence, np.array(without_part))
@@ -263,14 +259,6 @@ def _contrasts(n_blocks: int) -> Floats:
     numbers = np.arange(n_blocks - 1)
     is_square = np.isin((numbers - numbers[:, None]) % (n_blocks - 1), numbers[1:] ** 2 % (n_blocks - 1))
     return np.column_stack([np.ones(n_blocks - 1), np.where(is_square, 1.0, -1.0)])
-
-
-def _parts_of_rows(outputs: TreeOutputs, rows: Int64s) -> list[Bools]:
-    """Masks of the rows that remain if one of `_PARTS_OF_ROWS` parts leaves; groups stay together."""
-    clusters = rows if outputs.groups.units is None else outputs.groups.units[rows]
-    names, cluster = np.unique(clusters, return_inverse=True)
-    part = np.random.default_rng(SEED).permutation(len(names))[cluster] % min(_PARTS_OF_ROWS, len(names))
-    return [part != leaving for leaving in range(part.max() + 1)]
 
 
 def _row_variance(before: _Evaluated, after: _Evaluated, donors: Int64s, clusters: Int64s) -> float:

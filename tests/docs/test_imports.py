@@ -18,18 +18,12 @@ import rfsize
 
 ROOT = Path(__file__).parents[2]
 # In the order of imports: a room imports those before it. Integrations import these of them, and no other integration.
-ROOMS = (
-    "_core exceptions _util _files showing reporting theory models walking counting estimation baselines certifying "
-)
-ROOMS += "stopping inference sizing statistics importance api training sklearn dask spark testing "
+ROOMS = "_core exceptions utils reporting theory models walking counting estimation statistics baselines certifying "
+ROOMS += "stopping inference sizing showing importance api shrinking training sklearn dask spark testing "
 ROOMS += "__init__ cli __main__"
-OF_INTEGRATIONS = {"_core", "exceptions", "_util", "_files", "models", "counting"}
+OF_INTEGRATIONS = {"_core", "exceptions", "utils", "models", "counting"}
 BEYOND = {  # what one module may import as well
-    ("showing.importance_plots", "api"),
-    ("showing.importance_plots", "sizing"),
-    ("showing.importance_text", "api"),
-    ("showing.importance_text", "reporting"),
-    ("showing.importance_text", "sizing"),
+    ("api.importance", "showing"),
     ("integrations.lightgbm.callback", "sizing"),
     ("integrations.lightgbm.callback", "training"),
     ("integrations.sklearn.training", "theory"),
@@ -123,8 +117,8 @@ def test_rooms_import_only_rooms_before_them() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("_util", "def later():\n    from rfsize.sizing import report"),
-        ("theory.binary", "from .._util import _private"),
+        ("utils.ring", "def later():\n    from rfsize.sizing import report"),
+        ("theory.binary", "from ..utils.words import _private"),
         ("integrations.xgboost.model", "import rfsize.integrations.lightgbm.model"),
         ("integrations.lightgbm.model", "import rfsize.sizing.report"),
         ("sizing.report", "import lightgbm"),

@@ -18,12 +18,11 @@ from helpers.trained import FRESH, TRUTH, X, Y, data_for, model, params_for, tra
 from rfsize import theory
 from rfsize.baselines import banfield_size, mcnemar_size
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, RfsizeError
-from rfsize.theory import multiclass
 
 TWO, THREE, NUMBER = "two", "three", "number"
 VOTES, LABELS = np.tile([0, 1, 1], (6, 10)), np.array([0, 1, 1, 0, 1, 1])
 COUNTED = rfsize.Votes([[3, 97], [20, 80]])
-FOREST: dict[str, Any] = {"target": "forest"}
+FOREST: dict[str, Any] = {"target": "model"}
 METRIC: dict[str, Any] = {"metric": "auc", "tolerance": 0.01}
 
 
@@ -79,8 +78,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "negative density": (lambda: theory.asymptotic_size(0.9, -1.0), ValueError, "density"),
     "fraction of all": (lambda: theory.ratio_with_replacement(1.0), ValueError, "fraction"),
     "ratio of none": (lambda: theory.fraction_without_replacement(0.0), ValueError, "ratio"),
-    "classes in a row": (lambda: multiclass.agreement(3, [0.5, 0.5]), ValueError, "fractions"),
-    "classes beyond one": (lambda: multiclass.agreement(3, [[0.5, 0.6]]), ValueError, "fractions"),
+    "classes in a row": (lambda: theory.multiclass_agreement(3, [0.5, 0.5]), ValueError, "fractions"),
+    "classes beyond one": (lambda: theory.multiclass_agreement(3, [[0.5, 0.6]]), ValueError, "fractions"),
     # Sizes of labels
     "alpha of one": (lambda: size(FRESH, alpha=1.0), ValueError, "alpha"),
     "alpha in words": (lambda: size(FRESH, alpha="0.9"), ValueError, "alpha"),
