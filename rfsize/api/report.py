@@ -74,8 +74,7 @@ class Report(Result):
     criterion : Criterion
         What must stay the same. Its ``name`` is the ``metric``, its ``level`` the loss that you allow.
     estimate : Estimate
-        The loss over ensemble size, and the numbers of rows and votes that it comes from: ``n_rows``, ``n_dropped`` and
-        ``votes_per_row``.
+        The loss over ensemble size.
     available : int
         Number of trees of your forest.
     source : str
@@ -154,6 +153,21 @@ class Report(Result):
         """With ``target="model"``: the rows that test the first `n_trees` trees, how many differ, and the bound."""
         is_certified = self.criterion.kind == "certificate"
         return self.estimate.details.certificate if is_certified else None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were used."""
+        return self.estimate.n_rows
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows left out because too few trees could predict them."""
+        return self.estimate.n_dropped
+
+    @property
+    def votes_per_row(self) -> float:
+        """Mean number of trees that predicted a row."""
+        return self.estimate.votes_per_row
 
     def upper(self, confidence: float) -> int | float:
         """A number of trees that is enough with a probability of ``confidence``: the end of a one-sided interval.
@@ -323,9 +337,9 @@ class Report(Result):
             "loss": self.loss_at(self.n_kept).to_dict(),
             "others": {name: _loss(estimate, self.n_kept).to_dict() for name, (_, estimate) in self.others.items()},
             "source": self.source,
-            "n_rows": self.estimate.n_rows,
-            "n_dropped": self.estimate.n_dropped,
-            "votes_per_row": self.estimate.votes_per_row,
+            "n_rows": self.n_rows,
+            "n_dropped": self.n_dropped,
+            "votes_per_row": self.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
             "notes": [*notes(self), *self.notes_on_rows],
