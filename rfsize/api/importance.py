@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
-
-_AT_ONCE = 256  # columns compared with all others in one step, which bounds the memory
 
 
 class Importance(NamedTuple):
@@ -190,20 +189,25 @@ class Importances(Result):
 
     def _estimate(self, level: float, top: int | None) -> Estimate:
         """How much the importances of two forests with different seeds differ, over their size."""
-        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         similarity = rank_correlation if top is None else share_in_common(top)
         curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
-        n_trees = curve.size(level)
-        why_infinite: str | None = None
-        notes: tuple[str, ...] = ()
-        if math.isinf(n_trees):
-            why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
+        n_trees, notes = curve.size(level), []
+        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
-            notes = (
+            notes.append(
                 f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
-                f"size(top={matter}) is about the other columns only",
+                f"size(top={matter}) is about the other columns only"
             )
-        return Estimate(curve, n_trees, self.n_rows, 0, self.votes_per_row, why_infinite=why_infinite, notes=notes)
+        why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
+        return Estimate(
+            curve,
+            n_trees,
+            self.n_rows,
+            n_dropped=0,
+            votes_per_row=self.votes_per_row,
+            why_infinite=why_infinite if math.isinf(n_trees) else None,
+            notes=tuple(notes),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
@@ -361,46 +365,36 @@ def _feature_names(task: Task) -> list[str]:
     """Names of the features in the order of training, as X has them: a framework may have changed them."""
     rows, names = task.X, task.forest.feature_names
     if isinstance(rows, Rows) and rows.names is not None:
-        names = rows.names
-        places = None
-        if rows.columns is not None:
-            places = places_of(names, rows.n_features, rows.columns, told=set(names))
+        names, told = rows.names, set(rows.names)
+        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, told=told)
         names = names if places is None else [names[place] for place in places]
     return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
 
 
 def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str, list[int]]:
-    """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is in two sets."""
+    """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
     numbers = {name: column for column, name in enumerate(names)}
     if isinstance(columns, Mapping):
-        sets = {str(name): [_number(column, names, numbers) for column in _listed(of)] for name, of in columns.items()}
+        sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
     else:
-        alone = [
-            _number(column, names, numbers) for column in _listed(range(len(names)) if columns is None else columns)
-        ]
-        if len(set(alone)) < len(alone):
-            twice = sorted({names[column] for column in alone if alone.count(column) > 1})
-            raise ValueError(f"columns names the same column twice: {twice}")
-        sets = {names[column]: [column] for column in alone}
-    if not sets or not all(sets.values()):
+        listed = range(len(names)) if columns is None else _listed(columns)
+        sets = [(names[number], [number]) for number in (_number(column, numbers) for column in listed)]
+    if not all([sets, *(members for _, members in sets)]):
         raise ValueError("columns has nothing to shuffle, or an empty set: name columns, or leave it out")
-    set_of: dict[int, str] = {}
-    for name, members in sets.items():
-        for column in members:
-            if set_of.setdefault(column, name) != name:
-                raise ValueError(
-                    f"column {names[column]!r} is in two sets, {set_of[column]!r} and {name!r}: leave it out of one, "
-                    "or make two calls"
-                )
-    return sets
+    times = Counter(number for _, members in sets for number in set(members))
+    twice = [names[number] for number, count in times.items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {twice[0]!r} twice: leave it out once, or make two calls")
+    return dict(sets)
 
 
-def _number(column: Any, names: list[str], numbers: dict[str, int]) -> int:
+def _number(column: Any, numbers: dict[str, int]) -> int:
     """The number of a column that is named, or given by its number."""
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(names):
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(numbers):
         return int(column)
     if isinstance(column, str) and column in numbers:
         return numbers[column]
+    names = list(numbers)
     known = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
     raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {known}")
 
@@ -438,11 +432,10 @@ def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:
     deviation = losses.block_losses - losses.block_losses.mean(axis=0)
     n_blocks, n_columns = deviation.shape
     quantile = float(student.ppf(1.0 - TAIL / max(1, n_columns - 1), n_blocks - 1.0))
-    above, below = np.zeros(n_columns, dtype=np.int64), np.zeros(n_columns, dtype=np.int64)
-    for first in range(0, n_columns, _AT_ONCE):
-        block = slice(first, first + _AT_ONCE)
-        covariance = deviation[:, block].T @ deviation / (n_blocks * (n_blocks - 1.0))
-        half_width = quantile * np.sqrt(np.maximum(variance[block, None] + variance - 2.0 * covariance, 0.0))
-        lead: Floats = value - value[block, None]
-        above[block], below[block] = (lead > half_width).sum(axis=1), (-lead > half_width).sum(axis=1)
+    above, below = np.zeros((2, n_columns), dtype=np.int64)
+    for column in range(n_columns):
+        covariance = deviation[:, column] @ deviation / (n_blocks * (n_blocks - 1.0))
+        half_width = quantile * np.sqrt(np.maximum(variance[column] + variance - 2.0 * covariance, 0.0))
+        lead = value - value[column]
+        above[column], below[column] = (lead > half_width).sum(), (-lead > half_width).sum()
     return above + 1, n_columns - below

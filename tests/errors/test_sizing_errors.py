@@ -202,7 +202,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "compared by shares": (lambda: rfsize.compare(outputs(), outputs(), metric=shares), ValueError, "better"),
     "no top": (lambda: importance(metric="auc").size(top=6), ValueError, "top"),
     "one column": (lambda: importance(metric="auc", columns=["Column_0"]).size(), ValueError, "column"),
-    "columns twice": (lambda: importance(columns={"a": [0, 1], "b": [1]}), ValueError, "'a'"),
+    "columns twice": (lambda: importance(columns={"a": [0, 1], "b": [1]}), ValueError, "columns"),
     # Growth and bagging fractions
     "arrays": (lambda: rfsize.grow(params_for("xgboost", Y[TWO]), X, Y[TWO]), ValueError, "y "),
     "max_trees": (lambda: grow(max_trees=0), ValueError, "max_trees"),
