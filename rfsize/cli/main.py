@@ -63,7 +63,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
         _FILE | {"metavar": "MODEL"},
         "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
     ),
-    "forest": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
+    "model": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
     "data": (
         _ROWS,
         _FILE | {"metavar": "DATA"},
@@ -179,7 +179,7 @@ _COMMANDS = {
     ),
     "predict": _Command(
         predict_command,
-        ("forest", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
+        ("model", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
         "fast.rfsize rows.csv -o predictions.csv",
     ),
 }

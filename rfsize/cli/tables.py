@@ -130,9 +130,9 @@ class Table:
             types = {field.name: _type_to_read(field, numbers_stay) for field in schema}
             converting = csv.ConvertOptions(column_types=types, **nulls)
             reader = csv.open_csv(text, convert_options=converting, **options)
-            yield reader.schema.empty_table()
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+            batches = (pa.Table.from_batches([batch]) for batch in reader if batch.num_rows)
+            yield next(batches, reader.schema.empty_table())
+            yield from batches
 
 
 def _type_to_read(field: Any, numbers_stay: Collection[str]) -> Any:
