@@ -24,7 +24,6 @@ from rfsize.integrations.lightgbm.bags import (
     LightGbmBags,
     Sampling,
     exact_value,
-    is_bagged,
     leading_bags,
     rebuilt_bags,
     seed_dependence,
@@ -34,7 +33,6 @@ from rfsize.integrations.lightgbm.bags import (
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.identical import refuse_identical
 from rfsize.models.model import Forest, Model, Output
 from rfsize.utils.typing import Bools, Floats, Int64s
 from rfsize.utils.validation import class_indices, one_per_row, sample_weights
@@ -61,8 +59,6 @@ TREE_COUNT_NAMES = {
 
 # Line among the parameters of a forest that `rfsize.shrink` made; LightGBM keeps it.
 _PRUNED_NOTE = "rfsize_shrunk"
-
-_SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
 
 # Bits of decision_type.
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_SHIFT = 1, 2, 2
@@ -342,6 +338,8 @@ class LightGbmForest(LightGbmModel, Forest):
         How LightGBM drew the rows and features of its trees.
     """
 
+    sampled_by = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
+
     def __init__(self, model: Any, text: ModelText) -> None:
         super().__init__(model, text)
         self.sampling = text.sampling(self.ensemble, self.booster.params)
@@ -424,13 +422,6 @@ def _why_no_forest(text: ModelText) -> str | None:
             f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
             "ones before it, so it has no T*. Take rfsize.compile(model), or train with boosting='rf' for T*"
         )
-    if not is_bagged(text.parameters):
-        n_together = text.trees_per_iteration
-        iterations = (text.trees[first : first + n_together] for first in range(0, len(text.trees), n_together))
-        try:
-            refuse_identical(iterations, _are_alike, _SAMPLED)
-        except NotAForestError as error:
-            return str(error)
     return None
 
 
@@ -464,11 +455,6 @@ def _classes(model: Any, text: ModelText) -> NDArray[Any]:
             "each class"
         )
     return classes
-
-
-def _are_alike(trees: tuple[dict[str, str], ...], others: tuple[dict[str, str], ...]) -> bool:
-    """Whether the trees of two iterations have the same splits, leaves, and numbers of rows in them."""
-    return trees == others and any(tree["num_leaves"] != "1" for tree in trees)
 
 
 def loaded(text: str) -> lgb.Booster:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.leaves import leaf_lookup
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
@@ -32,10 +31,9 @@ from rfsize.integrations.lightgbm.training_votes import (
     rows_of,
 )
 from rfsize.models.bags import Layout
-from rfsize.models.model import Forest, dependence_of
-from rfsize.models.rows import n_rows_of
+from rfsize.models.model import dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.validation import share, training_labels, whole
+from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import give
 from rfsize.utils.words import how_many
 
@@ -103,12 +101,6 @@ class LightGbmTraining(Training):
 
     def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
         return LightGbmTrainer(params, data)
-
-    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> LightGbmTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
-        trainer = LightGbmTrainer(self.params_of(forest.booster), data)
-        trainer.classes = forest.classes
-        return trainer
 
     def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
@@ -208,14 +200,7 @@ class LightGbmTrainer(Trainer):
         self.has_soft_labels = text.are_soft(label)
         return label if self.has_soft_labels else trained_on(label, text.n_classes)
 
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> LightGbmInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> LightGbmInTraining:
         """A forest without trees, with another bagging fraction or seed if given.
 
         With ``seed=None`` it is the forest that ``lightgbm.train`` would train. Another seed changes the bags and the
@@ -233,21 +218,21 @@ class LightGbmTrainer(Trainer):
         if fraction is not None and self._is_balanced():
             raise ValueError("with pos_/neg_bagging_fraction, bagging_fraction has no effect: leave one of them out")
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        return LightGbmInTraining(self, params, threshold, groups)
+        return LightGbmInTraining(self, params, **of_rows)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return self._with_bags(fraction, None)
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
+    def start_after(self, number: int, **of_rows: Any) -> LightGbmInTraining:
         if number == 0:
-            return self.start(threshold=threshold, groups=groups)
+            return self.start(**of_rows)
         used = [seed for seed, _ in self._forest.sampling.blocks]
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
-        return LightGbmInTraining(self, params, threshold, groups)
+        return LightGbmInTraining(self, params, **of_rows)
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
         The bags of these trees are proven, and their votes counted, on the raw rows.
@@ -270,9 +255,11 @@ class LightGbmTrainer(Trainer):
             )
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
-        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
-        return LightGbmInTraining(self, params, threshold, groups, (forest.booster, sums))
+        training = LightGbmInTraining(self, params, **of_rows)
+        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), training.threshold, training.groups)
+        training.begin_with(forest.booster, sums)
+        return training
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
         """Parameters with new seeds, which depend on the trainer's seed and on the number of seeds used before.
@@ -301,48 +288,38 @@ class LightGbmTrainer(Trainer):
 
 
 class LightGbmInTraining(ForestInTraining):
-    """A LightGBM forest that takes more trees; see `ForestInTraining`."""
+    """A LightGBM forest that takes more trees.
 
-    def __init__(
-        self, trainer: LightGbmTrainer, params: dict[str, Any], threshold: float, groups: Groups, first: Any = None
-    ) -> None:
-        """Begin without trees, or with those of ``first``, a booster and the sums of its votes."""
-        self.link, self.threshold, self.groups = trainer.link, threshold, groups
+    All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
+    """
+
+    def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any], **of_rows: Any) -> None:
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        super().__init__(trainer.link, nothing, **of_rows)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
-        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        self._first: lgb.Booster | None
-        self._first, self.out_of_bag = first or (None, nothing)
-        self._of_first = self.out_of_bag
-        self.n_trees = 0 if self._first is None else self._first.current_iteration()
+        self._first: lgb.Booster | None = None
+        self._of_first = nothing
+
+    def begin_with(self, booster: lgb.Booster, sums: Sums) -> None:
+        """Take the trees of a finished forest, and the sums of their out-of-bag outputs."""
+        self._first, self._of_first, self.out_of_bag = booster, sums, sums
+        self.n_trees = booster.current_iteration()
 
     def add(self, n_trees: int) -> None:
-        """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
-
-        All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
-
-        Raises
-        ------
-        InbagError
-            If the bags cannot be rebuilt and proven.
-        ValueError
-            If LightGBM's rounded predictions hide votes of single trees.
-        """
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
-            if self._votes is None:
-                training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
-                self._votes = (
-                    PredictedVotes(training)
-                    if self._rows is None
-                    else WalkedVotes(training, training.forest.open(self._rows))
-                )
-            else:
+            if self._votes is not None:
                 self._votes.read()
-            self.n_trees += 1
+                continue
+            training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
+            if self._rows is None:
+                self._votes = PredictedVotes(training)
+            else:
+                self._votes = WalkedVotes(training, training.forest.open(self._rows))
         votes = self._votes
         assert votes is not None
-        self.out_of_bag = self._of_first.plus(votes.sums())
+        self.n_trees, self.out_of_bag = self.n_trees + n_trees, self._of_first.plus(votes.sums())
         if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
             raise ValueError(
                 "LightGBM's rounded predictions hide the votes or the scores of single trees on "
@@ -355,7 +332,6 @@ class LightGbmInTraining(ForestInTraining):
             )
 
     def booster(self) -> lgb.Booster:
-        """All trees so far as one new booster."""
         if self._votes is None:
             if self._first is None:
                 raise ValueError("the forest has no trees yet: call add first")

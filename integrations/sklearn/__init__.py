@@ -16,8 +16,7 @@ from rfsize.integrations.sklearn.model import (
     why_unread,
 )
 from rfsize.integrations.sklearn.training import SklearnTraining
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework
+from rfsize.models.framework import Framework, ModelFiles
 from rfsize.models.model import Model
 
 # What skops loads only if told to trust it, of scikit-learn's forests, bagging and boosting.

@@ -28,7 +28,6 @@ from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.framework import read_model
-from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
 from rfsize.utils.tags import allows_nan
@@ -44,9 +43,6 @@ SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1
 
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
-
-_SAMPLED = "bootstrap=True, or max_features below the number of columns"
-_OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
 
 _SEVERAL_OUTPUTS = (
     "the model predicts several labels or numbers at once: train one model for each column of y, as "
@@ -64,17 +60,11 @@ def read_forest(model: Any) -> SklearnForest:
     Raises
     ------
     NotAForestError
-        If it predicts several outputs or a single class, or if nothing was sampled and all trees are the same.
+        If it predicts several outputs or a single class.
     """
     check_is_fitted(model)
     check_outputs(model)
-    if not all(map(is_tree, model.estimators_)):
-        return SklearnBagging(model)
-    forest = SklearnForest(model)
-    if forest.why_no_bags is not None:
-        trees = [estimator.tree_ for estimator in model.estimators_]
-        refuse_identical(zip(trees, used_columns(model), strict=True), _are_alike, _SAMPLED)
-    return forest
+    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
 
 
 def check_outputs(model: Any) -> None:
@@ -117,6 +107,7 @@ class SklearnForest(Forest):
     """
 
     framework = "scikit-learn"
+    sampled_by = "bootstrap=True, or max_features below the number of columns"
 
     def __init__(self, model: Any) -> None:
         self.booster, self.is_pruned = model, hasattr(model, PRUNED)
@@ -312,13 +303,6 @@ def _class_shares(estimator: Any, n_classes: int) -> Floats:
     shares = np.zeros((len(value), n_classes))
     shares[:, np.asarray(estimator.classes_, dtype=np.intp)] = value
     return shares
-
-
-def _are_alike(first: tuple[Any, Any], second: tuple[Any, Any]) -> bool:
-    """Whether two trees, and the columns that they were given, are the same."""
-    (tree, columns), (other, other_columns) = first, second
-    same = all(np.array_equal(getattr(tree, name), getattr(other, name)) for name in _OF_NODES)
-    return same and tree.node_count > 1 and np.array_equal(columns, other_columns)
 
 
 def is_tree(member: Any) -> bool:

@@ -219,6 +219,7 @@ class XgboostForest(XgboostModel, Forest):
     """One round of parallel trees, each an iteration of its own, whose mean the booster predicts."""
 
     _counts_rounds = False
+    sampled_by = "subsample=0.632 and colsample_bynode=0.6"
 
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str = "") -> None:
         super().__init__(model, learner, why_no_forest)
@@ -235,16 +236,6 @@ class XgboostForest(XgboostModel, Forest):
     @property
     def _was_sampled(self) -> bool:
         return any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
-
-    @property
-    def has_identical_trees(self) -> bool:
-        """Whether training sampled nothing, so that all trees have the same splits and leaves."""
-        trees, nodes = self.ensemble, self.ensemble.nodes
-        if self._was_sampled or self.n_trees == 1:
-            return False
-        numbers = np.column_stack([nodes.left, nodes.feature, nodes.threshold, nodes.value, trees.cover])
-        first, *others = np.split(numbers, trees.tree_start[1:, 0])
-        return len(first) > trees.trees_per_iteration and all(np.array_equal(first, other) for other in others)
 
     @property
     def _base(self) -> NDArray[np.float32]:
@@ -403,11 +394,7 @@ def read(model: Any) -> XgboostModel:
         why_no_forest = _why_no_forest(learner, model)
         if why_no_forest is not None:
             return XgboostModel(model, learner, why_no_forest)
-        forest = XgboostForest(model, learner)
-        if forest.has_identical_trees:
-            why = f"all {forest.n_trees} trees of the forest are identical, because training sampled nothing"
-            return XgboostModel(model, learner, f"{why}: train it as {in_one_round(model)} does")
-        return forest
+        return XgboostForest(model, learner)
 
 
 def forest_of(model: Any) -> XgboostForest:

@@ -13,7 +13,6 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
@@ -30,11 +29,9 @@ from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
 from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link
-from rfsize.models.model import Forest
-from rfsize.models.rows import n_rows_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
 from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import share, training_labels, whole
+from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
@@ -53,12 +50,6 @@ class XgboostTraining(Training):
 
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         return XgboostTrainer(params, data)
-
-    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> XgboostTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
-        trainer = XgboostTrainer(self.params_of(forest.booster), data)
-        trainer.classes = forest.classes
-        return trainer
 
     def params_of(self, model: Any) -> dict[str, Any]:
         learner = forest_of(booster_of(model)).settings
@@ -173,28 +164,21 @@ class XgboostTrainer(Trainer):
         self.fraction = float(setting(grown["subsample"]))
         self.seed = int(settings["generic_param"]["seed"])
 
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> XgboostInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostInTraining(self, fraction, seed, threshold, groups)
+        return XgboostInTraining(self, fraction, seed, **of_rows)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return {**self.params, "subsample": fraction}
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+    def start_after(self, number: int, **of_rows: Any) -> XgboostInTraining:
         seed = next(itertools.islice(_seeds(self.seed), number, None))
-        return self.start(seed=seed, threshold=threshold, groups=groups)
+        return self.start(seed=seed, **of_rows)
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> XgboostInTraining:
         forest = forest_of(booster_of(model))
         drawn = forest.drawn_bags()
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
@@ -203,25 +187,24 @@ class XgboostTrainer(Trainer):
                 f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
                 "parameters of its training"
             )
-        training = self.start(threshold=threshold, groups=groups)
+        training = self.start(**of_rows)
         block = forest_of(training.block(1, self.seed))
         _refuse_differences([forest, block])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (block, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
-        training.take(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files do not keep
+        outputs = training.taken(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files lack
+        training.n_trees, training.out_of_bag = forest.n_trees, outputs
         return training
 
 
 class XgboostInTraining(ForestInTraining):
     """A forest in blocks, each trained by XGBoost from its own seed."""
 
-    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
-        n_rows = trainer.dtrain.num_row()
-        self.threshold, self.groups = threshold, groups
-        self.link, self.n_trees = trainer.link, 0
-        self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, **of_rows: Any) -> None:
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        super().__init__(trainer.link, nothing, **of_rows)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
@@ -229,13 +212,11 @@ class XgboostInTraining(ForestInTraining):
         self._drawn: list[DrawnBags] = []
         self._seeds = self._unused_seeds(seed)
 
-    def add(self, n_trees: int) -> None:
-        left = whole("n_trees", n_trees, at_least=1)
-        most = max(1, _PREDICTED_CELLS // (self._trainer.dtrain.num_row() * self._trainer.trees_per_iteration))
-        while left > 0:
-            block = min(left, most)
-            self.take(forest_of(self.block(block, next(self._seeds))))
-            left -= block
+    def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
+        most = max(1, _PREDICTED_CELLS // (len(self._trainer.label) * self._trainer.trees_per_iteration))
+        for start in range(0, n_trees, most):
+            n_more = min(most, n_trees - start)
+            yield n_more, self.taken(forest_of(self.block(n_more, next(self._seeds))))
 
     def booster(self) -> xgb.Booster:
         if not self._parts:
@@ -246,21 +227,20 @@ class XgboostInTraining(ForestInTraining):
         """One round of parallel trees."""
         return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
 
-    def take(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> None:
-        """Add the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
+    def taken(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> Sums:
+        """Take the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
         trainer = self._trainer
-        layout = Layout.alone(trainer.dtrain.num_row())
-        bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
+        bags = forest.bags(Layout.alone(len(trainer.label)), trainer.label, trainer.weight, seed, subsample)
         # All rows at once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = forest.booster.predict(trainer.dtrain, pred_leaf=True)
 
         def leaves(start: int, stop: int, _: Any) -> LeafIds:
             return LeafIds(forest.leaf_ids(predicted[start:stop]), forest.ensemble.tree_scores)
 
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, leaves, self.threshold, self.groups))
-        self.n_trees += forest.n_trees
+        outputs = out_of_bag(forest, bags, leaves, self.threshold, self.groups)
         self._parts.append((forest.booster, forest.tree_of))
         self._drawn.append(bags.drawn)
+        return outputs
 
     def _unused_seeds(self, seed: int) -> Iterator[int]:
         """New seeds, without those of the trees that the forest already has."""

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize.models.columns import Columns
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework, framework_named, framework_names, read_model
+from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
 from rfsize.utils.files import written_whole
 

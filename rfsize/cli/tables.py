@@ -187,9 +187,10 @@ def as_trained(X: Any, columns: Columns) -> Any:
     X = by_name(X, columns)
     if columns.conventions is None:
         return X
-    if columns.categorical.named is None:
+    features = columns.conventions.category_features
+    if features is None:
         return with_categories(X)
-    return X.astype({X.columns[feature]: "category" for feature in columns.categorical.named})
+    return X.astype({X.columns[feature]: "category" for feature in features})
 
 
 def imported_pandas(table: Table | str) -> Any:

@@ -14,8 +14,7 @@ from rfsize.cli.models import files_of, load_model, save_model
 from rfsize.cli.options import SIZED_BY, chosen, given, refuse_to_overwrite, table_of, wrote
 from rfsize.cli.tables import Table, by_name, load_table, with_categories
 from rfsize.models.columns import Columns
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import framework_named
+from rfsize.models.framework import ModelFiles, framework_named
 from rfsize.sizing.named_metrics import METRICS
 from rfsize.sizing.report import Report
 from rfsize.training.growing import grow

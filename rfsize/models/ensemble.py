@@ -146,6 +146,17 @@ class TreeEnsemble:
         """Whether a node is a leaf of a tree with splits, whose cover can prove bags, shape (n_nodes,)."""
         return (self.nodes.left == -1) & np.repeat(self.nodes.n_nodes > 1, self.nodes.n_nodes)
 
+    @property
+    def repeats_one_tree(self) -> bool:
+        """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""
+        nodes, starts = self.nodes, self.tree_start[:, 0]
+        parts = list(zip(starts, [*starts[1:], nodes.left.size], strict=True))
+        arrays = (nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.value, self.cover)
+        has_splits, (first, end) = (nodes.left[slice(*parts[0])] != -1).any(), parts[0]
+        return bool(len(parts) > 1 and has_splits) and all(
+            np.array_equal(array[start:stop], array[first:end]) for start, stop in parts[1:] for array in arrays
+        )
+
     @cached_property
     def tree_scores(self) -> NDArray[np.floating[Any]]:
         """Raw score of an ensemble of each node's tree alone, shape (n_nodes,) or (n_nodes, n_classes).

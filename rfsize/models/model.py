@@ -247,11 +247,14 @@ class Forest(Model):
         If the predictions depend on the seed even in a forest of unlimited size: why, and what to do.
     learning_rate : LearningRate or None
         If a learning rate scales the trees' scores: the effect on the forest.
+    sampled_by : str
+        Parameters by which training samples rows or columns, so that trees differ, for messages.
     """
 
     shared_bags: str | None = None
     seed_dependence: str | None = None
     learning_rate: LearningRate | None = None
+    sampled_by: ClassVar[str] = "a part of the rows or columns for each tree"
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
         """Scores of members that are no trees, shape (n_rows, n_trees, n_scores).

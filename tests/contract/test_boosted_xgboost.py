@@ -212,7 +212,7 @@ def test_boosting_has_no_limit(boosted):
 
 def test_trees_that_are_all_alike_have_no_limit():
     booster = xgb.train({"num_parallel_tree": 3, "max_depth": 2}, xgb.DMatrix(X, SCORE), 1)
-    assert read_model(booster).n_trees == 1
+    assert read_model(booster).n_trees == 3
     with pytest.raises(rfsize.exceptions.NotAForestError, match="identical"):
         read_forest(booster)
 
