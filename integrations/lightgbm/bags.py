@@ -111,10 +111,7 @@ class Sampling:
         blocks = [(int(seed), int(trees)) for seed, trees in _BLOCK.findall(notes[0])]
         is_intact = notes == [bags_note(blocks)] and len(dict(blocks)) == len(blocks)
         if not is_intact or sum(trees for _, trees in blocks) < n_trees:
-            raise InbagError(
-                f"the model's note of how its bags were drawn is damaged, '{notes[0][:80]}' for {n_trees} trees: take "
-                f"{FRESH_ROWS}"
-            )
+            raise InbagError(f"the model's note of its bags is damaged, '{notes[0][:80]}': take {FRESH_ROWS}")
         ends = itertools.accumulate(trees for _, trees in blocks)
         kept = [(seed, min(trees, n_trees - end + trees)) for (seed, trees), end in zip(blocks, ends, strict=True)]
         return [(seed, trees) for seed, trees in kept if trees > 0]
@@ -132,8 +129,8 @@ def shared_bags(sampling: Sampling) -> str | None:
     if every <= 1 or not is_bagged(sampling.parameters):
         return None
     return (
-        f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
-        "may be too small: train with bagging_freq=1"
+        f"bagging_freq={every} gives {every} trees the same bag, so that their votes are not independent and T* may be "
+        "too small: train with bagging_freq=1"
     )
 
 
@@ -383,16 +380,16 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
     if (trained, learner) == ("1", "serial"):
         raise InbagError(f"one machine trained the forest, and layout names {n_machines}: leave layout out")
     raise InbagError(
-        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with bags "
-        f"of its own rows: name the rows of each, rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
+        f"{trained} machines (tree_learner={learner}) drew bags from their own rows: name these rows, "
+        f"rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
     )
 
 
 def _refuse_no_bagging(sampling: Sampling) -> None:
     if sampling.number("bagging_freq") < 1 or min(map(sampling.number, _BAGGING_FRACTIONS)) >= 1.0:
         raise InbagError(
-            "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag: "
-            f"train with bagging_fraction=0.632 and bagging_freq=1, or take {FRESH_ROWS}"
+            "the forest was trained without bagging: train with bagging_fraction=0.632 and bagging_freq=1, or take "
+            f"{FRESH_ROWS}"
         )
 
 

@@ -90,9 +90,7 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 
 def _aliases() -> Any:
     if _ConfigAliases is None:
-        raise ValueError(
-            f"rfsize does not know the parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7"
-        )
+        raise ValueError(f"rfsize does not know parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7")
     return _ConfigAliases
 
 
@@ -250,9 +248,7 @@ class LightGbmTrainer(Trainer):
         forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
         check_alike(forest.text, self._forest.text)
         if self.rows is None:
-            raise ValueError(
-                "adding trees takes the rows of training, which the Dataset does not hold: set free_raw_data=False"
-            )
+            raise ValueError("the Dataset does not hold its rows, which adding trees takes: set free_raw_data=False")
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
@@ -322,14 +318,11 @@ class LightGbmInTraining(ForestInTraining):
         self.n_trees, self.out_of_bag = self.n_trees + n_trees, self._of_first.plus(votes.sums())
         if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
             raise ValueError(
-                "LightGBM's rounded predictions hide the votes or the scores of single trees on "
-                f"{how_many(max(1, votes.n_bounded), 'row')}, as happens where a class is rare: let the Dataset keep "
-                "its rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
+                f"rounded predictions hide single trees on {how_many(max(1, votes.n_bounded), 'row')}, as where a "
+                "class is rare: let the Dataset keep its rows (free_raw_data=False)"
             )
         if not votes.is_proven:
-            raise InbagError(
-                "no tree has more than one leaf, whose counts prove the bags: allow smaller leaves (min_data_in_leaf)"
-            )
+            raise InbagError("no tree has several leaves, whose counts prove bags: set a smaller min_data_in_leaf")
 
     def booster(self) -> lgb.Booster:
         if self._votes is None:
@@ -391,7 +384,5 @@ def check_alike(text: ModelText, other: ModelText) -> None:
         differing |= {name: (mine.get(name), theirs.get(name)) for name in names}
     for name, (value, expected) in differing.items():
         if value != expected:
-            raise NotAForestError(
-                f"the forests differ in {name}, '{str(value)[:60]}' and '{str(expected)[:60]}': give forests of the "
-                "same data and parameters"
-            )
+            both = f"'{str(value)[:60]}' and '{str(expected)[:60]}'"
+            raise NotAForestError(f"the forests differ in {name}, {both}: train them on the same data, alike")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize.counting.count import Sums, count, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
@@ -120,8 +120,9 @@ class BoosterInTraining:
                 raise ValueError(
                     f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out"
                 )
-            dataset = booster.valid_sets[names.index(validation)]
-            return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
+            return cls(
+                booster, forest, booster.valid_sets[names.index(validation)], validation, None, threshold, groups
+            )
         dataset = booster.train_set
         bags = rebuilt_bags(forest.sampling, Layout.alone(dataset.num_data()), np.asarray(dataset.get_label()) > 0)
         return cls(booster, forest, dataset, None, bags, threshold, groups)

@@ -48,10 +48,7 @@ class SkopsFiles(ModelFiles):
                 f"{path} is a skops file that cannot be read ({type(error).__name__}: {str(error)[:200]}): write it "
                 "again with skops.io.dump, by the same version of scikit-learn"
             ) from error
-        raise ValueError(
-            f"{path} holds types that are neither scikit-learn's nor NumPy's, {', '.join(unknown)[:300]}: use this "
-            "model in Python"
-        )
+        raise ValueError(f"{path} holds types beyond scikit-learn's, {', '.join(unknown)[:300]}: use it in Python")
 
     def check_path(self, path: Path) -> None:
         if path.suffix != self.ending:

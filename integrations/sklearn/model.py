@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, part_of, why_no_bags
+from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, n_training_rows, part_of, why_no_bags
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions, Reading
@@ -44,10 +44,7 @@ SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
 
-_SEVERAL_OUTPUTS = (
-    "the model predicts several labels or numbers at once: train one model for each column of y, as "
-    "sklearn.multioutput does, and give its estimators_ one by one"
-)
+_SEVERAL_OUTPUTS = "the model predicts several labels or numbers at once: train one model for each column of y"
 
 _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.
@@ -150,17 +147,19 @@ class SklearnForest(Forest):
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
         if self.why_no_bags is not None:
             raise InbagError(self.why_no_bags)
-        if layout.n_rows != self.booster._n_samples:
+        n_rows = n_training_rows(self.booster)
+        if layout.n_rows != n_rows:
             raise InbagError(
-                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
-                "training rows, in the order of training"
+                f"the ensemble was trained on {n_rows} rows, but X has {layout.n_rows}: give all training rows, in the "
+                "order of training"
             )
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        if self.why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+        n_rows = n_training_rows(self.booster) or 0
+        if self.why_no_bags is not None or n_rows * self.n_trees > _MOST_DRAWN:
             return None
-        return SklearnBags(self, np.ones(self.booster._n_samples))
+        return SklearnBags(self, np.ones(n_rows))
 
     @property
     def why_no_bags(self) -> str | None:
@@ -233,8 +232,8 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
         wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
         if wrong.size:
             raise ValueError(
-                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows: take a member whose probabilities "
-                "sum to 1, such as CalibratedClassifierCV around this one"
+                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows, not to 1: bag a "
+                "CalibratedClassifierCV around this member"
             )
     else:
         shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
@@ -244,10 +243,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
 def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
     index = np.asarray(predicted).astype(np.int64)
     if index.min() < 0 or index.max() >= n_classes or np.any(index != predicted):
-        raise ValueError(
-            f"members predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of the {n_classes} "
-            "classes: let each member predict a class on every row"
-        )
+        raise ValueError(f"members predict {np.unique(predicted)[:9]}, not only indices of {n_classes} classes")
     return index
 
 

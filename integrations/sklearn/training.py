@@ -49,14 +49,12 @@ class SklearnTraining(Training):
         if estimator.bootstrap:
             if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
                 raise ValueError(
-                    f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, "
-                    f"which scikit-learn {sklearn.__version__} does not draw: give fractions up to 0.5, or install 1.9"
+                    f"a bagging fraction of {fraction:g} takes more draws with replacement than there are rows: give "
+                    "fractions up to 0.5, or install scikit-learn 1.9"
                 )
             fraction = ratio_with_replacement(fraction)
         elif not isinstance(estimator, BAGGING):
-            raise InbagError(
-                f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
-            )
+            raise InbagError("bootstrap=False trains every tree on all rows: set bootstrap=True")
         return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
@@ -99,10 +97,8 @@ class SklearnTrainer(Trainer):
         self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
         missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
         if missing.size:
-            raise ValueError(
-                f"y lacks the classes {forest.classes[missing].tolist()} that the ensemble was fitted to: give the "
-                "labels of its training"
-            )
+            lacking = forest.classes[missing].tolist()
+            raise ValueError(f"y lacks the classes {lacking} of the training: give the labels of the training")
 
     def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> SklearnInTraining:
         """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
@@ -157,10 +153,7 @@ class SklearnInTraining(ForestInTraining):
             warnings.filterwarnings("ignore", "class_weight presets")
             model.fit(X, y, **weighted)
         if before and not np.array_equal(weights, _drawn_by(model)):
-            raise ValueError(
-                "the ensemble was fitted with other sample weights, by which its bags were drawn: give the "
-                "sample_weight of its training"
-            )
+            raise ValueError("the bags were drawn by other sample weights: give the sample_weight of the training")
         if seeds is not None:
             # Bagging keeps only the seeds of the newest members.
             model._seeds = np.concatenate([seeds, model._seeds])

@@ -56,8 +56,8 @@ class XgboostTraining(Training):
         grown = learner["gradient_booster"]["tree_train_param"]
         if float(grown["subsample"]) == 1.0:
             raise InbagError(
-                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such "
-                "as 0.632; if it was loaded from a file, give the params of its training, which a file does not keep"
+                "the model says subsample=1: if a file lost it, give the params of its training; if not, train with a "
+                "subsample below 1, such as 0.632"
             )
         settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
         for name, content in learner["objective"].items():
@@ -184,8 +184,7 @@ class XgboostTrainer(Trainer):
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
         if np.float32(fraction) != np.float32(self.fraction):
             raise NotAForestError(
-                f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
-                "parameters of its training"
+                f"the forest was trained with subsample={fraction:g}, not {self.fraction:g}: give its params"
             )
         training = self.start(**of_rows)
         block = forest_of(training.block(1, self.seed))
@@ -282,28 +281,21 @@ def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
     if kind != "gbtree":
         raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
     if objective not in CONSTANT_HESSIAN:
-        raise NotAForestError(
-            f"params say objective={objective!r}, whose bags rfsize cannot prove: train with one of "
-            f"{', '.join(sorted(CONSTANT_HESSIAN))}"
-        )
+        known = ", ".join(sorted(CONSTANT_HESSIAN))
+        raise NotAForestError(f"rfsize cannot prove the bags of objective={objective!r}: train with one of {known}")
     why = why_not_rebuilt(settings)
     if why is not None:
         raise InbagError(why)
     weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     if weight != 1.0 and objective not in VOTING:
-        raise NotAForestError(
-            f"scale_pos_weight={weight:g} is for classes, and objective={objective!r} has none: leave it out"
-        )
+        raise NotAForestError(f"scale_pos_weight={weight:g} is for classes, and {objective!r} has none: leave it out")
 
 
 def _refuse_other_data(dtrain: Any) -> None:
     if not isinstance(dtrain, xgb.DMatrix):
         raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
     if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
-        raise ValueError(
-            f"XGBoost {xgb.__version__} does not say which leaves the rows of a QuantileDMatrix reach: give a "
-            "DMatrix, or install XGBoost 3.1 or newer"
-        )
+        raise ValueError("before XGBoost 3.1, leaves of a QuantileDMatrix are not known: give a DMatrix")
     if dtrain.get_base_margin().size:
         raise ValueError("dtrain has a base_margin, which moves every tree's vote: give the rows without one")
 
@@ -312,9 +304,7 @@ def _labels_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Float
     """Training labels, which are class indices, or numbers for a regression; and the weights, if there are any."""
     label, weight = dtrain.get_label(), dtrain.get_weight()
     if label.shape != (dtrain.num_row(),):
-        raise ValueError(
-            f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
-        )
+        raise ValueError(f"dtrain must have one label a row, {dtrain.num_row()} of them, found the shape {label.shape}")
     return trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
 
 
@@ -337,9 +327,7 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
     _refuse_differences(forests)
     drawn = [bags for bags in (forest.drawn_bags() for forest in forests) if bags is not None]
     if len({np.float32(bags.subsample) for bags in drawn}) > 1:
-        raise NotAForestError(
-            f"the forests differ in subsample, {[bags.subsample for bags in drawn]}: train them alike"
-        )
+        raise NotAForestError(f"the forests differ in subsample, {[of.subsample for of in drawn]}: train them alike")
     parts = [(forest.booster, forest.tree_of) for forest in forests]
     return _put_together(parts, drawn if len(drawn) == len(forests) else None)
 
@@ -348,7 +336,7 @@ def _put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[D
     """One booster of forests that are known to fit together, with a note on how their bags were drawn."""
     booster, bags = booster_of_forests(parts), None
     if drawn is not None:
-        seeds = [one.tree_seed[tree_of] for (_, tree_of), one in zip(parts, drawn, strict=True)]
+        seeds = [of_part.tree_seed[tree_of] for (_, tree_of), of_part in zip(parts, drawn, strict=True)]
         bags = DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel())
     write_bag_seeds(booster, bags)
     return booster
@@ -361,7 +349,4 @@ def _refuse_differences(forests: Sequence[XgboostForest]) -> None:
             other = forest.recipe[what]
             same = np.allclose(value, other, rtol=1e-6, atol=0) if what == "base_score" else value == other
             if not same:
-                raise NotAForestError(
-                    f"the forests differ in {what}, {value} and {other}: train them on the same data with the same "
-                    "parameters, except for seed and num_parallel_tree"
-                )
+                raise NotAForestError(f"the forests differ in {what}, {value} and {other}: train them alike")

@@ -94,16 +94,16 @@ class Layout:
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
-                "layout must hold a list for each worker, with the numbers of its partitions of X. Each of the "
-                f"{len(lengths)} partitions must be named once, from 0 on; found {machines!r}"
+                f"layout must list the partitions of X on each worker, each of 0 to {len(lengths) - 1} "
+                f"once; found {machines!r}"
             )
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):
             first[parts] = np.cumsum(lengths[parts]) - lengths[parts]
             machine[parts] = number
-        some, sizes = lengths > 0, np.array([lengths[parts].sum() for parts in held if lengths[parts].any()])
-        _, numbers = np.unique(machine[some], return_inverse=True)  # count only machines that held rows
-        return cls(np.cumsum(lengths[some]), first[some], numbers.astype(np.int64), sizes)
+        has_rows, sizes = lengths > 0, np.array([lengths[parts].sum() for parts in held if lengths[parts].any()])
+        _, numbers = np.unique(machine[has_rows], return_inverse=True)  # count only machines that held rows
+        return cls(np.cumsum(lengths[has_rows]), first[has_rows], numbers.astype(np.int64), sizes)
 
     @property
     def n_rows(self) -> int:

@@ -144,11 +144,8 @@ def _of_group(distribution: Distribution) -> list[EntryPoint]:
     try:
         return list(distribution.entry_points.select(group=GROUP))
     except (TypeError, ValueError, AttributeError) as error:
-        warn(
-            f"the entry points of the distribution {distribution.metadata['Name']!r} cannot be read ({error}), so "
-            "rfsize does not know whether it brings a framework: repair or uninstall it",
-            RuntimeWarning,
-        )
+        name = distribution.metadata["Name"]
+        warn(f"the entry points of {name!r} cannot be read ({error}): repair or uninstall it", RuntimeWarning)
         return []
 
 
@@ -174,21 +171,17 @@ def framework_named(name: str) -> Framework:
     if others:
         both = " and ".join(f"{other.value} of {_distribution_name(other)}" for other in (entry, *others))
         raise ImportError(f"two distributions bring {name} to rfsize, {both}: uninstall one of the two")
-    where = f"{entry.value} of {_distribution_name(entry)}"
+    where = f"{entry.value} of {_distribution_name(entry)}, which reads models of {name!r},"
     try:
         framework = entry.load()
     except Exception as error:  # another author's module may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
-            f"{where}, which reads models of {name!r}, cannot be imported ({type(error).__name__}: {error}): repair or "
-            "uninstall it"
+            f"{where} cannot be imported ({type(error).__name__}: {error}): repair or uninstall it"
         ) from error
     if not isinstance(framework, Framework):
-        raise ImportError(
-            f"{where}, which reads models of {name!r}, is a {type(framework).__qualname__}: its entry point must name "
-            "an object whose class derives from rfsize.models.framework.Framework"
-        )
+        raise ImportError(f"{where} is a {type(framework).__qualname__} and no rfsize.models.framework.Framework")
     return framework
 
 
@@ -282,8 +275,8 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
         )
     if forest.is_pruned and forest is not model:
         raise NotAForestError(
-            "rfsize.shrink made this model: it chose the trees for their common mean, so they are not independent "
-            "draws. Give the forest that was shrunk"
+            "rfsize.shrink chose the trees of this model together, so they are not independent draws: give the forest "
+            "that was shrunk"
         )
     return forest
 
@@ -296,8 +289,7 @@ def _read(model: Any) -> Model:
         return own
     if isinstance(model, (list, tuple)):
         raise NotAForestError(
-            f"model is a {type(model).__name__}: give one model at a time, or all of them to rfsize.compile, which "
-            "averages what they predict"
+            f"model is a {type(model).__name__}: give one model, or all of them to rfsize.compile, which averages them"
         )
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}: give a trained model")
@@ -305,7 +297,7 @@ def _read(model: Any) -> Model:
     if framework is None:
         raise NotAForestError(
             f"model is a {type(model).__module__}.{type(model).__qualname__}, which is no model that rfsize reads: "
-            "give a tree ensemble of LightGBM, XGBoost or scikit-learn, or counted rfsize.Votes"
+            "give a tree ensemble of LightGBM, XGBoost or scikit-learn"
         )
     return framework.read(model)
 
@@ -314,7 +306,7 @@ def refuse_regression(forest: Model) -> None:
     """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
     if not forest.classes.size:
         raise NotAForestError(
-            f"this {forest.framework} model predicts numbers, and its trees cast no votes: size its predictions, with "
+            f"the trees of this {forest.framework} regression cast no votes: size its predictions, with "
             "metric='scores' and a tolerance"
         )
 

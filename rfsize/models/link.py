@@ -61,8 +61,8 @@ class Link:
     def steepness(self, score: Floats) -> Floats:
         """Derivative of each prediction with respect to its own mean score; arguments as in `predicted`."""
         if self.kind in ("logistic", "one-vs-all", "softmax"):
-            found = self.predicted(score)
-            return self.slope * found * (1.0 - found)
+            predicted = self.predicted(score)
+            return self.slope * predicted * (1.0 - predicted)
         if self.kind == "exp":
             return self.slope * self.predicted(score)
         if self.kind == "step":

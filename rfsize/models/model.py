@@ -142,9 +142,7 @@ class Model(ABC):
 
         ``leaf_values``, in the shape of `TreeEnsemble.tree_scores`, replaces the scores of single trees.
         """
-        raise NotAForestError(
-            f"rfsize cannot choose among the trees of this {self.framework} model: cut it with rfsize.truncate"
-        )
+        raise NotAForestError(f"rfsize cannot choose trees of {self.framework}: cut the model with rfsize.truncate")
 
     @property
     def n_bytes(self) -> int:
@@ -171,10 +169,6 @@ class Model(ABC):
     @property
     def classes(self) -> NDArray[Any]:
         return self._arrays.classes
-
-    @classes.setter
-    def classes(self, classes: NDArray[Any]) -> None:
-        self.ensemble = replace(self._arrays, classes=classes)
 
     @property
     def link(self) -> Link:
@@ -213,10 +207,7 @@ class Model(ABC):
 
     def read_as_missing(self, missing: float) -> None:
         """Treat ``missing`` as a missing value, like NaN; only for models that do not store the value themselves."""
-        raise ValueError(
-            f"missing={missing!r} is only for an xgboost.Booster, which does not store which value meant missing: a "
-            f"model of {self.framework} knows it from the training, leave missing out"
-        )
+        raise ValueError(f"missing={missing!r} is only for an xgboost.Booster, which does not store it: leave it out")
 
     def checked_threshold(self, threshold: float | None) -> float:
         """``threshold`` as a float, by default the model's own; ``ValueError`` if the model cannot use a threshold."""
@@ -273,10 +264,7 @@ class Forest(Model):
 
         The result is a `LaidOutBags` if the framework can train on several machines.
         """
-        raise InbagError(
-            f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            f"bag: take {FRESH_ROWS}"
-        )
+        raise InbagError(f"rfsize does not know how {self.framework} draws its bags: take {FRESH_ROWS}")
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
         """Bags that can prove that rows are the training rows; None if the number of rows differs or no proof exists.
@@ -321,9 +309,7 @@ class Forest(Model):
 
     def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
         """An estimator's training rows, with class indices as labels, in the form that the framework trains on."""
-        raise NotAForestError(
-            f"rfsize cannot train more trees of {self.framework}: train a forest of another size, or truncate this one"
-        )
+        raise NotAForestError(f"rfsize cannot train more trees of {self.framework}: train a forest of another size")
 
     def leaf_class(self, threshold: float) -> LeafClass:
         """Function from the leaves that rows reach to the class index of each vote; ties go to the lowest index."""
@@ -350,7 +336,10 @@ def wrapped_by(model: _Model, wrapper: Wrapper, classes: NDArray[Any]) -> _Model
 def with_classes(model: _Model, classes: NDArray[Any]) -> _Model:
     """The same model with other class labels, in class order."""
     renamed = copy.copy(model)
-    renamed.classes = classes
+    if model.ensemble is None:
+        vars(renamed)["classes"] = classes
+    else:
+        renamed.ensemble = replace(model.ensemble, classes=classes)
     return renamed
 
 
@@ -360,10 +349,7 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
     if threshold != 0.5 and not n_classes:
         raise ValueError(f"threshold={threshold:g} decides labels, and the model predicts numbers: leave threshold out")
     if threshold != 0.5 and n_classes > 2:
-        raise ValueError(
-            f"threshold={threshold:g} is for two classes, and of {n_classes} classes the highest score wins: leave "
-            "threshold at 0.5"
-        )
+        raise ValueError(f"threshold={threshold:g} is for two classes, and there are {n_classes}: leave it at 0.5")
     return threshold
 
 

@@ -294,8 +294,6 @@ def trees_to_train(chosen: Any, parameter: str) -> int:
     The frameworks' defaults, such as one tree, do not count: nobody chose them.
     """
     if chosen is None:
-        raise ValueError(
-            f"the forest of each fold needs a number of trees: set {parameter}, such as "
-            f"{parameter.partition(' ')[0]}=200"
-        )
+        example = parameter.partition(" ")[0]
+        raise ValueError(f"the forest of each fold needs a number of trees: set {parameter}, such as {example}=200")
     return whole(parameter, chosen, at_least=1)
