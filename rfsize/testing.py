@@ -177,9 +177,7 @@ def _check_bags(read: Model, model: Any, X: Any, y: Any, of_bags: dict[str, Any]
     if len(outputs.classes) and not pairs_trees:
         votes = outputs.by_tree()
         counts = np.stack([np.sum(votes == index, axis=1) for index in range(len(outputs.classes))], axis=1)
-        _check(
-            np.array_equal(outputs.votes.counts, counts), "out-of-bag votes are not those that by_tree tells"
-        )
+        _check(np.array_equal(outputs.votes.counts, counts), "out-of-bag votes are not those that by_tree tells")
     if read.ensemble is None:  # members that are no trees store nothing that could tell
         return
     order = np.random.default_rng(0).permutation(n_rows_of(X))

@@ -39,6 +39,9 @@ from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 _CLASSIFICATIONS = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 
+# Objectives with which the parameter pred_early_stop changes predictions, in any boosting.
+_STOPPING_EARLY = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
+
 # The link of each objective. A model of a custom objective names none, and predicts raw scores.
 LINKS = {
     **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
@@ -253,6 +256,11 @@ class LightGbmModel(Model):
         self._model, self.booster, self.text = model, booster_of(model), text
         if any(tree.get("is_linear", "0") != "0" for tree in text.trees):
             raise NotAForestError("rfsize does not read LightGBM's linear trees: train with linear_tree=False")
+        stops_early = hasattr(model, "get_params") and model.get_params().get("pred_early_stop")
+        if stops_early and text.objective in _STOPPING_EARLY:
+            raise NotAForestError(
+                "with pred_early_stop the model predicts by some of its trees alone: set_params(pred_early_stop=False)"
+            )
         nodes, cover = tree_nodes(text.trees)
         names, conventions = self.booster.feature_name(), text.conventions
         self.ensemble = TreeEnsemble(

@@ -102,9 +102,10 @@ class LightGbmTraining(Training):
 
     def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
-        # LightGBM 4.3 does not read the parameters when it loads a model from a string.
-        stored = ModelText.read(booster.model_to_string()).parameters
-        params = booster.params or {name: value for name, value in stored.items() if value}
+        params: dict[str, Any] = booster.params
+        if not params:  # as in LightGBM 4.3, which does not read them when it loads a model from a string
+            stored = ModelText.read(booster.model_to_string()).parameters
+            params = {name: value for name, value in stored.items() if value}
         if not params:
             raise ValueError("the LightGBM model does not say how it was trained: give the params")
         return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)

@@ -44,7 +44,7 @@ SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
 
-_SEVERAL_OUTPUTS = "the model predicts several labels or numbers at once: train one model for each column of y"
+_SEVERAL_OUTPUTS = "the model predicts several columns of y: train one model for each, as sklearn.multioutput does"
 
 _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.

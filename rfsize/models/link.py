@@ -12,10 +12,8 @@ from scipy.special import expit, softmax
 
 from rfsize.utils.typing import Floats
 
-NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
-"""The links that compiled code applies, in its order."""
-
-LINKS = (*NATIVE_LINKS, "step", "softplus")
+LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square", "step", "softplus")
+"""All links, in the order of compiled code."""
 
 
 @dataclass(frozen=True)
