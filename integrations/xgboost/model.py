@@ -178,33 +178,30 @@ class XgboostModel(Model):
         return self.with_booster(booster)
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        learner, number = document(self.booster), self.tree_of.ravel()
-        stored = tree_model(learner)["trees"]
-        values = np.split(self._values_of(len(trees), leaf_values), self.ensemble.tree_start.ravel()[1:])
+        n_trees, n_outputs, learner = len(trees), self.ensemble.trees_per_iteration, document(self.booster)
+        value, number, stored = self.ensemble.nodes.value, self.tree_of.ravel(), tree_model(learner)["trees"]
+        if leaf_values is not None:
+            value = self.ensemble.leaf_values(leaf_values, n_trees).reshape(value.shape)
+        elif not self._counts_rounds:
+            value = _rescaled(value, self.n_trees / n_trees)
+        values = np.split(value, self.ensemble.tree_start.ravel()[1:])
         places = np.arange(number.size).reshape(self.tree_of.shape)[trees].ravel()
         chosen = [with_leaf_values(stored[number[place]], values[place]) for place in places]
-        booster = booster_of_trees(self.booster, learner, chosen, self._shape_of(len(trees)))
+        rounds, parallel = (n_trees, self.tree_of.shape[1] // n_outputs) if self._counts_rounds else (1, n_trees)
+        booster = booster_of_trees(self.booster, learner, chosen, (rounds, parallel, n_outputs))
         write_bag_seeds(booster, None)
         booster.set_attr(**{_PRUNED: "1"})
         return self.with_booster(booster)
-
-    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
-        """Numbers of rounds, parallel trees and outputs of a booster with so many iterations."""
-        n_outputs = self.ensemble.trees_per_iteration
-        return n_trees, self.tree_of.shape[1] // n_outputs, n_outputs
-
-    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
-        """What each node adds to the margins in a booster of ``n_trees`` iterations, shape (n_nodes, n_scores)."""
-        if tree_scores is None:
-            return self.ensemble.nodes.value
-        return self.ensemble.leaf_values(tree_scores, n_trees).reshape(self.ensemble.nodes.value.shape)
 
     def with_booster(self, booster: Any) -> Any:
         """A new model of the caller's type that holds ``booster``, which has other trees and is otherwise like this."""
         if self._model is self.booster:
             return booster
-        model = copy.copy(self._model)
-        model.n_estimators = booster.num_boosted_rounds()
+        model, name, n_trees = copy.copy(self._model), "n_estimators", booster.num_boosted_rounds()
+        if not self._counts_rounds:
+            config = json.loads(booster.save_config())["learner"]["gradient_booster"]["gbtree_model_param"]
+            name, n_trees = tree_count_parameter(model), int(config["num_parallel_tree"])
+        setattr(model, name, n_trees)
         model._Booster = booster
         return model
 
@@ -241,22 +238,6 @@ class XgboostForest(XgboostModel, Forest):
         if drawn is not None:
             write_bag_seeds(booster, DrawnBags(drawn.subsample, drawn.tree_seed[self.tree_of[:n_trees].T.ravel()]))
         return self.with_booster(booster)
-
-    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
-        return 1, n_trees, self.tree_of.shape[1]
-
-    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
-        if tree_scores is None:
-            return _rescaled(self.ensemble.nodes.value, self.n_trees / n_trees)
-        return super()._values_of(n_trees, tree_scores)
-
-    def with_booster(self, booster: Any) -> Any:
-        model = super().with_booster(booster)
-        if model is not booster:
-            config = json.loads(booster.save_config())["learner"]
-            n_trees = int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"])
-            setattr(model, tree_count_parameter(model), n_trees)
-        return model
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         if isinstance(X, xgb.DMatrix):

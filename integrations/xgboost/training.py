@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
-from numpy.typing import NDArray
 
 from rfsize.counting.count import Sums, out_of_bag
 from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
@@ -30,7 +29,7 @@ from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.utils.typing import Int64s
 from rfsize.utils.validation import share, whole
 from rfsize.utils.warn import warn
 
@@ -147,7 +146,8 @@ class XgboostTrainer(Trainer):
         self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
         if not self.params.keys() & {"eta", "learning_rate"}:
             self.params["eta"] = 1.0
-        settings = _resolved_settings(self.params, dtrain)
+        # As XGBoost reads the parameters, with all aliases and defaults resolved.
+        settings: dict[str, Any] = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
         _refuse_other_settings(settings, self.params.get("booster", "gbtree"))
         objective = settings["objective"]["name"]
         self.link = Link(LINKS[objective])
@@ -156,7 +156,10 @@ class XgboostTrainer(Trainer):
         self.n_scores = n_classes if self.link.kind == "softmax" else 1
         is_one_tree = settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_iteration = 1 if is_one_tree else self.n_scores
-        self.label, self.weight = _labels_of(dtrain, n_classes)
+        label, weight = dtrain.get_label(), dtrain.get_weight()
+        if label.shape != (dtrain.num_row(),):
+            raise ValueError(f"dtrain must have a label for each of {dtrain.num_row()} rows, found shape {label.shape}")
+        self.label, self.weight = trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
         grown = settings["gradient_booster"]["tree_train_param"]
         rate = learning_rate(float(grown["learning_rate"]), objective)
         if rate is not None:
@@ -269,12 +272,6 @@ def setting(text: str) -> Any:
     return text
 
 
-def _resolved_settings(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
-    """The parameters as XGBoost reads them, with all aliases and defaults resolved."""
-    settings: dict[str, Any] = json.loads(xgb.Booster(params, [dtrain]).save_config())["learner"]
-    return settings
-
-
 def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
     """Raise an error if the parameters, as XGBoost reads them, give no forest with bags that can be rebuilt."""
     objective = settings["objective"]["name"]
@@ -298,14 +295,6 @@ def _refuse_other_data(dtrain: Any) -> None:
         raise ValueError("before XGBoost 3.1, leaves of a QuantileDMatrix are not known: give a DMatrix")
     if dtrain.get_base_margin().size:
         raise ValueError("dtrain has a base_margin, which moves every tree's vote: give the rows without one")
-
-
-def _labels_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Floats | None]:
-    """Training labels, which are class indices, or numbers for a regression; and the weights, if there are any."""
-    label, weight = dtrain.get_label(), dtrain.get_weight()
-    if label.shape != (dtrain.num_row(),):
-        raise ValueError(f"dtrain must have one label a row, {dtrain.num_row()} of them, found the shape {label.shape}")
-    return trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
 
 
 # Merging

@@ -353,15 +353,10 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
     return threshold
 
 
-def dependence(shared_bags: str | None, seed_dependence: str | None) -> tuple[Caution, ...]:
-    """Warnings with the texts of `Forest.shared_bags` and `Forest.seed_dependence`."""
-    caveats = ((SharedBagsWarning, shared_bags), (SeedDependenceWarning, seed_dependence))
-    return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)
-
-
 def dependence_of(forest: Forest) -> tuple[Caution, ...]:
     """Warnings about a forest whose trees are not independent draws."""
-    return dependence(forest.shared_bags, forest.seed_dependence)
+    caveats = ((SharedBagsWarning, forest.shared_bags), (SeedDependenceWarning, forest.seed_dependence))
+    return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)
 
 
 def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[Caution, ...]:
