@@ -210,9 +210,10 @@ def tree_nodes(trees: Sequence[dict[str, str]]) -> tuple[TreeNodes, Floats]:
         raise NotAForestError("a leaf of the LightGBM model has a value that is not finite: train the model again")
     value, cover = np.zeros((is_leaf.size, 1)), np.zeros(is_leaf.size)
     value[is_leaf, 0], cover[is_leaf] = values, counts
-    left, right, feature = child("left_child"), child("right_child"), inner("split_feature").astype(np.int64)
-    goes_left, missing = np.zeros(len(categories_left), dtype=np.bool_), missing.astype(np.uint8)
-    return TreeNodes(n_nodes, left, right, feature, threshold, missing, goes_left, categories_left, value), cover
+    left, right, feature = child("left_child"), child("right_child"), inner("split_feature")
+    missing_goes_left = np.zeros(len(categories_left))
+    nodes = TreeNodes(n_nodes, left, right, feature, threshold, missing, missing_goes_left, categories_left, value)
+    return nodes, cover
 
 
 def leaves_of(tree: dict[str, str]) -> tuple[Floats, Floats]:

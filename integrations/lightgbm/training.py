@@ -120,10 +120,13 @@ class LightGbmTraining(Training):
         return TREE_COUNT_NAMES
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        return estimator.set_params(**dict.fromkeys(_fractions(estimator), fraction))
+        names = estimator.get_params().keys() & set(FRACTION_NAMES)
+        return estimator.set_params(**dict.fromkeys(names, fraction))
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
-        return next((float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0), None)
+        params = estimator.get_params()
+        values = (float(params[name]) for name in FRACTION_NAMES if name in params)
+        return next((value for value in values if 0.0 < value < 1.0), None)
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.
@@ -132,11 +135,6 @@ class LightGbmTraining(Training):
 
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
-
-
-def _fractions(estimator: Any) -> dict[str, Any]:
-    """The parameters of an estimator that name its bagging fraction."""
-    return {name: value for name, value in estimator.get_params().items() if name in FRACTION_NAMES}
 
 
 class LightGbmTrainer(Trainer):
@@ -189,12 +187,10 @@ class LightGbmTrainer(Trainer):
 
     def _labels(self, given: Any) -> NDArray[Any]:
         """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
-        if given is not None and np.isnan(np.asarray(given, dtype=np.float64)).any():
-            raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
         label, text = np.asarray(self.dtrain.get_label(), dtype=np.float64), self._forest.text
-        if given is None and not label.any():
-            # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
-            raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
+        if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
+            raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
         label = text.truth(label)
         self.has_soft_labels = text.are_soft(label)
         return label if self.has_soft_labels else trained_on(label, text.n_classes)
@@ -214,7 +210,7 @@ class LightGbmTrainer(Trainer):
         """
         if fraction is None:
             self._refuse_full_bags()
-        if fraction is not None and self._is_balanced():
+        elif self._is_balanced():
             raise ValueError("with pos_/neg_bagging_fraction, bagging_fraction has no effect: leave one of them out")
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
         return LightGbmInTraining(self, params, **of_rows)
@@ -223,13 +219,11 @@ class LightGbmTrainer(Trainer):
         return self._with_bags(fraction, None)
 
     def start_after(self, number: int, **of_rows: Any) -> LightGbmInTraining:
-        if number == 0:
-            return self.start(**of_rows)
-        used = [seed for seed, _ in self._forest.sampling.blocks]
+        used, params = [seed for seed, _ in self._forest.sampling.blocks], None
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
-        return LightGbmInTraining(self, params, **of_rows)
+        return self.start(**of_rows) if params is None else LightGbmInTraining(self, params, **of_rows)
 
     def resume(self, model: Any, **of_rows: Any) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
@@ -339,7 +333,7 @@ def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) 
     if boosting not in {"rf", "random_forest"}:
         raise NotAForestError(f"boosting='{boosting}' trains trees that depend on each other: give boosting='rf'")
     if callable(value_of(params, "objective", None)):
-        raise NotAForestError("LightGBM trains no random forest with a custom objective: name an objective of LightGBM")
+        raise NotAForestError("LightGBM trains no random forest with a custom objective: name one of LightGBM's")
     if int(value_of(params, "bagging_freq", 1)) < 1:
         raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag: give bagging_freq=1")
     if value_of(params, "machines", None) is not None:

@@ -224,11 +224,11 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
     kind = np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
     table = TreeNodes(
         n_nodes=np.array([len(predictor.nodes) for predictor in predictors]),
-        left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
+        left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),  # from unsigned numbers
         right=np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
         feature=_own_order(model)[nodes["feature_idx"]],
-        threshold=nodes["num_threshold"].astype(np.float64),
-        missing=np.where(is_category, Missing.CATEGORY, kind).astype(np.uint8),
+        threshold=nodes["num_threshold"],
+        missing=np.where(is_category, Missing.CATEGORY, kind),
         missing_goes_left=goes_left[is_category],
         categories_left=[codes for predictor in predictors for codes in _categories_left(predictor)],
         value=nodes["value"].astype(np.float64)[:, None],

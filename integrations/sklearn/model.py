@@ -263,13 +263,13 @@ def ensemble_of(
     # Leaves have a feature of -2.
     features = [np.asarray(used)[np.maximum(tree.feature, 0)] for tree, used in zip(trees, columns, strict=True)]
     nodes = TreeNodes(
-        n_nodes=np.array([tree.node_count for tree in trees], dtype=np.int64),
+        n_nodes=np.array([tree.node_count for tree in trees]),
         left=joined("children_left"),
         right=joined("children_right"),
-        feature=np.concatenate(features).astype(np.int64),
+        feature=np.concatenate(features),
         threshold=joined("threshold"),
-        missing=np.where(joined("missing_go_to_left"), Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
-        missing_goes_left=np.zeros(0, dtype=np.bool_),
+        missing=np.where(joined("missing_go_to_left"), Missing.NAN_LEFT, Missing.NAN_RIGHT),
+        missing_goes_left=np.zeros(0),
         categories_left=[],
         value=value,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import xgboost as xgb
@@ -124,7 +124,7 @@ class XgboostBags(LaidOutBags):
         self._hessian = hessian
         self._tree_of = tree_of
         self._level = float(np.float32(drawn.subsample)) * 2.0**63
-        self._row_cover = row_cover
+        self.row_cover = row_cover
 
     def take(self, start: int, stop: int) -> Bools:
         return self._inbag(start, stop, self.drawn.tree_seed[self._tree_of.ravel()]).reshape(-1, *self._tree_of.shape)
@@ -137,11 +137,6 @@ class XgboostBags(LaidOutBags):
         _core.draw_xgboost(steps, tree_seed, self._level, inbag)
         return inbag
 
-    def part(self, start: int, stop: int) -> XgboostBags:
-        part = cast(XgboostBags, super().part(start, stop))
-        part._row_cover = self._row_cover[start:stop]
-        return part
-
     def sizes_fit(self, root_cover: Floats) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians at the roots, shape (n_trees, n_outputs).
 
@@ -151,14 +146,14 @@ class XgboostBags(LaidOutBags):
         few = min(len(self._tree_of), 32, max(3, CELLS_PER_BLOCK // self.n_rows))
         looked_at = np.unique([*range(few), len(self._tree_of) - 1])
         for trees, stored in zip(self._tree_of[looked_at].T, root_cover[looked_at].T, strict=True):
-            sizes = self._row_cover @ self._inbag(0, self.n_rows, self.drawn.tree_seed[trees])
+            sizes = self.row_cover @ self._inbag(0, self.n_rows, self.drawn.tree_seed[trees])
             ratio = stored / np.maximum(sizes, 1e-300)
             if np.ptp(ratio) > 1e-4 * ratio.mean():
                 return False
         return True
 
     def row_mass(self, start: int, stop: int) -> Floats:
-        return self._row_cover[start:stop, None, None]
+        return self.row_cover[start:stop, None, None]
 
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         # The hessian of a row of unit weight is the same in a class, whatever its value.
@@ -166,7 +161,7 @@ class XgboostBags(LaidOutBags):
         total, rebuilt_total = (np.bincount(output, np.where(has_cover, sums, 0.0)) for sums in (cover, rebuilt))
         unit = total / np.maximum(rebuilt_total, 1e-300)
         expected = rebuilt * unit[output]
-        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[output] * self._row_cover.mean()
+        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[output] * self.row_cover.mean()
         # With nearly empty bags, unit and tolerance can be anything. But a leaf with a stored sum saw at least one row.
         unseen = (rebuilt == 0.0) & (cover > _OF_NO_WEIGHT * cover[has_cover].max(initial=0.0))
         wrong = np.asarray((np.abs(expected - cover) > tolerance) | unseen)
@@ -176,7 +171,7 @@ class XgboostBags(LaidOutBags):
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         unit = self._hessian[trees.output_of_node]
-        return np.asarray((rebuilt - 0.5 * self._row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
+        return np.asarray((rebuilt - 0.5 * self.row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
 
     def _refuse_other_hessians(self, unit: Floats) -> None:
         """Raise `InbagError` if the bags are proven, but the hessian of their rows does not fit base_score."""
@@ -189,6 +184,7 @@ class XgboostBags(LaidOutBags):
                 "give sample_weight=... to rfsize.tree_outputs(model, X, y, oob=True); train without base_margin"
             )
 
+    by_row = "row_cover"
     advice = (
         "Give exactly the training rows, all of them, in their order. A booster keeps neither weights nor what meant "
         "missing, and one from a file no seed or subsample: go on with rfsize.tree_outputs(model, X, y, oob=True, "

@@ -31,11 +31,20 @@ class Missing(IntEnum):
     CATEGORY = 5  # the split tests membership of a set of categories
 
 
+_INDICES = ("n_nodes", "left", "right", "feature")
+_TYPES = dict.fromkeys(_INDICES, np.int64) | {
+    "threshold": np.float64,
+    "missing": np.uint8,
+    "missing_goes_left": np.bool_,
+}
+
+
 @dataclass(frozen=True)
 class TreeNodes:
     """All nodes of all trees, tree after tree; each tree begins with its root.
 
     Children are numbered within their tree. Trees are ordered by iteration, then by parallel tree, then by class.
+    Arrays of other types than these are converted, but for ``value``.
 
     Attributes
     ----------
@@ -62,12 +71,16 @@ class TreeNodes:
     n_nodes: Int64s
     left: Int64s
     right: Int64s
-    feature: Int64s
+    feature: NDArray[Any]
     threshold: Floats
-    missing: NDArray[np.uint8]
-    missing_goes_left: Bools
+    missing: NDArray[Any]
+    missing_goes_left: NDArray[Any]
     categories_left: list[Int64s]
     value: NDArray[np.floating[Any]]
+
+    def __post_init__(self) -> None:
+        for name, kind in _TYPES.items():
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
 
 
 @dataclass(frozen=True, eq=False)
