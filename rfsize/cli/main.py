@@ -63,7 +63,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
         _FILE | {"metavar": "MODEL"},
         "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
     ),
-    "model": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
+    "forest": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
     "data": (
         _ROWS,
         _FILE | {"metavar": "DATA"},

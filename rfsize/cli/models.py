@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize._files import written_whole
 from rfsize.models.columns import Columns
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework, framework_named, framework_names, read_model
+from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
 
 # The longest JSON of class names that is read.

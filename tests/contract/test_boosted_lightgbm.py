@@ -92,6 +92,21 @@ def test_links(booster):
     np.testing.assert_allclose(predicted, booster.predict(X).reshape(len(X), -1), rtol=1e-12)
 
 
+def test_compiled_predicts_the_same(booster, tmp_path):
+    compiled, rows = rfsize.compile(booster), adversarial(read_model(booster).ensemble)
+    compiled.save(tmp_path / "boosted.npz")
+    for predictor in (compiled, rfsize.load(tmp_path / "boosted.npz")):
+        np.testing.assert_allclose(predictor.predict(rows), booster.predict(rows), rtol=1e-13)
+
+
+def test_early_stop_of_predictions_is_refused():
+    estimator = lgb.LGBMClassifier(n_estimators=20, pred_early_stop=True, verbosity=-1).fit(X, SCORE > 1)
+    with pytest.raises(rfsize.exceptions.NotAForestError, match="pred_early_stop"):
+        rfsize.compile(estimator)
+    estimator.set_params(pred_early_stop=False)
+    np.testing.assert_array_equal(rfsize.compile(estimator).predict(X), estimator.predict(X))
+
+
 def test_first_trees(booster):
     model = read_model(booster)
     np.testing.assert_array_equal(model.first(7).predict(X), booster.predict(X, num_iteration=7))

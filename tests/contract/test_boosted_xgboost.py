@@ -205,6 +205,14 @@ def test_one_round_is_a_forest():
     np.testing.assert_allclose(forest.ensemble.tree_scores[forest.apply(X)].mean(axis=1), margins, atol=1e-5)
 
 
+def test_compiled_predicts_the_same(boosted, tmp_path):
+    compiled, rows = rfsize.compile(boosted.model), adversarial(boosted.model.ensemble)
+    compiled.save(tmp_path / "boosted.npz")
+    for predictor in (compiled, rfsize.load(tmp_path / "boosted.npz")):
+        own = boosted.booster.predict(boosted.matrix(rows))
+        np.testing.assert_allclose(predictor.predict(rows), own, rtol=1e-6, atol=1e-7)
+
+
 def test_boosting_has_no_limit(boosted):
     with pytest.raises(rfsize.exceptions.NotAForestError, match=r"rfsize\.compile.*num_parallel_tree"):
         read_forest(boosted.booster)
@@ -212,7 +220,7 @@ def test_boosting_has_no_limit(boosted):
 
 def test_trees_that_are_all_alike_have_no_limit():
     booster = xgb.train({"num_parallel_tree": 3, "max_depth": 2}, xgb.DMatrix(X, SCORE), 1)
-    assert read_model(booster).n_trees == 1
+    assert read_model(booster).n_trees == 3
     with pytest.raises(rfsize.exceptions.NotAForestError, match="identical"):
         read_forest(booster)
 

@@ -208,3 +208,17 @@ def test_c_source_predicts_the_same(kind: str, tmp_path: Path) -> None:
     assert fast.classes[label].tolist() == fast.predict_labels(rows).tolist()
     shares = in_c.many("predict_proba", rows, np.empty((len(rows), forest.n_classes)))
     np.testing.assert_allclose(shares, fast.predict_proba(rows), atol=1e-6)
+
+
+@pytest.mark.skipif(CC is None, reason="no C compiler is installed")
+def test_links_of_boosted_trees_in_c(tmp_path: Path) -> None:
+    hinge = xgb.train({"objective": "binary:hinge", "max_depth": 3}, xgb.DMatrix(X, TWO), 9)
+    label, asked = (np.empty(len(FRESH), dtype=np.intc) for _ in range(2))
+    InC(rfsize.compile(hinge), tmp_path).many("predict_label", np.ascontiguousarray(FRESH), label, asked)
+    np.testing.assert_array_equal(label, hinge.predict(xgb.DMatrix(FRESH)))
+    rate = lgb.train({"objective": "cross_entropy_lambda", "verbosity": -1}, lgb.Dataset(X, TWO), 9)
+    (tmp_path / "rate").mkdir()
+    numbers = InC(rfsize.compile(rate), tmp_path / "rate").many(
+        "predict", np.ascontiguousarray(FRESH), np.empty(len(FRESH))
+    )
+    np.testing.assert_allclose(numbers, rate.predict(FRESH), rtol=1e-13)
