@@ -1,55 +1,28 @@
-"""A compiled forest predicts what the model predicts, to the last bit; so does its file, and its C source."""
+"""A compiled forest predicts what the model predicts, to the last bit; so does its file."""
 
 from __future__ import annotations
 
 import copy
-import ctypes
-import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
-import xgboost as xgb
-from scipy.sparse import csr_matrix
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import reference.counting
 import rfsize
 from helpers.models import CLASSES, FRESH, NAMES, NO_TREES, THREE, TWO, Forest, X, model
-
-CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+from rfsize.models.framework import read_model
 
 
 def thresholds(trained: Any, n_features: int) -> list[np.ndarray]:
-    """Of each feature, what the forest's splits compare with, as the framework tells it."""
-    if isinstance(trained, (lgb.Booster, lgb.LGBMModel)):
-        booster = trained if isinstance(trained, lgb.Booster) else trained.booster_
-        splits = booster.trees_to_dataframe().dropna(subset=["split_feature"])
-        numeric = splits[splits["decision_type"] == "<="]
-        place = numeric["split_feature"].map({name: number for number, name in enumerate(booster.feature_name())})
-        pairs = zip(place, numeric["threshold"].astype(float), strict=True)
-    elif isinstance(trained, (xgb.Booster, xgb.XGBModel)):
-        booster = trained if isinstance(trained, xgb.Booster) else trained.get_booster()
-        trees = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-        of_tree = [(tree["split_indices"], tree["split_conditions"], tree["left_children"]) for tree in trees]
-        pairs = ((f, at) for tree in of_tree for f, at, left in zip(*tree, strict=True) if left != -1)
-    else:
-        columns = getattr(trained, "estimators_features_", [np.arange(n_features)] * len(trained.estimators_))
-        trees = [(tree.tree_, of) for tree, of in zip(trained.estimators_, columns, strict=True)]
-        nodes = [
-            (of[f], at) for tree, of in trees for f, at in zip(tree.feature, tree.threshold, strict=True) if f >= 0
-        ]
-        pairs = ((f, at) for f, at in nodes if np.isfinite(at))  # infinite where a split is for missing values alone
-    found: list[list[float]] = [[0.0] for _ in range(n_features)]
-    for feature, threshold in pairs:
-        found[feature].append(threshold)
-    return [np.array(values) for values in found]
+    """Of each feature, what the forest's splits compare with."""
+    nodes = read_model(trained).ensemble.nodes
+    is_split = (nodes.left >= 0) & np.isfinite(nodes.threshold)
+    return [np.append(nodes.threshold[is_split & (nodes.feature == place)], 0.0) for place in range(n_features)]
 
 
 def adversarial(forest: Forest, n_rows: int = 600) -> Any:
@@ -113,16 +86,6 @@ def single(*arrays: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("kind", ["random forest", "random forest with gaps", "random forest regressor", "bagging"])
-def test_what_scikit_learn_refuses_is_refused(kind: str, value: float) -> None:
-    rows, fast = FRESH.copy(), rfsize.compile(model(kind).model)
-    rows[3, 2] = value
-    for given in (rows, pd.DataFrame(rows), csr_matrix(rows)):
-        with pytest.raises(ValueError, match="X"):
-            fast.predict(given)
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 def test_what_xgboost_refuses_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="X"):
         rfsize.tree_outputs(model("xgboost").model, np.where(FRESH > 1.5, value, FRESH))
@@ -169,42 +132,3 @@ def test_adaboost(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(forest.predict_proba(rows), own.predict_proba(rows), atol=1e-12)
             assert [forest.predict(row[None])[0] for row in rows[:20]] == labels[:20].tolist()
             assert np.array_equal(forest.predict(rows.astype(np.float32)), own.predict(rows.astype(np.float32)))
-
-
-class InC:
-    """A compiled forest as C, built without a warning and loaded."""
-
-    def __init__(self, fast: rfsize.CompiledForest, folder: Path) -> None:
-        fast.to_c(folder / "forest.c", name="it")
-        command = [str(CC), "-O2", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC"]
-        done = subprocess.run(
-            [*command, str(folder / "forest.c"), "-o", str(folder / "forest.so"), "-lm"], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        self.library, self.n_classes = ctypes.CDLL(str(folder / "forest.so")), len(fast.classes)
-
-    def many(self, name: str, rows: np.ndarray, found: np.ndarray, *rest: Any) -> np.ndarray:
-        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (rows, found, *rest)]
-        getattr(self.library, f"it_{name}_many")(pointers[0], ctypes.c_size_t(len(rows)), *pointers[1:])
-        return found
-
-
-@pytest.mark.skipif(CC is None, reason="no C compiler is installed")
-@pytest.mark.parametrize(
-    "kind",
-    ["lightgbm", "lightgbm one-vs-all", "lightgbm poisson", "xgboost softprob", "xgboost softmax", "xgboost regression",
-     "xgboost multi_output", "random forest with gaps", "random forest of names", "random forest regressor", "bagging"],
-)  # fmt: skip
-def test_c_source_predicts_the_same(kind: str, tmp_path: Path) -> None:
-    forest = model(kind)
-    fast, rows = rfsize.compile(forest.model), np.ascontiguousarray(adversarial(forest))
-    in_c = InC(fast, tmp_path)
-    if forest.n_classes == 0:
-        numbers = in_c.many("predict", rows, np.empty(len(rows)))
-        np.testing.assert_allclose(numbers, fast.predict(rows), rtol=1e-6)
-        return
-    label, asked = (np.empty(len(rows), dtype=np.intc) for _ in range(2))
-    in_c.many("predict_label", rows, label, asked)
-    assert fast.classes[label].tolist() == fast.predict_labels(rows).tolist()
-    shares = in_c.many("predict_proba", rows, np.empty((len(rows), forest.n_classes)))
-    np.testing.assert_allclose(shares, fast.predict_proba(rows), atol=1e-6)
