@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -147,6 +149,14 @@ def own_predict(model: Any, rows: Any, *, margin: bool = False) -> np.ndarray:
         types = model.feature_types if isinstance(rows, np.ndarray) else None
         return model.predict(xgb.DMatrix(rows, feature_types=types, enable_categorical=True), output_margin=margin)
     return np.asarray(model.predict(rows))
+
+
+def kept_in(booster: Any, way: str, folder: Path) -> Any:
+    """The booster read again from a file of its framework's ("text", "json", "ubj"), or from a pickle."""
+    if way == "pickle":
+        return pickle.loads(pickle.dumps(booster))
+    booster.save_model(folder / f"model.{way}")
+    return type(booster)(model_file=folder / f"model.{way}")
 
 
 def single_trees(model: Any, rows: Any) -> np.ndarray:
