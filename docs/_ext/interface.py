@@ -13,12 +13,13 @@ GROUPS = {
     "Ask the trees once": {
         "tree_outputs": (),
         "TreeOutputs": ("n_trees", "y", "votes", "scores", "by_tree", "predict", "predict_labels", "predict_proba"),
-        "Votes": ("counts", "asked", "classes", "n_trees", "fractions", "winner"),
+        "Votes": ("counts", "n_votes", "classes", "n_trees", "fractions", "winner"),
         "inbag": (),
     },
     "How many trees are enough": {
         "size": (),
         "truncate": (),
+        "shrink": (),
         "Report": (
             *("n_trees", "interval", "enough", "n_kept", "available", "reason", "warnings"),
             *("upper", "size_at", "loss_at", "plot", "to_html", "to_dict"),
@@ -38,7 +39,7 @@ GROUPS = {
         "oob_score": (),
         "OobScore": ("value", "at_all_trees", "interval", "curve", "plot", "to_html", "to_dict"),
         "oob_importance": (),
-        "Importances": ("columns", "score", "of", "plot", "to_html", "to_dict"),
+        "Importances": ("columns", "score", "size", "plot", "to_html", "to_dict"),
         "compare": (),
         "Comparison": ("values", "at_hand", "limit", "to_html", "to_dict"),
     },
@@ -50,7 +51,7 @@ GROUPS = {
         "StopTable": ("certificate", "build", "calibrate", "lossless", "apply", "plot", "save", "load"),
     },
     "Dask and Spark": dict.fromkeys(
-        ("dask.rows", "dask.grow", "dask.predict", "dask.predict_labels", "spark.predict_udf"), ()
+        ("dask.rows", "dask.grow", "dask.predict", "dask.predict_labels", "dask.predict_proba", "spark.predict_udf"), ()
     ),
 }
 # Classes that you make yourself; others are returned.
