@@ -13,8 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from benchmarks.forests import prepared
 from benchmarks.papers.problems import Rows
+from benchmarks.problems import prepared
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
 BOOTSTRAP = 0.632  # share of the rows in a bootstrap sample; LightGBM and XGBoost draw it without replacement
