@@ -98,7 +98,7 @@ def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
     forest, leaf_class = rows.forest, rows.forest.leaf_class(part.threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
         sums = [_sums(batch, forest, leaf_class, part) for batch in rows.batches("votes and scores", check=check)]
-    return stacked(sums) if sums else Sums.nothing(0, len(forest.classes), forest.n_scores)
+    return stacked(sums)
 
 
 def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
@@ -229,7 +229,7 @@ def _count_elsewhere(task: Task, means: bool) -> Sums:
             check.rebuilt += rebuilt
     if check is not None:
         check.conclude()
-    return stacked([sums for sums in parts if len(sums.counts)] or parts[:1])
+    return stacked(parts)
 
 
 def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
