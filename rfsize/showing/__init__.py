@@ -1,1 +1,1 @@
-"""Text, pictures and pages of results."""
+"""What results look like: words in `text`, pictures in `plots`, pages in `html`."""

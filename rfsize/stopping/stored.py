@@ -8,7 +8,8 @@ import numpy as np
 
 from rfsize._files import short
 from rfsize._util import MAX_CLASSES, is_digest
-from rfsize.certifying.certificate import AVERAGES, COUNTS, Certificate, ClassCounts
+from rfsize.statistics.certify import COUNTS, Certificate, ClassCounts
+from rfsize.statistics.criterion import AVERAGES
 from rfsize.stopping.document import Fields, content_of, refuse
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import MAX_TREES, Terms

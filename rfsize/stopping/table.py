@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.certifying.certificate import AVERAGES, Certificate, ClassOutcome
-from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
-from rfsize.certifying.trees_on_rows import TreesOnRows
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
+from rfsize.counting.trees_on_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
+from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
+from rfsize.statistics.criterion import AVERAGES, check_classes
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
@@ -249,7 +249,7 @@ class StopTable(Terms):
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
-        promise = Promise(alpha, confidence, average, adapter.digest, metric, tolerance)
+        promise = RiskTarget(alpha, confidence, average, adapter.digest, metric, tolerance)
         return cls.of(*rule.calibrated(trees, promise))
 
     def certified(
@@ -295,7 +295,7 @@ class StopTable(Terms):
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
         adapter = trees.forest
         self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
-        promise = Promise(self.alpha, checked_confidence(confidence), average, adapter.digest)
+        promise = RiskTarget(self.alpha, checked_confidence(confidence), average, adapter.digest)
         of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
         nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, promise)
         return self.of(replace(of_forest, nominal=nominal), stops, certificate)

@@ -19,7 +19,7 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.link import NATIVE_LINKS
+from rfsize.models.link import LINKS
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
 # bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest
@@ -264,7 +264,7 @@ class PackedForest:
         """The compiled function that predicts from sums of scores what ``link`` predicts from their means."""
         # Labels of scores compare them before the slope, which could make different scores equal.
         slope = 1.0 if link == "identity" and self.conventions.labels_of_scores else self.conventions.slope
-        return _core.Predicting(self.divisor, slope, NATIVE_LINKS.index(link))
+        return _core.Predicting(self.divisor, slope, LINKS.index(link))
 
     @property
     def n_columns(self) -> int:

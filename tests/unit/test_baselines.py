@@ -113,12 +113,3 @@ def test_types_and_labels_change_nothing() -> None:
     assert np.array_equal(votes, kept)
     assert mcnemar_size([[1, 0, 0, 0, 0, 0]], [0]).n_trees == 1
     assert banfield_size([[1, 0, 0, 0, 0, 0]], [0], batch=2).n_trees == 5
-
-
-def test_pictures_show_the_matrix_and_the_curve() -> None:
-    found = mcnemar_size(np.repeat([[1, 0, 0]], 50, axis=0), np.zeros(50, dtype=int))
-    image = found.plot().images[0]
-    assert np.array_equal(image.to_rgba(image.get_array())[..., 0] < 0.5, found.p_values < 0.05)
-    curve = banfield_size(np.tile([0, 1, 1], (6, 10)), [0, 1, 1, 0, 1, 1])
-    drawn = [line.get_ydata() for line in curve.plot().lines]
-    assert any(len(of) == 30 and np.array_equal(of, curve.accuracy) for of in drawn)

@@ -142,8 +142,8 @@ def test_a_class_without_rows_certifies_nothing(kind: str, forests: dict[str, An
     labels = rfsize.compile(forest).predict_labels(X)
     for call in (
         lambda rows: StopTable.calibrate(forest, rows, alpha=0.9, average="macro"),
-        lambda rows: rfsize.size(forest, rows, alpha=0.9, average="macro", target="forest"),
-        lambda rows: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda rows: rfsize.size(forest, rows, alpha=0.9, average="macro", target="model"),
+        lambda rows: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="model"),
         lambda rows: rfsize.shrink(forest, rows, alpha=0.9, average="macro"),
         lambda rows: rfsize.shrink(forest, rows, n_trees=5, average="macro"),
     ):

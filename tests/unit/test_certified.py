@@ -30,7 +30,7 @@ from rfsize.certifying.certificate import most_disagreements
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 
 FRESH, TRUTH = problem(2500, 8)
-FOREST: dict[str, Any] = {"target": "forest"}
+FOREST: dict[str, Any] = {"target": "model"}
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_report_knows_an_unlimited_forest_too(trees: Any) -> None:
     report = rfsize.size(trees, FRESH, TRUTH["two"], **FOREST, alpha=0.95)
     limit, told = rfsize.size(trees, FRESH, alpha=0.95), json.loads(json.dumps(report.to_dict()))
     assert told["certificate"]["bound"] == report.certificate.bound
-    assert (told["target"], told["confidence"], told["limit_n_trees"]) == ("forest", 0.95, limit.n_trees)
+    assert (told["target"], told["confidence"], told["limit_n_trees"]) == ("model", 0.95, limit.n_trees)
     assert report.loss_at(50, "labels") == limit.loss_at(50)
     again = pickle.loads(pickle.dumps(report))
     assert (again.to_dict(), again.certificate) == (report.to_dict(), report.certificate)

@@ -21,7 +21,6 @@ from rfsize import theory
 from rfsize.estimation.deconvolution import VoteCells, fit_density, given_fraction
 from rfsize.estimation.intervals import Curves
 from rfsize.estimation.pairwise import ClassPair
-from rfsize.theory import multiclass
 
 DENSITIES = {"arcsine": stats.beta(0.5, 0.5), "U-shaped": stats.beta(0.3, 0.6), "one hump": stats.beta(5, 2)}
 
@@ -50,7 +49,9 @@ def four_classes(n_rows: int, rng: np.random.Generator) -> np.ndarray:
 def true_size(density: str, alpha: float) -> int | float:
     if density == "four classes":
         pi = four_classes(20_000, np.random.default_rng(0))
-        return theory.smallest_size(lambda n: float(multiclass.disagreement(n, pi).mean()), 1.0 - alpha, odd=True)
+        return theory.smallest_size(
+            lambda n: float(theory.multiclass_disagreement(n, pi).mean()), 1.0 - alpha, odd=True
+        )
     return theory.ensemble_size(alpha, DENSITIES[density].ppf((np.arange(20_000) + 0.5) / 20_000))
 
 

@@ -73,7 +73,7 @@ REPORTS: dict[str, Callable[[], rfsize.Report]] = {
     "numbers": lambda: rfsize.size(out_of_bag("sklearn", "number"), metric="scores", tolerance=0.3),
     "metric": lambda: rfsize.size(out_of_bag("xgboost"), metric="auc", tolerance=0.02),
     "no metric": lambda: rfsize.size(out_of_bag(), metric="brier", tolerance=1e-5),
-    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="forest", alpha=0.8),
+    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="model", alpha=0.8),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
     "shrunk": lambda: rfsize.shrink(model("lightgbm"), FRESH, n_trees=10)[1],
@@ -84,12 +84,6 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "importances sized": lambda: rfsize.oob_importance(out_of_bag(), metric="auc").size(top=3),
     "fraction": lambda: rfsize.select_bagging_fraction(
         RandomForestClassifier(random_state=0), X[:200], Y["two"][:200], fractions=[0.3, 0.5], n_trees=40
-    ),
-    "mcnemar": lambda: rfsize.baselines.mcnemar_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"], step=5
-    ),
-    "banfield": lambda: rfsize.baselines.banfield_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"]
     ),
 }
 
@@ -325,7 +319,7 @@ def test_notebooks_show_each(kind: str) -> None:
 
 def test_several_results_on_one_page_with_their_names(tmp_path: Any) -> None:
     """As they are, in text and pictures, and never as code."""
-    first, *others = (result(kind) for kind in ("three classes", "odd score", "mcnemar", "fraction"))
+    first, *others = (result(kind) for kind in ("three classes", "odd score", "comparison", "fraction"))
     html = page_of(first, tmp_path, *others)
     page = assert_alone(html)
     assert all(name in page.text for name in NAMES)

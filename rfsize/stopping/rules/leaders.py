@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.certifying.certificate import ClassCounts, ClassOutcome
 from rfsize.counting.votes import Votes
+from rfsize.statistics.certify import ClassCounts, ClassOutcome
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing

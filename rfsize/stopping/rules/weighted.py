@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.certifying.certificate import ClassCounts, ClassOutcome
+from rfsize.statistics.certify import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
