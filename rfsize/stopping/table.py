@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.statistics.first_trees import running_leads
 from rfsize.stopping.document import Fields, refuse

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.statistics.certify import Certificate, ClassCounts, ClassOutcome, RiskTarget
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.counting.votes import Votes
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping import urn

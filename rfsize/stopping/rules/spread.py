@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import MAX_CLASSES, Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.models.link import LINKS, Link
 from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.stopping.document import Fields, refuse
