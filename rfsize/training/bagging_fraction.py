@@ -180,7 +180,9 @@ def select_bagging_fraction(
         "difference_se": compared.difference_se,
         "seconds": [forest.seconds for forest in forests],
     }
-    curve = np.rec.fromarrays(list(columns.values()), names=list(columns))
+    curve = np.empty(len(fractions), dtype=[(key, np.asarray(column).dtype) for key, column in columns.items()])
+    for key, column in columns.items():
+        curve[key] = column
     best = fractions[int(compared.difference.argmin())]  # of equals the smallest
     if own in fractions:
         at_own = curve[fractions.index(own)]
