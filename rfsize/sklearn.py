@@ -18,32 +18,36 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.cross_validation import (
-    TrainingData,
-    checked_target,
-    held_out_folds,
-    of_size,
-    outputs_of_estimator,
-    tree_counts,
+from rfsize._util import (
+    Floats,
+    choice,
+    give,
+    refuse_unused,
+    sample_weights,
+    share,
 )
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of
+from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
+from rfsize.counting.groups import resolve_groups
+from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of, outputs_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
+from rfsize.models.estimators import (
+    TrainingData,
+    allows_nan,
+    checked_target,
+    input_tags,
+    is_regression,
+    of_size,
+    tree_counts,
+)
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
-from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike, one_name
-from rfsize.sizing.report import Report, report_of
-from rfsize.training.grow import checked_goal, grow_until_enough, start_from_estimator
+from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.metrics import MetricLike, one_name
+from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
 from rfsize.training.stopping_rule import StoppingRule
-from rfsize.utils.tags import allows_nan, input_tags, is_regression
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import choice, refuse_unused, sample_weights, share
-from rfsize.utils.warn import give
 
 # Folds of the cross-validation if there are no out-of-bag votes.
 _N_FOLDS = 5
@@ -77,7 +81,7 @@ def _out_of_bag(forest: Any, data: TrainingData, threshold: float) -> _OutOfBag:
     problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
     score: float | str = math.nan
     if problem is not None:
-        score = problem.message
+        score = str(problem)
     elif is_known.any() and len(data.classes):
         score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
     elif np.count_nonzero(is_known) > 1:
@@ -101,39 +105,39 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     _example = ""  # forests that fit, for messages
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, goal: Goal) -> Goal:
-        """Train the forest; returns the goal as it was checked."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, criterion: Criterion) -> Criterion:
+        """Train the forest; returns the criterion as it was checked."""
         rule, of_labels = StoppingRule(self.min_trees, self.max_trees), isinstance(self, ClassifierMixin)
         self._check_estimator()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
         data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
-        goal = checked_goal(goal, classes, data.truth, data.weight)
+        criterion = checked_criterion(criterion, classes, data.truth, data.weight)
         self.oob_refusal_ = None
         if self.cv is None:
             estimator, target = of_size(self.estimator, rule.next_size), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
             try:
-                growth = start_from_estimator(estimator, X, target, goal, **of_rows)
+                growth = start_from_estimator(estimator, X, target, criterion, **of_rows)
                 forest, report = grow_until_enough(growth, rule)
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)
         if self.cv is None and self.oob_refusal_ is None:
             self._oob_result = _out_of_bag(forest, data, self.threshold)
         else:
-            report = self._cross_validated(data, goal)
+            report = self._cross_validated(data, criterion)
             forest = data.fitted(of_size(self.estimator, report.n_kept))
             read = read_forest(forest)
-            report = report._noting(*dependence_of(read), *learning_rate_of(read))
+            report = with_warnings(report, *dependence_of(read), *learning_rate_of(read))
             give(report.warnings)
             reason = "the forest was sized by cross-validation, see oob_refusal_ and cv"
             self._oob_result = _OutOfBag(reason, reason)
         self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
         if of_labels:
             self.classes_ = classes
-        return goal
+        return criterion
 
-    def _cross_validated(self, data: TrainingData, goal: Goal) -> Report:
+    def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
         """The report on forests of all folds, trained with more and more trees until these are enough."""
         groups = resolve_groups(data.groups, data.X, len(data.label))
         cv = _N_FOLDS if self.cv is None else self.cv
@@ -143,8 +147,8 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             n_trees = rule.next_size
             outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
             outputs = outputs.with_truth(data.truth, data.weight)
-            report = rule.update(n_trees, partial(report_of, outputs, goal))
-        return report
+            report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
+        return finished(report)
 
     def _check_estimator(self) -> None:
         """Raise an error if ``estimator`` is not a forest that fits."""
@@ -454,21 +458,20 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
             trees.
         LabelsOnlyWarning
             If labels take so few trees that the ranking or the probabilities would suffer.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         choice("voting", self.voting, VOTINGS)
         share("threshold", self.threshold)
-        of_labels = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
+        of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
         if one_name(self.metric) not in ("auto", "labels"):
             by_default = signature(type(self)).parameters
             changed = {name: value for name, value in of_labels.items() if value != by_default[name].default}
             reason = f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out"
             refuse_unused(reason, **changed)
             of_labels = {}
-        self._fit(
-            X, y, sample_weight, groups, goal_of(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
-        )
+        criterion = make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
+        self._fit(X, y, sample_weight, groups, criterion)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -663,12 +666,12 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         NotConvergedWarning
             If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
             trees.
-        CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             As in `size`.
         """
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"
-        goal = goal_of("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
-        self.tolerance_ = self._fit(X, y, sample_weight, groups, goal).level
+        criterion = make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
+        self.tolerance_ = self._fit(X, y, sample_weight, groups, criterion).level
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import class_indices, how_many, printable
+from rfsize.api.report import Report
+from rfsize.api.shrink import shrink
+from rfsize.api.size import size, truncate
 from rfsize.cli.models import LoadedModel, files_of, load_model, load_model_if_any, save_model
 from rfsize.cli.tables import (
     STDIO,
@@ -31,15 +35,10 @@ from rfsize.inference.mean import CompiledMean
 from rfsize.inference.rows import columns_of
 from rfsize.models.columns import Columns
 from rfsize.models.framework import framework_named
-from rfsize.shrinking.api import shrink
-from rfsize.sizing.api import size, truncate
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import METRICS
-from rfsize.sizing.report import Report
+from rfsize.statistics.criterion import make_criterion
+from rfsize.statistics.metrics import METRICS
 from rfsize.stopping.table import StopTable
 from rfsize.training.grow import grow
-from rfsize.utils.validation import class_indices
-from rfsize.utils.words import how_many, printable
 
 # Objectives for classes begin with one of these.
 _OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
@@ -180,7 +179,7 @@ def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     if options.metric in METRICS and options.labels is None:
         raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     goal = _given(options, *_SIZE)
-    goal_of(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
     X, y, groups = _rows(options, loaded.columns)
     of_rows = _given(options, "oob", "threshold", "seed", "subsample", "missing")
     return size(tree_outputs(loaded.with_class_names(), X, y, groups=groups, **of_rows), **goal)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from rfsize.api.size import size, truncate
 from rfsize.counting.api import tree_outputs
 from rfsize.inference.api import compile as compile_model
-from rfsize.sizing.api import size, truncate
 from rfsize.stopping.table import StopTable
 
 _TREES = 500
@@ -81,7 +81,7 @@ def _shown(framework: str, forest: Any, X: Any, X_test: Any, y: Any, y_test: Any
     """Train a forest, and print what it costs as trained, cut and compiled; returns what is promised."""
     model = forest.fit(X, y).set_params(n_jobs=-1)
     outputs = tree_outputs(model, X, oob=True)
-    new, cut = size(outputs, alpha=_ALPHA), size(model, X_test, alpha=_CERTIFIED, target="forest")
+    new, cut = size(outputs, alpha=_ALPHA), size(model, X_test, alpha=_CERTIFIED, target="model")
     stopping = compile_model(model, StopTable.build(_TREES, alpha=_ALPHA, prior=outputs))
     n_trees_used = float(stopping.predict(X_test, return_trees=True)[1].mean())
     variants = {

@@ -12,7 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rfsize.certifying.certificate import AVERAGES
+from rfsize._util import choice, printable
+from rfsize.api.report import Report
 from rfsize.cli.commands import (
     compile_command,
     grow_command,
@@ -24,13 +25,9 @@ from rfsize.cli.commands import (
 from rfsize.cli.demo import run_demo
 from rfsize.cli.tables import STDIO
 from rfsize.counting.outputs import VOTINGS
-from rfsize.estimation.hard import ESTIMATORS
 from rfsize.models.framework import framework_of
-from rfsize.sizing.goals.named import NAMES, TARGETS
-from rfsize.sizing.named_metrics import one_name
-from rfsize.sizing.report import Report
-from rfsize.utils.validation import choice
-from rfsize.utils.words import printable
+from rfsize.statistics.criterion import AVERAGES, METHODS, NAMES, TARGETS
+from rfsize.statistics.metrics import one_name
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
@@ -87,11 +84,11 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "--voting": (
         _KEPT,
         {"choices": VOTINGS},
-        "labels by averaged scores (soft), by majority (hard), or by predict",
+        "labels by averaged scores, by majority, or by predict",
     ),
     "--average": (_KEPT, {"choices": AVERAGES}, "apply alpha to all rows together (micro), or to each class (macro)"),
     "--threshold": (_KEPT, _NUMBER, "probability above which class 1 is predicted (default 0.5)"),
-    "--method": (_KEPT, {"choices": ESTIMATORS}, "how agreement is estimated; change it only to compare methods"),
+    "--method": (_KEPT, {"choices": METHODS}, "how agreement is estimated; change it only to compare methods"),
     "--target": (_KEPT, {"choices": TARGETS}, "like an unlimited forest, or like all trees of this one, certified"),
     "--confidence": (_KEPT, _NUMBER, "how sure a certificate is (default 0.95)"),
     "grow --confidence": (_KEPT, _NUMBER, "how sure it must be that the trees are enough (default 0.8)"),
@@ -146,7 +143,7 @@ _COMMANDS = {
     ),
     "predict": _Command(
         predict_command,
-        ("forest", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
+        ("model", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
         "fast.rfsize rows.csv -o predictions.csv",
     ),
 }

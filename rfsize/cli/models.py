@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._files import written_whole
 from rfsize.models.columns import Columns
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework, framework_named, framework_names, read_model
+from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
-from rfsize.utils.files import written_whole
 
 # The longest JSON of class names that is read.
 _LONGEST_NAMES = 4_000_000

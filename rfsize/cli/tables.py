@@ -13,12 +13,11 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
+from rfsize._files import written_whole
+from rfsize._util import did_you_mean, rows_bar
 from rfsize.counting.groups import WORDS
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.rows import Stream, dataset_at, of_files
-from rfsize.utils.files import written_whole
-from rfsize.utils.progress import rows_bar
-from rfsize.utils.validation import did_you_mean
 
 STDIO = Path("-")
 """Stands for standard input as a table to read, and for standard output as a table to write."""
@@ -176,7 +175,7 @@ def align_columns(X: Any, columns: Columns) -> Any:
 
 def categories_of(columns: Columns) -> list[str]:
     """Names of the features that were categorical at training."""
-    features = columns.categorical.named
+    features = None if columns.conventions is None else columns.conventions.category_features
     return [] if features is None or columns.names is None else [columns.names[feature] for feature in features]
 
 
@@ -188,9 +187,9 @@ def as_trained(X: Any, columns: Columns) -> Any:
     X = align_columns(X, columns)
     if columns.conventions is None:
         return X
-    if columns.categorical.named is None:
+    if columns.conventions.category_features is None:
         return with_categories(X)
-    return X.astype({X.columns[feature]: "category" for feature in columns.categorical.named})
+    return X.astype({X.columns[feature]: "category" for feature in columns.conventions.category_features})
 
 
 def _frame(table: Any) -> Any:

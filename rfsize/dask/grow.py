@@ -15,22 +15,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from rfsize.counting.count import Sums
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
+from rfsize._util import give, share, whole
+from rfsize.api.report import Report
+from rfsize.counting.groups import Groups, resolve_groups
+from rfsize.counting.sums import Sums
 from rfsize.dask.rows import checked_collection, parts_of, to_local
 from rfsize.models.framework import framework_of_params, read_forest, training_named
 from rfsize.models.link import Link
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, joined, n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike
-from rfsize.sizing.report import Report
-from rfsize.training.grow import Growth, checked_goal, grow_until_enough
+from rfsize.statistics.criterion import make_criterion
+from rfsize.statistics.metrics import MetricLike
+from rfsize.training.grow import Growth, checked_criterion, grow_until_enough
 from rfsize.training.stopping_rule import StoppingRule
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import give
 
 # How long to wait for a worker: a nanny restarts a lost one.
 _SECONDS_WITHOUT_WORKERS = 60.0
@@ -102,7 +100,7 @@ def grow(
 
     Warns
     -----
-    NotConvergedWarning, LabelsOnlyWarning, CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    NotConvergedWarning, LabelsOnlyWarning, ForestWarning
         As in `rfsize.grow`.
 
     See Also
@@ -133,8 +131,8 @@ def grow(
     True
     """
     framework, client = framework_of_params(_checked_parameters(params)), checked_client(client)
-    of_labels = {"alpha": alpha, "voting": voting, "average": average}
-    goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
+    of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average}
+    criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule, trees_per_block = StoppingRule(min_trees, max_trees), whole("trees_per_block", trees_per_block, at_least=1)
     y = _one_per_row("label", label, client)
     sample_weight = None if weight is None else _one_per_row("weight", weight, client)
@@ -142,8 +140,8 @@ def grow(
     job = _Job(uuid4().hex, framework, params, y, sample_weight, threshold, groups)
     with _Workers(client, job, data) as workers:
         forest = _ForestInBlocks(workers, trees_per_block)
-        goal = checked_goal(goal, forest.start.classes, y, sample_weight)
-        model, report = grow_until_enough(Growth(goal, forest, y, sample_weight), rule)
+        criterion = checked_criterion(criterion, forest.start.classes, y, sample_weight)
+        model, report = grow_until_enough(Growth(criterion, forest, y, sample_weight), rule)
     read = read_forest(model)
     give((*dependence_of(read), *learning_rate_of(read)))
     return model, report

@@ -12,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import how_many, rows_bar
 from rfsize.counting.task import RowsElsewhere
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
@@ -20,8 +21,6 @@ from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
 from rfsize.models.model import Forest
 from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
-from rfsize.utils.progress import rows_bar
-from rfsize.utils.words import how_many
 
 
 @dataclass(frozen=True)

@@ -13,28 +13,32 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import (
+    Floats,
+    Int64s,
+    as_numbers,
+    choice,
+    how_many,
+    in_percent,
+    progress_bar,
+    refuse_unused,
+    share,
+    whole,
+)
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
+from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
-from rfsize.reporting.account import Account, Grid, Picture, Remark, Section
-from rfsize.reporting.result import Result
-from rfsize.reporting.words import sentence
-from rfsize.sizing.comparing import PairedMetric
-from rfsize.sizing.metrics import Metric
-from rfsize.sizing.named_metrics import check_direction, metric_with_truth
-from rfsize.sizing.noise import noise_of_rows
-from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS, ratio_with_replacement
-from rfsize.utils.plotting import finish, new_axes
-from rfsize.utils.progress import progress_bar
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import as_numbers, choice, refuse_unused, share, whole
-from rfsize.utils.words import how_many, in_percent
+from rfsize.showing.html import Alert, Page, Picture, Result, Section, Table
+from rfsize.showing.plotting import finish, new_axes
+from rfsize.showing.text import sentence
+from rfsize.statistics.metrics import Metric, check_direction, metric_on_rows, value_of
+from rfsize.statistics.row_errors import metric_error
+from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
 
 _MIN_TREES = 10
 _RULES = ("keep", "best")
+
+DEFAULT_FRACTIONS: tuple[float, ...] = tuple(k / (10 + k) for k in range(1, 13))
+"""The grid of the 2010 paper: 0.1, 0.2, … 1.2 with replacement."""
 
 # Bagging fraction of a first tree, which shows how the estimator reads its rows.
 _ANY_FRACTION = 0.5
@@ -220,7 +227,8 @@ def _resolve_trainer(
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
-    from rfsize.counting.cross_validation import of_size, rows_in_memory, tree_counts
+    from rfsize.counting.cross_validation import rows_in_memory
+    from rfsize.models.estimators import of_size, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
         raise ValueError(
@@ -265,11 +273,24 @@ def _metric(metric: Any, trainer: Trainer) -> Metric:
     if is_usual:
         metric = "accuracy" if len(classes) else "rmse"
     y = classes[y.astype(np.int64)] if len(classes) else y
-    made: Any = metric_with_truth(metric, Predictor(classes, trainer.link), len(y), y, trainer.weight)
+    made: Any = metric_on_rows(metric, Predictor(classes, trainer.link), len(y), y, trainer.weight)
     check_direction(made)
     if is_usual and not len(classes):
-        made = replace(made, form="mean")
+        made = _squared(made)
     return made
+
+
+def _squared(rmse: Metric) -> Metric:
+    """The mean squared error."""
+    root, influence = rmse.value, rmse.influence
+    assert influence is not None
+    return replace(
+        rmse,
+        name="mean squared error",
+        value=lambda truth, predicted, weight: root(truth, predicted, weight) ** 2,
+        influence=lambda *given: 2.0 * root(*given) * influence(*given),
+        replicates=None,
+    )
 
 
 def _left_out_share(trainer: Trainer, fraction: float, groups: Groups) -> Floats:
@@ -290,7 +311,7 @@ def _with_enough_votes(
             problems[fraction] = problem
     if len(problems) == len(fractions):
         problem = problems[fractions[0]]
-        raise FewVotesError(f"{problem.message}; or give smaller fractions", enough=problem.enough)
+        raise FewVotesError(f"{problem}; or give smaller fractions", enough=problem.enough)
     return [fraction for fraction in fractions if fraction not in problems], tuple(problems)
 
 
@@ -312,7 +333,7 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     forest.add(n_trees)
     forest.check_bags()
     seconds = time.perf_counter() - started
-    votes = float(forest.out_of_bag.scores.asked.mean()) / n_trees
+    votes = float(forest.out_of_bag.scores.n_votes.mean()) / n_trees
     expected = float(_left_out_share(trainer, fraction, groups).mean())
     if votes < _FAIR_SHARE * expected:
         raise ValueError(
@@ -333,7 +354,7 @@ def _oob_predictions(forest: ForestInTraining, trainer: Trainer, voting: str) ->
         sources.append((blocks.rows, blocks.votes[:, first::2].sum(axis=1), scores))
     predictions = []
     for rows, counts, scores in sources:
-        known = scores.asked > 0
+        known = scores.n_votes > 0
         if voting == "hard" and n_classes:
             predicted = counts[known] / counts[known].sum(axis=1, keepdims=True)
         else:
@@ -369,18 +390,16 @@ def _compared(
             "compared, too few to compare them: give more trees, or smaller fractions"
         )
     units = rows if groups.units is None else groups.units[rows]
-    value = np.array([metric.value(rows, of) for of in predicted])
+    value = np.array([value_of(metric, rows, of) for of in predicted])
     best = int((metric.worse * value).argmin())
-    paired = PairedMetric([metric, metric], predicted[0].shape[1])
     value_se, difference_se = np.zeros((2, len(forests)))
     for place, of in enumerate(predicted):
-        value_se[place] = noise_of_rows(metric, rows, of, units, weight)[0]
+        value_se[place] = metric_error([metric], [of], rows, units)[0]
         if place != best:
-            both = np.concatenate([of, predicted[best]], axis=1)
-            difference_se[place] = noise_of_rows(paired, rows, both, units, weight)[0]
+            difference_se[place] = metric_error([metric] * 2, [of, predicted[best]], rows, units)[0]
     if len(forests) > 1:
         rows, halves = _on_common_rows([half for forest in forests for half in forest.halves])
-        of_halves = np.array([metric.value(rows, of) for of in halves])
+        of_halves = np.array([value_of(metric, rows, of) for of in halves])
         over_trees = np.var(of_halves[::2] - of_halves[1::2], ddof=1) / 2.0
         difference_se = np.where(np.arange(len(forests)) == best, 0.0, np.sqrt(difference_se**2 + over_trees))
     return _Compared(value, value_se, np.abs(value - value[best]), difference_se), len(units)
@@ -506,15 +525,15 @@ class FractionSearch(Result):
         finish(ax)
         return ax
 
-    def _account(self) -> Account:
+    def page(self) -> Page:
         picture = Picture(f"Out-of-bag {self.metric} over the bagging fraction", self.plot)
         rows = tuple((f"{row['fraction']:.3f}", f"{row['trees']:,}", *self._numbers(row)) for row in self.curve)
-        grid = Grid(_heads(self.metric), rows, int((self.curve["fraction"] == self.best).argmax()))
-        return Account(
+        grid = Table(_heads(self.metric), rows, int((self.curve["fraction"] == self.best).argmax()))
+        return Page(
             title="Bagging fraction",
             verdict=sentence(self._choice()),
-            cautions=tuple(Remark(sentence(text)) for text in self._remarks()),
-            sections=(Section("", pictures=(picture,), grids=(grid,)),),
+            alerts=tuple(Alert(sentence(text)) for text in self._remarks()),
+            sections=(Section("", pictures=(picture,), tables=(grid,)),),
             code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
             origin=(("rows", self._rows()), ("trees grown to compare", f"{self.trees_grown:,}")),
         )

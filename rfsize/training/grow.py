@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.collect import outputs_in_training, outputs_of
+from rfsize._util import give, how_many, in_percent, progress_bar, share
+from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
-from rfsize.counting.outputs import coverage, distinct
+from rfsize.counting.groups import resolve_groups, warning_of_copies
+from rfsize.counting.outputs import coverage, distinct, outputs_in_training, outputs_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -21,16 +22,9 @@ from rfsize.models.link import Link, Predictor
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import for_training, n_rows_of
 from rfsize.models.training import ForestInTraining
-from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.metric import MetricGoal, refuse_soft_labels
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.named_metrics import MetricLike, check_direction, metric_with_truth
-from rfsize.sizing.report import Report, report_of
+from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
-from rfsize.utils.progress import progress_bar
-from rfsize.utils.validation import share
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many, in_percent
 
 
 def grow(
@@ -125,7 +119,7 @@ def grow(
         If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees`` trees.
     LabelsOnlyWarning
         As in `truncate`.
-    CopiesWarning, SharedBagsWarning, SeedDependenceWarning
+    ForestWarning
         As in `size`.
 
     See Also
@@ -149,15 +143,15 @@ def grow(
     >>> report.n_trees <= len(forest.estimators_) == report.n_kept
     True
     """
-    of_labels = {"alpha": alpha, "average": average, "voting": voting}
-    goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule = StoppingRule(min_trees, max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None and groups is not None:
         raise ValueError(
             "every tree votes on the validation rows, so that there are no groups to keep apart: leave out groups"
         )
-    if X_val is not None and y_val is None and isinstance(goal, MetricGoal):
+    if X_val is not None and y_val is None and criterion.kind == "metric":
         raise ValueError(
             f"y is missing: metric={metric!r} needs the truth of the validation rows, give validation=(rows, y)"
         )
@@ -166,11 +160,11 @@ def grow(
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("the new trees are added to the fitted estimator: leave out init_model")
-        growth = start_from_estimator(params, data, y, goal, sample_weight=sample_weight, **of_rows)
+        growth = start_from_estimator(params, data, y, criterion, sample_weight=sample_weight, **of_rows)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")
     else:
-        growth = _from_parameters(params, data, goal, init_model=init_model, **of_rows)
+        growth = _from_parameters(params, data, criterion, init_model=init_model, **of_rows)
     if X_val is None:
         return grow_until_enough(growth, rule)
     is_as_trained = hasattr(params, "fit") or framework_of(X_val) is not None  # and so stores its missing value
@@ -188,7 +182,7 @@ class Growth:
 
     Attributes
     ----------
-    goal : Goal
+    criterion : Criterion
         What the forest must be large enough for, checked.
     forest : ForestInTraining
     y : array_like, shape (n_rows,), or None
@@ -200,7 +194,7 @@ class Growth:
         Number of trees of the finished forest that training began with; 0 if there was none.
     """
 
-    goal: Goal
+    criterion: Criterion
     forest: ForestInTraining
     y: ArrayLike | None
     sample_weight: ArrayLike | None
@@ -208,16 +202,18 @@ class Growth:
     n_given: int = 0
 
 
-def checked_goal(goal: Goal, classes: NDArray[Any], y: Any, sample_weight: Any) -> Goal:
-    """The goal for these classes (none: regression); raises if it does not fit the labels or numbers."""
-    goal = goal.checked(len(classes), y, in_training=True)
-    if isinstance(goal, MetricGoal):
+def checked_criterion(criterion: Criterion, classes: NDArray[Any], y: Any, sample_weight: Any) -> Criterion:
+    """The criterion for these classes (none: regression); raises if it does not fit the labels or numbers."""
+    criterion = resolve(criterion, len(classes), y, in_training=True)
+    if criterion.kind == "metric":
         predictor = Predictor(classes, Link("identity"))
-        check_direction(metric_with_truth(goal.metric, predictor, len(y), y, sample_weight))
-    return goal
+        check_direction(metric_on_rows(criterion.metric, predictor, len(y), y, sample_weight))
+    return criterion
 
 
-def _from_parameters(params: Any, data: Any, goal: Goal, *, threshold: float, groups: Any, init_model: Any) -> Growth:
+def _from_parameters(
+    params: Any, data: Any, criterion: Criterion, *, threshold: float, groups: Any, init_model: Any
+) -> Growth:
     """Begin from training parameters, or from a finished booster; arguments as in `grow`."""
     if not isinstance(params, dict):
         if init_model is not None:
@@ -228,17 +224,17 @@ def _from_parameters(params: Any, data: Any, goal: Goal, *, threshold: float, gr
     trainer = training.trainer(params, data)
     label: Any = trainer.label
     if trainer.has_soft_labels:
-        refuse_soft_labels(goal)
-        label, goal = None, goal.checked(len(trainer.classes), in_training=True)
+        refuse_soft_labels(criterion)
+        label, criterion = None, resolve(criterion, len(trainer.classes), in_training=True)
     else:
-        goal = checked_goal(goal, trainer.classes, label, trainer.weight)
+        criterion = checked_criterion(criterion, trainer.classes, label, trainer.weight)
     of_rows: dict[str, Any] = {"threshold": threshold, "groups": resolve_groups(groups, X, len(trainer.label))}
     forest = trainer.start(**of_rows) if init_model is None else trainer.resume(init_model, **of_rows)
-    return Growth(goal, forest, label, trainer.weight, n_given=forest.n_trees)
+    return Growth(criterion, forest, label, trainer.weight, n_given=forest.n_trees)
 
 
 def start_from_estimator(
-    estimator: Any, X: Any, y: Any, goal: Goal, *, threshold: float, groups: Any, sample_weight: Any
+    estimator: Any, X: Any, y: Any, criterion: Criterion, *, threshold: float, groups: Any, sample_weight: Any
 ) -> Growth:
     """Begin from an estimator, fitted or not; arguments as in `grow`."""
     if y is None:
@@ -247,12 +243,11 @@ def start_from_estimator(
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
-    from rfsize.counting.cross_validation import checked_target
-    from rfsize.utils.tags import is_regression
+    from rfsize.models.estimators import checked_target, is_regression
 
     X, training = for_training(X), training_of(estimator)
     classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))
-    goal = checked_goal(goal, classes, y, sample_weight)
+    criterion = checked_criterion(criterion, classes, y, sample_weight)
     try:
         fitted, is_new = read_forest(estimator), False
     except NotFittedError:
@@ -270,7 +265,7 @@ def start_from_estimator(
     groups = resolve_groups(groups, X, n_rows_of(X))
     forest = trainer.resume(fitted.booster, threshold=threshold, groups=groups)
     forest.classes = fitted.classes if len(fitted.classes) else None
-    return Growth(goal, forest, y, sample_weight, fitted.with_booster, 0 if is_new else fitted.n_trees)
+    return Growth(criterion, forest, y, sample_weight, fitted.with_booster, 0 if is_new else fitted.n_trees)
 
 
 def grow_until_enough(
@@ -285,7 +280,8 @@ def grow_until_enough(
     def estimate() -> Report:
         if on_validation is None:
             return _oob_report(growth, max(rule.max_trees, forest.n_trees))
-        return report_of(outputs_of(on_validation(growth.as_model(forest.booster()))).with_truth(y_val), growth.goal)
+        outputs = outputs_of(on_validation(growth.as_model(forest.booster()))).with_truth(y_val)
+        return report_of(outputs, growth.criterion, interval=False)
 
     report = None
     with progress_bar("growing", rule.max_trees, "trees", initial=forest.n_trees) as bar:
@@ -295,16 +291,17 @@ def grow_until_enough(
                 forest.add(more)
                 bar.update(more)
             report = rule.update(forest.n_trees, estimate)
+    report = finished(report)
     if on_validation is None:
-        report = report._noting(*warning_of_copies(forest.groups))
+        report = with_warnings(report, *warning_of_copies(forest.groups))
     else:
         task = on_validation(growth.as_model(forest.booster()))
-        report = report._noting(*warning_of_training_rows(task, y_val))
+        report = with_warnings(report, *warning_of_training_rows(task, y_val))
     give(report.warnings)
     grown = read_forest(forest.booster())
     model = growth.as_model(grown.first(max(report.n_kept, growth.n_given)))
     # These warnings were given before the training.
-    return model, report._noting(*dependence_of(grown), *learning_rate_of(grown))
+    return model, with_warnings(report, *dependence_of(grown), *learning_rate_of(grown))
 
 
 def _oob_report(growth: Growth, max_trees: int) -> Report:
@@ -321,7 +318,7 @@ def _oob_report(growth: Growth, max_trees: int) -> Report:
             f"{how_many(max_trees, 'tree')} would give it {expected:.1f} votes, too few to size a forest by: train "
             "with a smaller bagging fraction, give validation rows, or allow more trees"
         )
-    return report_of(outputs, growth.goal)
+    return report_of(outputs, growth.criterion, interval=False)
 
 
 def _check_always_seen_groups(votes: Coverage, max_trees: int) -> None:

@@ -11,11 +11,13 @@ the last estimate than T* predicts, the forest keeps enough trees to agree with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
+from rfsize._util import Int64s, whole
+from rfsize.api.report import Report
+from rfsize.counting.outputs import distinct
 from rfsize.exceptions import FewVotesError
-from rfsize.sizing.report import Report
-from rfsize.utils.validation import whole
+from rfsize.statistics.labels import fewest_alike, leading_labels
 
 # A few trees tell only roughly how many trees get enough votes. If that is more than this many times max_trees,
 # training gives up, because max_trees trees would not be enough either.
@@ -49,7 +51,7 @@ class StoppingRule:
         self.max_trees = whole("max_trees", max_trees, at_least=1)
         self.next_size = min(whole("min_trees", min_trees, at_least=1), self.max_trees)
         self.done = False
-        self._labels_before: Any = None  # at the last estimate, to compare with
+        self._before: tuple[Int64s, float] | None = None  # labels at the last estimate, and votes per row
 
     def update(self, n_trees: int, estimate: Callable[[], Report]) -> Report | None:
         """Size a forest of ``n_trees`` trees; None if it has too few votes yet, and more trees will have enough.
@@ -71,14 +73,23 @@ class StoppingRule:
                 raise
             return None
         if n_trees >= self.next_size:
-            if self._labels_before is not None:
-                report = report._keeping(report._answer.fewest_alike(self._labels_before, n_trees))
-            self._labels_before = report._answer.seen
+            report = self._with_min_kept(report, n_trees)
             self.done = report.enough or n_trees >= self.max_trees
             # With too few votes to be sure, T* can be below the current number of trees.
-            required = report._wanted if report._wanted > n_trees else 2 * n_trees
+            required = report.required if report.required > n_trees else 2 * n_trees
             self.next_size = int(min(required, 2 * n_trees, self.max_trees))
         return report
+
+    def _with_min_kept(self, report: Report, n_trees: int) -> Report:
+        """The report, which keeps enough trees to agree with all trees so far, by the change of labels."""
+        if report.criterion.kind != "labels" or report.outputs is None:
+            return report
+        labels = leading_labels(distinct(report.outputs), report.criterion)
+        before, self._before = self._before, (labels, report.estimate.votes_per_row)
+        if before is None:
+            return report
+        votes = before[1], report.estimate.votes_per_row
+        return replace(report, min_kept=fewest_alike(before[0], labels, votes, report.criterion, n_trees))
 
     def postpone(self, n_trees: int) -> None:
         """After an estimate at ``n_trees`` trees that failed, size the forest again at twice as many."""

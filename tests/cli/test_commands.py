@@ -60,7 +60,7 @@ OPTIONS: list[tuple[list[str], dict[str, Any]]] = [
     (["--average", "macro", "--alpha", "0.8"], {"average": "macro", "alpha": 0.8}),
     (["--metric", "probabilities", "--tolerance", "0.1"], {"metric": "probabilities", "tolerance": 0.1}),
     (["--metric", "scores", "--tolerance", "0.3"], {"metric": "scores", "tolerance": 0.3}),
-    (["--target", "forest", "--confidence", "0.9"], {"target": "forest", "confidence": 0.9}),
+    (["--target", "model", "--confidence", "0.9"], {"target": "model", "confidence": 0.9}),
     (["--threshold", "0.3"], {"threshold": 0.3}),
     ([*OOB, "--metric", "ROC_AUC", "--tolerance", "0.01"], {"oob": True, "metric": "auc", "tolerance": 0.01}),
     ([*OOB, "--groups", "rows", "--alpha", "0.8"], {"oob": True, "groups": "rows", "alpha": 0.8}),

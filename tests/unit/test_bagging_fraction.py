@@ -49,7 +49,7 @@ def plain(framework: str, task: str = "two", fractions: Any = GRID, weight: Any 
 
 
 def common(outputs: list[rfsize.TreeOutputs]) -> np.ndarray:
-    return np.all([of.votes.asked > 0 for of in outputs], axis=0)
+    return np.all([of.votes.n_votes > 0 for of in outputs], axis=0)
 
 
 def wrong(outputs: list[rfsize.TreeOutputs], task: str = "two") -> np.ndarray:
@@ -105,7 +105,7 @@ def test_voting_of_labels(framework: str) -> None:
     soft, hard, usual = (search(framework, [0.3, 0.5], **of) for of in ({"voting": "soft"}, {"voting": "hard"}, {}))
     for row, outputs in zip(soft.curve, plain(framework, fractions=[0.3, 0.5]), strict=True):
         losses = outputs.predict_proba(fill=0.5).argmax(axis=1) != Y["two"]
-        assert row["error"] == pytest.approx(losses[outputs.votes.asked > 0].mean(), abs=2.0 / len(X))
+        assert row["error"] == pytest.approx(losses[outputs.votes.n_votes > 0].mean(), abs=2.0 / len(X))
     assert usual.curve["error"].tolist() == soft.curve["error"].tolist() != hard.curve["error"].tolist()
 
 
@@ -145,7 +145,7 @@ def test_parameters_of_the_result_grow_a_forest(framework: str) -> None:
     found = rfsize.select_bagging_fraction(params, data, fractions=GRID, **OPTIONS)
     forest, report = rfsize.grow(found.params, data, alpha=0.8)
     assert (params, report.enough) == (before, True)
-    share = rfsize.tree_outputs(forest, X, oob=True).votes.asked.mean() / report.n_kept
+    share = rfsize.tree_outputs(forest, X, oob=True).votes.n_votes.mean() / report.n_kept
     assert share == pytest.approx(1.0 - found.best, abs=0.05)
     of_seeds = [search(framework, seed=seed).curve["error"].tolist() for seed in (3, 3, 4)]
     assert of_seeds[0] == of_seeds[1] != of_seeds[2]

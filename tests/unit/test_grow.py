@@ -21,7 +21,7 @@ from xgboost import XGBClassifier
 import rfsize
 from helpers.copied import continuous, of_few_values, twice
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
-from rfsize.exceptions import CopiesWarning, FewVotesError, LabelsOnlyWarning, NotConvergedWarning
+from rfsize.exceptions import FewVotesError, ForestWarning, LabelsOnlyWarning, NotConvergedWarning
 from rfsize.training.stopping_rule import StoppingRule
 
 BOOSTERS = ("lightgbm", "xgboost")
@@ -352,7 +352,7 @@ def test_doubtful_copies_are_warned_of() -> None:
     rows, y = twice(*of_few_values(150))
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     forest = RandomForestClassifier(max_samples=0.5, random_state=1)
-    with pytest.warns(CopiesWarning) as caught:
+    with pytest.warns(ForestWarning) as caught:
         _, report = rfsize.grow(forest, rows, y, alpha=0.97, max_trees=400)
     assert ({one.filename for one in caught}, report.groups) == ({__file__}, "rows")
 
