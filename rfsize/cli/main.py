@@ -61,7 +61,7 @@ _METRIC: dict[str, Any] = {"type": _metric, "metavar": f"{{{','.join(NAMES)}}}"}
 # Group, arguments of argparse and help of each option. "grow --labels" is an option that differs for one command.
 _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
     "model": (_FOREST, _MODEL, "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn"),
-    "forest": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
+    "predict model": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
     "data": (_ROWS, _DATA, "rows: CSV, Parquet, a folder of Parquet files, or - for standard input"),
     "--labels": (_ROWS, _COLUMN, "column of DATA with the labels"),
     "grow --labels": (_ROWS, _COLUMN | {"required": True}, "column of DATA with the labels"),

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     FRESH.to_parquet(folder / "fresh.parquet")
     FRESH.assign(id=range(400)).to_csv(folder / "fresh.csv", index=False)
     broken = {"empty.csv": b"a,b,target\n", "text.txt": b"hello", "odd.json": b'{"learner": 3}', "list.json": b"[1]"}
-    broken |= {"params.json": b'{"max_depth": 4, "seed": 5}', "model": b"\x80\x04K\x01."}
+    broken |= {"params.json": b'{"max_depth": 4, "seed": 5}', "pickled": b"\x80\x04K\x01."}
     for name in ("lgb.txt", "xgb.json", "train.csv.gz", "train.parquet"):
         whole = (folder / name).read_bytes()
         broken[f"half{name[name.index('.') :]}"] = whole[: len(whole) // 2]

@@ -348,7 +348,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["size", "text.txt", "fresh.parquet"], "text.txt"),
     (["size", "half.json", "fresh.parquet"], "half.json"),
     (["size", "odd.json", "fresh.parquet"], ""),
-    (["size", "model", "fresh.parquet"], "skops"),
+    (["size", "pickled", "fresh.parquet"], "skops"),
     (["size", "lgb.txt", "missing.csv"], "missing.csv"),
     (["size", "lgb.txt", "text.txt"], "text.txt"),
     (["size", "lgb.txt", "rows.npy"], "rows.npy"),
