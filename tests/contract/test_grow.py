@@ -35,7 +35,7 @@ from helpers.models import (
     model,
     own_predict,
 )  # fmt: skip
-from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::rfsize.exceptions.NotConvergedWarning", "ignore::rfsize.exceptions.LabelsOnlyWarning"
@@ -278,10 +278,10 @@ def test_binned_data_give_the_same_forest(kind: str) -> None:
 def test_learning_rate_other_than_one_warns() -> None:
     goal = {"alpha": 0.8, "min_trees": 30, "max_trees": 60}
     with warnings.catch_warnings():
-        warnings.simplefilter("error", ShrunkenScoresWarning)
+        warnings.simplefilter("error", ForestWarning)
         rfsize.grow({name: value for name, value in PARAMS.items() if name != "eta"}, data("xgboost", TWO), **goal)
-    with pytest.warns(ShrunkenScoresWarning, match=r"learning_rate=0\.5"):
+    with pytest.warns(ForestWarning, match=r"learning_rate=0\.5"):
         rfsize.grow(PARAMS | {"eta": 0.5}, data("xgboost", TWO), **goal)
     slow = xgb.train(XGBOOST | {"eta": 0.5}, data("xgboost", TWO), 1)
-    with pytest.warns(ShrunkenScoresWarning):
+    with pytest.warns(ForestWarning):
         rfsize.size(slow, X, oob=True, metric="probabilities", tolerance=0.1)

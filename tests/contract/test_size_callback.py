@@ -15,7 +15,7 @@ from sklearn.metrics import make_scorer
 
 import rfsize
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, NAMES, NUMBER, THREE, TWO, WEIGHT, WRAPPER, X
-from rfsize.exceptions import NotConvergedWarning, SeedDependenceWarning, SharedBagsWarning
+from rfsize.exceptions import ForestWarning, NotConvergedWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
 FIRST = {"alpha": 0.95, "min_trees": 40}  # looks once where 40 trees are trained, at all of them
@@ -276,9 +276,9 @@ def test_log_and_time_to_go(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dependent_trees_warn() -> None:
-    with pytest.warns(SharedBagsWarning):
+    with pytest.warns(ForestWarning, match="bagging_freq"):
         train(rfsize.SizeCallback(alpha=0.8), params={"bagging_freq": 2})
-    with pytest.warns(SeedDependenceWarning):
+    with pytest.warns(ForestWarning, match="feature_fraction"):
         train(rfsize.SizeCallback(alpha=0.8), params={"feature_fraction": 2 / 6})
 
 

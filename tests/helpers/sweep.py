@@ -87,7 +87,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "size probabilities": lambda model, X, y: rfsize.size(model, X, metric="probabilities", tolerance=0.05),
     "size scores": lambda model, X, y: rfsize.size(model, X, y, metric="scores", tolerance=0.1),
     "size log_loss": lambda model, X, y: rfsize.size(model, X, y, metric="log_loss", tolerance=0.01),
-    "size certified": lambda model, X, y: rfsize.size(model, X, y, target="forest", alpha=0.9),
+    "size certified": lambda model, X, y: rfsize.size(model, X, y, target="model", alpha=0.9),
     "size max_rows": lambda model, X, y: rfsize.size(model, X, y, max_rows="auto"),
     "truncate": lambda model, X, y: rfsize.truncate(model, X, y),
     "truncate n_trees": lambda model, X, y: rfsize.truncate(model, n_trees=3),

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 import rfsize
 from helpers import models, zoo
 from helpers.damaged import signed
-from rfsize.exceptions import TableError
+from rfsize.exceptions import FileError
 
 X, SIGNAL = np.nan_to_num(zoo.training()[0]), zoo.training()[1]
 ROWS, FRESH = np.nan_to_num(zoo.fresh_rows(1200, seed=5)), np.nan_to_num(zoo.fresh_rows(500))
@@ -133,7 +133,7 @@ def test_a_certificate_that_names_no_forest() -> None:
     anonymous = rfsize.StopTable.from_dict(signed(document))
     assert rfsize.compile(trained("scikit-learn", seed=2), anonymous).table is anonymous
     document["certificate"]["forest"] = "../etc"
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         rfsize.StopTable.from_dict(signed(document))
 
 
