@@ -36,8 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
 from rfsize.models.framework import training_of
-from rfsize.theory.sampling_ratio import DEFAULT_FRACTIONS
-from rfsize.training.bagging_fraction import select_bagging_fraction
+from rfsize.training.bagging_fraction import DEFAULT_FRACTIONS, select_bagging_fraction
 
 TREES = 200
 STANDARD = 0.5

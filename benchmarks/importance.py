@@ -1,20 +1,17 @@
 """Out-of-bag importances: seconds and memory, agreement between seeds, and whether intervals contain the truth.
 
-    python benchmarks/importance.py [--parts speed seeds intervals optrf] [--rows 100000] [--columns 100] [--trees 200]
+    python benchmarks/importance.py [--parts speed seeds intervals] [--rows 100000] [--columns 100] [--trees 200]
         [--leaves 255] [--seeds 8]
 
-speed: a LightGBM forest on many rows and columns, tree by tree (accuracy) and as a whole (AUC).
+speed: a LightGBM forest on many rows and columns, by Brier score and AUC.
 
-seeds: forests of several sizes are trained again with other seeds. The agreement of their importances, pair by pair, is
-compared with the prediction from the first 100 trees of one forest, averaged over four such forests.
+seeds: forests of several sizes are trained again with other seeds. The agreement of their importances (Brier score or
+R²), pair by pair, is compared with the prediction from the first 100 trees of one forest, averaged over four such
+forests. Printed too: the standard error over seeds that blocks of trees give, as a share of the scatter over seeds.
 
-intervals: the true importance of a column is measured on 5,000 fresh rows by 300 trees with another seed. Printed: how
+intervals: the true importance of a column is measured on 5,000 fresh rows by 100 trees with another seed. Printed: how
 often the 95 % interval of a forest of 100 trees contains the truth, and how often a column without effect is
 recognised.
-
-optrf: the trees that optRF's rule trains and recommends, and the trees that size() asks for from one forest of 200. For
-the recommended forests of at least 40 trees: the intraclass correlation of importances over ten seeds, and how many of
-the first five columns they have in common.
 """
 
 from __future__ import annotations
@@ -28,18 +25,16 @@ from typing import Any
 
 import numpy as np
 from forests import train_lightgbm
-from peer_rules import OPTRF_REPETITIONS, OPTRF_SIZES, fleiss_kappa, icc, optrf
 from problems import few_of_many, first_wave
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
-from rfsize.importance.stability import rank_correlation, share_in_common
+from rfsize.statistics.stability import rank_correlation, share_in_common
 
 Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
-_FEWEST = 40  # fewest trees, about ten votes a row
-DATA_SETS, FRESH, MANY, OWN = 40, 5000, 300, 100
+DATA_SETS, FRESH, TREES_OF_DATA_SET = 40, 5000, 100
 
 
 def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
@@ -53,13 +48,13 @@ def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
     outputs = rfsize.tree_outputs(model, X, y, oob=True)
     print(f"{rows:,} rows × {columns} columns × {trees} trees of {leaves} leaves", flush=True)
     print(f"tree outputs with the proof of the bags: {time.perf_counter() - started:.1f} s", flush=True)
-    for metric in ("accuracy", "auc"):
+    for metric in ("brier", "auc"):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.perf_counter()
-        found = rfsize.oob_importance(outputs, metric=metric)
+        rfsize.oob_importance(outputs, metric=metric)
         seconds = time.perf_counter() - started
         peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6
-        print(f"{metric}, of the {found.of}: {seconds:.1f} s, {peak:.2f} GB more", flush=True)
+        print(f"{metric}: {seconds:.1f} s, {peak:.2f} GB more", flush=True)
 
 
 def of_sklearn(kind: Any, **params: Any) -> Train:
@@ -96,30 +91,37 @@ def measure_seeds(n_seeds: int) -> None:
         "three of thirty, scikit-learn": (of_sklearn(RandomForestClassifier), few),
         "three of thirty, LightGBM": (of_lightgbm, few),
     }
-    print(f"| | trees | rank correlation | foretold | of the first {FIRST} in common | foretold |")
-    print("|---|---|---|---|---|---|")
+    print(f"| | trees | rank correlation | foretold | of the first {FIRST} in common | foretold | s.e. / scatter |")
+    print("|---|---|---|---|---|---|---|")
     for name, (train, (X, y)) in problems.items():
-        told = [rfsize.oob_importance(train(X, y, 100, 1000 + seed), X, y) for seed in range(FORETELLING)]
+        foretelling = [importances_of(train(X, y, 100, 1000 + seed), X, y) for seed in range(FORETELLING)]
         for trees in TREES:
-            found = [rfsize.oob_importance(train(X, y, trees, seed), X, y) for seed in range(n_seeds)]
-            value = np.array([[one[f"x{column}"].value for column in range(X.shape[1])] for one in found])
+            of_seeds = [importances_of(train(X, y, trees, seed), X, y) for seed in range(n_seeds)]
+            value = np.stack([_values(importances) for importances in of_seeds])
             first, second = np.array(list(itertools.combinations(range(n_seeds), 2))).T
             cells = []
-            for likeness, top in ((rank_correlation, None), (share_in_common(FIRST), FIRST)):
-                foretold = [1.0 - one.size(top=top).loss_at(trees).value for one in told]
-                cells += [f"{likeness(value[first], value[second]).mean():.2f}", f"{np.mean(foretold):.2f}"]
+            for similarity, top in ((rank_correlation, None), (share_in_common(FIRST), FIRST)):
+                foretold = [1.0 - importances.size(top=top).loss_at(trees).value for importances in foretelling]
+                cells += [f"{similarity(value[first], value[second]).mean():.2f}", f"{np.mean(foretold):.2f}"]
+            losses = [importances.block_losses for importances in of_seeds]
+            claimed = np.mean([blocks.var(axis=0, ddof=1).sum() / len(blocks) for blocks in losses])
+            cells.append(f"{np.sqrt(claimed / value.var(axis=0, ddof=1).sum()):.2f}")
             print(f"| {name} | {trees} | {' | '.join(cells)} |", flush=True)
 
 
+def importances_of(forest: Any, X: np.ndarray, y: np.ndarray) -> rfsize.Importances:
+    """Importances by Brier score or R²."""
+    return rfsize.oob_importance(forest, X, y, metric="r2" if y.dtype.kind == "f" else "brier")
+
+
 def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Mean loss of the trees on fresh rows if each column is permuted, as a share of the variance of y."""
-    now = np.array([np.mean((tree.predict(X) - y) ** 2) for tree in forest.estimators_])
-    lost = []
+    """Loss of R² on fresh rows if each column is permuted."""
+    now, losses = np.mean((forest.predict(X) - y) ** 2), []
     for column in range(X.shape[1]):
         other = X.copy()
         other[:, column] = X[rng.permutation(len(X)), column]
-        lost.append(np.mean([np.mean((tree.predict(other) - y) ** 2) for tree in forest.estimators_]) - now.mean())
-    return np.array(lost) / y.var()
+        losses.append(np.mean((forest.predict(other) - y) ** 2) - now)
+    return np.array(losses) / y.var()
 
 
 def measure_intervals() -> None:
@@ -131,12 +133,15 @@ def measure_intervals() -> None:
         X = rng.normal(size=(400 + FRESH, len(slopes)))
         y = X @ slopes + X[:, 0] * X[:, 1] + rng.normal(size=len(X))
         train = of_sklearn(RandomForestRegressor, min_samples_leaf=5, max_features=0.5)
-        truth = on_fresh_rows(train(X[:400], y[:400], MANY, 1000 + seed), X[400:], y[400:], rng)
-        found = rfsize.oob_importance(train(X[:400], y[:400], OWN, seed), X[:400], y[:400])
-        each = [found[f"x{column}"] for column in range(len(slopes))]
-        held.append([one.interval[0] <= value <= one.interval[1] for one, value in zip(each, truth, strict=True)])
-        noise.append([one.is_noise for one in each])
-        wide.append([one.rank_interval[0] <= rank <= one.rank_interval[1] for rank, one in enumerate(each[:4], 1)])
+        forests = [train(X[:400], y[:400], TREES_OF_DATA_SET, number) for number in (seed, 1000 + seed)]
+        truth = on_fresh_rows(forests[1], X[400:], y[400:], rng)
+        importances = rfsize.oob_importance(forests[0], X[:400], y[:400])
+        columns = [importances[f"x{column}"] for column in range(len(slopes))]
+        ends = np.array([column.interval for column in columns])
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        noise.append([column.is_noise for column in columns])
+        ranks = np.array([column.rank_interval for column in columns[:4]])
+        wide.append((ranks[:, 0] <= np.arange(1, 5)) & (np.arange(1, 5) <= ranks[:, 1]))
     print("| slope | " + " | ".join(f"{slope:g}" for slope in slopes) + " |")
     print("|---|" + "---|" * len(slopes))
     print("| interval holds the loss on fresh rows | " + " | ".join(f"{s:.0%}" for s in np.mean(held, axis=0)) + " |")
@@ -144,64 +149,15 @@ def measure_intervals() -> None:
     print(f"ranks of the first four within their intervals: {np.mean(wide):.0%}")
 
 
-def measure_optrf() -> None:
-    """Print what optRF's rule trains and recommends, and what size() asks for."""
-    few = few_of_many(500, np.random.default_rng(2))
-    problems = {"breast cancer": load_breast_cancer(return_X_y=True), "three of thirty": few}
-    print("| | rule | trees trained | trees recommended | its ICC | of the first 5 in common | seconds |")
-    print("|---|---|---|---|---|---|---|")
-    train = of_sklearn(RandomForestClassifier)
-    for name, (X, y) in problems.items():
-        started = time.perf_counter()
-        # The first trees of a large forest equal a small forest with the same seed, which saves training it.
-        largest = [train(X, y, OPTRF_SIZES[-1], seed) for seed in range(OPTRF_REPETITIONS)]
-        values = {
-            size: np.stack([_values(rfsize.truncate(one, n_trees=size), X, y) for one in largest])
-            for size in OPTRF_SIZES
-        }
-        correlated = optrf([icc(value.T) for value in values.values()])
-        kept = np.stack([_first(value) for value in values.values()])
-        selected = optrf([fleiss_kappa(one.T) for one in kept])
-        seconds = time.perf_counter() - started
-        trained = OPTRF_REPETITIONS * sum(OPTRF_SIZES)
-        answers = [
-            ("optRF, importances", trained, correlated, seconds),
-            ("optRF, selection", trained, selected, seconds),
-        ]
-        started = time.perf_counter()
-        importances = rfsize.oob_importance(train(X, y, 200, 999), X, y)
-        for rule, report in (
-            ("rfsize, first 5, 90 %", importances.size(top=FIRST, alpha=0.9)),
-            ("rfsize, first 5, 95 %", importances.size(top=FIRST, alpha=0.95)),
-            ("rfsize, all, rank correlation 0.95", importances.size()),
-        ):
-            answers.append((rule, 200, report.n_trees, time.perf_counter() - started))
-        for rule, trees, answer, seconds in answers:
-            likeness = "not measured | not measured |"
-            if answer is not None and np.isfinite(answer) and answer <= OPTRF_SIZES[-1]:
-                kept = max(int(answer), _FEWEST)
-                of_seeds = np.stack([_values(rfsize.truncate(one, n_trees=kept), X, y) for one in largest])
-                first, second = np.array(list(itertools.combinations(range(len(of_seeds)), 2))).T
-                common = share_in_common(FIRST)(of_seeds[first], of_seeds[second]).mean()
-                likeness = f"{icc(of_seeds.T):.3f} | {common:.2f} |"
-            print(f"| {name} | {rule} | {trees:,} | {answer} | {likeness} {seconds:.1f} |", flush=True)
-
-
-def _values(forest: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _values(importances: rfsize.Importances) -> np.ndarray:
     """The importance of each column."""
-    found = rfsize.oob_importance(forest, X, y)
-    return np.array([found[f"x{column}"].value for column in range(X.shape[1])])
-
-
-def _first(values: np.ndarray) -> np.ndarray:
-    """Which columns are among the first, shape as of the values."""
-    return np.argsort(np.argsort(-values, axis=1), axis=1) < FIRST
+    return np.array([importances[f"x{column}"].value for column in range(len(importances.columns))])
 
 
 def main() -> None:
     """Measure the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["speed", "seeds", "intervals", "optrf"]
+    parts = ["speed", "seeds", "intervals"]
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=100)
@@ -215,8 +171,6 @@ def main() -> None:
         measure_seeds(options.seeds)
     if "intervals" in options.parts:
         measure_intervals()
-    if "optrf" in options.parts:
-        measure_optrf()
 
 
 if __name__ == "__main__":

@@ -19,16 +19,16 @@ forest = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "colsa
 model = LGBMClassifier(n_estimators=200, random_state=0, **forest).fit(X, y)
 
 # %%
-# **How much the metric loses when a column is permuted**, with intervals over rows and seeds.
+# **How much the Brier score loses when a column is permuted**, with intervals over rows and seeds.
 
-importances = rfsize.oob_importance(model, X, y)
+importances = rfsize.oob_importance(model, X, y, metric="brier")
 print(importances)
 importances.plot()
 
 # %%
-# **Would another seed give the same ten best columns?** rfsize answers without training again.
+# **Would another seed give the same five best columns?** rfsize answers without training again.
 
-report = importances.size(top=10, alpha=0.9)
+report = importances.size(top=5, alpha=0.9)
 print(report)
 report.plot()
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats
 from rfsize.counting.api import inbag, tree_outputs
 from rfsize.exceptions import InbagError
 from rfsize.inference.api import compile
 from rfsize.models.framework import Framework, framework_of
 from rfsize.models.model import Forest, Model, first_trees
 from rfsize.models.rows import n_rows_of
-from rfsize.utils.typing import Floats
 
 _TOLERANCE = 1e-5  # rounding noise of a sum over a few dozen trees in single precision
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, LaidOutBags, Layout
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 _BAGGING_FRACTIONS = ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction")
 FRACTION_NAMES = ("bagging_fraction", "bagging", "sub_row", "subsample")

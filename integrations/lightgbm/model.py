@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
+from rfsize._util import Bools, Floats, Int64s, class_indices, one_per_row, sample_weights
 from rfsize.exceptions import InbagError, NotAForestError, RfsizeError
 from rfsize.integrations.lightgbm.bags import (
     BAGS_NOTE,
@@ -34,8 +35,6 @@ from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.model import Forest, Model, Output
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row, sample_weights
 
 _CLASSIFICATIONS = {"binary", "cross_entropy", "multiclass", "multiclassova"}
 

@@ -10,8 +10,9 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.leaves import leaf_lookup
+from rfsize._util import give, how_many, share, whole
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
@@ -33,9 +34,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 from rfsize.models.bags import Layout
 from rfsize.models.model import dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
+from rfsize.walking.leaves import leaf_lookup
 
 try:
     from lightgbm.basic import _ConfigAliases
@@ -159,10 +158,9 @@ class LightGbmTrainer(Trainer):
 
     Warns
     -----
-    SharedBagsWarning
-        If ``bagging_freq`` > 1.
-    SeedDependenceWarning
-        If, because of how LightGBM samples features, forests of other seeds predict differently.
+    ForestWarning
+        If ``bagging_freq`` > 1, or if, because of how LightGBM samples features, forests of other seeds predict
+        differently.
     """
 
     framework = "LightGBM"

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rfsize.counting.count import Sums, count, out_of_bag
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.counting.count import count, out_of_bag
 from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
@@ -31,7 +33,6 @@ from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
 from rfsize.models.rows import Rows
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
 """What to do if bags cannot be rebuilt, for messages."""
@@ -221,7 +222,7 @@ class VotesInTraining(ABC):
     @property
     def can_tell(self) -> bool:
         """Whether some row has the scores of two trees."""
-        return self.n_trees > 1 and bool((self.sums().scores.asked > 1).any())
+        return self.n_trees > 1 and bool((self.sums().scores.n_votes > 1).any())
 
     def outputs(self, source: str) -> TreeOutputs:
         """Votes and scores of all trees, with where they come from."""

@@ -9,10 +9,10 @@ import numpy as np
 import sklearn
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.models.bags import FRESH_ROWS, Bags
 from rfsize.models.model import Forest
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
 

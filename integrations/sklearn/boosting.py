@@ -17,6 +17,7 @@ from sklearn.ensemble import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from rfsize._util import Floats, Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.integrations.sklearn.bags import part_of
 from rfsize.integrations.sklearn.model import (
@@ -34,7 +35,6 @@ from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
 from rfsize.models.model import Model
 from rfsize.models.rows import Rows
-from rfsize.utils.typing import Floats, Int64s
 
 GRADIENT = (GradientBoostingClassifier, GradientBoostingRegressor)
 BOOSTED = (AdaBoostClassifier, *GRADIENT, HistGradientBoostingClassifier, HistGradientBoostingRegressor)

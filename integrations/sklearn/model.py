@@ -21,18 +21,17 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from rfsize._util import Bools, Floats, Int64s, sample_weights
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, n_training_rows, part_of, why_no_bags
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.models.estimators import allows_nan
 from rfsize.models.framework import read_model
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
-from rfsize.utils.tags import allows_nan
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import sample_weights
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor, *BAGGING)
 THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)

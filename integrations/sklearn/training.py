@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import BaseEnsemble
 
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.leaves import leaf_lookup
+from rfsize._util import Int64s, sample_weights, training_labels
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
@@ -23,9 +24,8 @@ from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
-from rfsize.theory.sampling_ratio import fraction_without_replacement, ratio_with_replacement
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import sample_weights, training_labels
+from rfsize.theory import fraction_without_replacement, ratio_with_replacement
+from rfsize.walking.leaves import leaf_lookup
 
 # Bags with replacement of more draws than there are rows.
 _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)

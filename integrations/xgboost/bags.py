@@ -12,13 +12,11 @@ import xgboost as xgb
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import CELLS_PER_BLOCK, Bools, Floats, Int64s, share
 from rfsize.exceptions import InbagError
 from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
 from rfsize.models.bags import LaidOutBags, Layout
 from rfsize.models.ensemble import TreeEnsemble
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import share
 
 # Objectives whose rows of unit weight all add the same hessian, which the proof of the bags needs.
 ADAPTIVE = {"reg:absoluteerror", "reg:quantileerror"}  # until XGBoost 3.2, see `smoothed_cover`

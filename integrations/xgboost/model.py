@@ -16,6 +16,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from rfsize._util import Floats, Int64s, class_indices, one_per_row, sample_weights, share, whole
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import (
     ADAPTIVE,
@@ -50,8 +51,6 @@ from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest, LearningRate, Model, Output
 from rfsize.models.rows import Rows, open_rows
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices, one_per_row, sample_weights, share, whole
 
 _PRUNED = "rfsize_shrunk"  # attribute of a booster
 _SAMPLINGS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")

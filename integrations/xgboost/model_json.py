@@ -13,10 +13,10 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.utils.typing import Int64s
 
 VERSION = tuple(int(part) for part in re.findall("[0-9]+", xgb.__version__)[:3])
 

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.exceptions import InbagError, NotAForestError, ShrunkenScoresWarning
+from rfsize._util import Int64s, share, warn, whole
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
+from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
     XgboostForest,
@@ -29,9 +31,6 @@ from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
-from rfsize.utils.typing import Int64s
-from rfsize.utils.validation import share, whole
-from rfsize.utils.warn import warn
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
@@ -163,7 +162,7 @@ class XgboostTrainer(Trainer):
         grown = settings["gradient_booster"]["tree_train_param"]
         rate = learning_rate(float(grown["learning_rate"]), objective)
         if rate is not None:
-            warn(rate.caveat, ShrunkenScoresWarning)
+            warn(rate.caveat, ForestWarning)
         self.fraction = float(setting(grown["subsample"]))
         self.seed = int(settings["generic_param"]["seed"])
 

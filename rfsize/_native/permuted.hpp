@@ -1,4 +1,4 @@
-// Rows down a tree with columns of other rows in place of their own, as permutation importances ask for.
+// Rows down a tree with columns of other rows in place of their own, for permutation importances.
 #pragma once
 
 #include <vector>
@@ -22,9 +22,9 @@ struct Permutation {
     }
 };
 
-// Where a row comes to with the columns of a set from a donor.
+// Where a row comes to with the columns of a set from its donor.
 struct Detour {
-    std::size_t set, donor;
+    std::size_t set;
     std::uint32_t leaf;
 };
 
@@ -35,12 +35,12 @@ public:
     Detours(const Rows& rows, const Permutation& permutation)
         : rows_(rows), forest_(rows.forest()), permuted_(permutation), last_met_(permutation.n_sets(), 0) {}
 
-    // The leaf of the row at a place of the order; `found` has the detours that lead to another.
+    // The leaf of the row at a place of the order; `detours` has the ways that lead to another.
     std::uint32_t take(std::size_t tree, std::size_t place) {
         const std::uint16_t* own = columns_of(permuted_.row(place));
         auto node = static_cast<std::uint32_t>(forest_.nodes().tree_start[tree]);
         met_.clear();
-        found_.clear();
+        detours_.clear();
         ++n_taken_;
         for (; is_open(node); node = step(node, own)) {
             const std::int32_t set = permuted_.set_of_column[column(node)];
@@ -49,16 +49,15 @@ public:
             met_.push_back({set, node});
         }
         for (const auto& [set, first] : met_) {
-            const std::size_t donor = permuted_.donor(place, static_cast<std::size_t>(set));
-            const std::uint16_t* other = columns_of(donor);
+            const std::uint16_t* other = columns_of(permuted_.donor(place, static_cast<std::size_t>(set)));
             std::uint32_t at = first;
             while (is_open(at)) at = step(at, permuted_.set_of_column[column(at)] == set ? other : own);
-            if (at != node) found_.push_back({static_cast<std::size_t>(set), donor, at});
+            if (at != node) detours_.push_back({static_cast<std::size_t>(set), at});
         }
         return node;
     }
 
-    std::span<const Detour> found() const { return found_; }
+    std::span<const Detour> detours() const { return detours_; }
 
 private:
     struct Met {
@@ -71,7 +70,7 @@ private:
     const Permutation& permuted_;
     std::vector<std::uint64_t> last_met_;
     std::vector<Met> met_;
-    std::vector<Detour> found_;
+    std::vector<Detour> detours_;
     std::uint64_t n_taken_ = 0;
 
     const std::uint16_t* columns_of(std::size_t row) const { return rows_.q() + row * forest_.n_columns(); }
@@ -91,57 +90,7 @@ private:
     }
 };
 
-// What a row of some class loses in a leaf.
-struct LossOfClasses {
-    Matrix<const double> of_leaf;  // of nodes and classes
-    std::span<const std::int64_t> truth;
-
-    double operator()(std::uint32_t leaf, std::size_t row) const {
-        return of_leaf[leaf][static_cast<std::size_t>(truth[row])];
-    }
-};
-
-// How far a leaf is off the truth of a row, squared or not.
-struct LossOfNumbers {
-    std::span<const double> predicted;  // by nodes
-    std::span<const double> truth;
-    bool is_squared;
-
-    double operator()(std::uint32_t leaf, std::size_t row) const {
-        const double off = predicted[leaf] - truth[row];
-        return is_squared ? off * off : std::abs(off);
-    }
-};
-
-// What a tree loses by each set of columns.
-struct LostByTree {
-    Matrix<double> of_rows;  // of rows and sets, to which each pair of rows adds at both of them
-    std::span<double> total, squares;
-};
-
-// Add the weighted losses of a tree by each set of columns; returns those of the rows as they are.
-template <class Loss>
-double add_losses(const Rows& rows, std::size_t tree, const Permutation& permutation, const Loss& loss,
-                  std::span<const double> weight, const LostByTree& lost) {
-    Detours detours(rows, permutation);
-    double as_they_are = 0.0;
-    for (std::size_t place = 0; place < permutation.order.size(); ++place) {
-        const std::uint32_t leaf = detours.take(tree, place);
-        const std::size_t row = permutation.row(place);
-        const double own = loss(leaf, row);
-        as_they_are += weight[row] * own;
-        for (const Detour& one : detours.found()) {
-            const double added = weight[row] * (loss(one.leaf, row) - own);
-            lost.total[one.set] += added;
-            lost.squares[one.set] += added * added;
-            lost.of_rows[row][one.set] += added;
-            lost.of_rows[one.donor][one.set] += added;
-        }
-    }
-    return as_they_are;
-}
-
-// Add a tree's scores of the rows that may ask it, and what they change by with each set of columns.
+// A tree's scores, and where to add its scores of the rows that it was not trained on, and their changes by each set.
 struct ScoresOfTree {
     Matrix<const double> of_leaf;  // of nodes and scores
     std::size_t first, n_scores;   // where they are among those of the forest, and how many these are
@@ -150,19 +99,19 @@ struct ScoresOfTree {
 };
 
 inline void add_changes(const Rows& rows, std::size_t tree, const Permutation& permutation,
-                        std::span<const bool> may_ask, const ScoresOfTree& scores) {
+                        std::span<const bool> is_oob, const ScoresOfTree& scores) {
     Detours detours(rows, permutation);
     for (std::size_t place = 0; place < permutation.order.size(); ++place) {
         const std::size_t row = permutation.row(place);
-        if (!may_ask[row]) continue;
+        if (!is_oob[row]) continue;
         const std::uint32_t leaf = detours.take(tree, place);
         for (std::size_t k = 0; k < scores.of_leaf.columns; ++k) {
             const double own = scores.of_leaf[leaf][k];
             const std::size_t at = scores.first + k;
             scores.as_they_are[row * scores.n_scores + at] += own;
-            for (const Detour& one : detours.found())
-                scores.changed[(one.set * rows.n_rows() + row) * scores.n_scores + at] +=
-                    scores.of_leaf[one.leaf][k] - own;
+            for (const Detour& detour : detours.detours())
+                scores.changed[(detour.set * rows.n_rows() + row) * scores.n_scores + at] +=
+                    scores.of_leaf[detour.leaf][k] - own;
         }
     }
 }

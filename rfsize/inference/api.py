@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize.exceptions import ForestFileError, NotAForestError, RfsizeWarning
+from rfsize._util import choice, give, warn
+from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
@@ -13,8 +14,6 @@ from rfsize.inference.tables import check_table
 from rfsize.models.framework import models_in, read_model
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import give, warn
 from rfsize.walking.layout import PackedForest
 
 
@@ -222,7 +221,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
 
     Raises
     ------
-    ForestFileError, TableError
+    FileError
         If the file is damaged, or was not written by rfsize.
     OSError
         If the file cannot be read.
@@ -249,4 +248,4 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
         return CompiledMean(forests) if several else forests[0]
     except ValueError as error:
-        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
+        raise FileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._files import written_whole
+from rfsize._util import Int64s
 from rfsize.inference.answers import settling_labels
 from rfsize.models.conventions import Reading
 from rfsize.models.ensemble import Missing
 from rfsize.stopping.rules.base import Stops
-from rfsize.utils.files import written_whole
-from rfsize.utils.typing import Int64s
 from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
 from rfsize.walking.layout import Columns, PackedForest

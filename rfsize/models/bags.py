@@ -1,4 +1,4 @@
-"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `counting.bag_proof`."""
+"""Bags: the rows each tree was trained on, redrawn from where the rows lay; proven by `counting.task.BagCheck`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.models.ensemble import TreeEnsemble
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # The end of messages: what needs no bags. It can be done as written, whatever function raises the error.
 FRESH_ROWS = "rows that the forest was not trained on, which need no bags: rfsize.size(model, X_new, y_new)"

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from rfsize.exceptions import UnknownColumnsWarning
+from rfsize._util import Floats, printable, warn
+from rfsize.exceptions import ForestWarning
 from rfsize.models.conventions import Conventions
-from rfsize.utils.typing import Floats
-from rfsize.utils.warn import warn
-from rfsize.utils.words import printable
 
 _ADVICE = "leave such columns out, or convert them to numbers, and categories to a categorical type"
 
@@ -55,7 +53,7 @@ def places_of(
 ) -> list[int] | None:
     """The places of the features among the columns of rows; None if the columns are the features, in their order.
 
-    Columns with other names are left out, with an `UnknownColumnsWarning`, once for each name in ``told``. ``lacking``
+    Columns with other names are left out, with a `ForestWarning`, once for each name in ``told``. ``lacking``
     names, for columns that only some files have, a file without the column.
 
     Raises
@@ -82,7 +80,7 @@ def places_of(
         raise ValueError(f"X has not the columns of training: missing {missing}, unknown {sorted(unknown)}{without}")
     news = [name for name in unknown if told is None or name not in told]
     if news:
-        warn(f"the columns {news} of X are left out, because the model was not trained on them", UnknownColumnsWarning)
+        warn(f"the columns {news} of X are left out, because the model was not trained on them", ForestWarning)
     if told is not None:
         told.update(news)
     return [place[name] for name in columns.names]

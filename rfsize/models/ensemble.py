@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions
 from rfsize.models.link import Link
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 
 class Missing(IntEnum):

@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rfsize._util import warn
 from rfsize.exceptions import NotAForestError
 from rfsize.models.model import Forest, Model
 from rfsize.models.training import Training
-from rfsize.utils.warn import warn
 
 GROUP = "rfsize.frameworks"
 

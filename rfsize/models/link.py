@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from rfsize.utils.typing import Floats
+from rfsize._util import Floats
 
 # What each link predicts from scores, in the order of compiled code, and its derivative if that is no p · (1 − p).
 _PREDICTED: dict[str, Callable[[Any], Any]] = {

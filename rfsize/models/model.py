@@ -16,21 +16,17 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Bools, Caution, Floats, Int64s, share
 from rfsize.exceptions import (
+    ForestWarning,
     InbagError,
     NotAForestError,
-    SeedDependenceWarning,
-    SharedBagsWarning,
-    ShrunkenScoresWarning,
 )
 from rfsize.models.bags import FRESH_ROWS, Bags, Layout, WholeBags
 from rfsize.models.columns import Columns
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.link import Link
 from rfsize.models.rows import Rows, open_rows, refuse_dmatrix
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import share
-from rfsize.utils.warn import Caution
 
 Output = Literal["labels", "class numbers", "probabilities", "numbers"]
 OUTPUTS: tuple[Output, ...] = get_args(Output)
@@ -355,8 +351,8 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
 
 def dependence_of(forest: Forest) -> tuple[Caution, ...]:
     """Warnings about a forest whose trees are not independent draws."""
-    caveats = ((SharedBagsWarning, forest.shared_bags), (SeedDependenceWarning, forest.seed_dependence))
-    return tuple(Caution(category, caveat) for category, caveat in caveats if caveat is not None)
+    caveats = (forest.shared_bags, forest.seed_dependence)
+    return tuple(Caution(ForestWarning, caveat) for caveat in caveats if caveat is not None)
 
 
 def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[Caution, ...]:
@@ -364,4 +360,4 @@ def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[
     rate = getattr(forest, "learning_rate", None)
     if rate is None or (labels_at is not None and rate.keeps_labels_at == labels_at):
         return ()
-    return (Caution(ShrunkenScoresWarning, rate.caveat),)
+    return (Caution(ForestWarning, rate.caveat),)

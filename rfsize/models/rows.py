@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
+from rfsize._util import Int64s
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_of, encoder, places_of
-from rfsize.utils.typing import Int64s
 
 _ADVICE = "leave such columns out, or convert them to numbers"
 _MOST = int(np.finfo(np.float64).max)

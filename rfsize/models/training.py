@@ -13,12 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Floats, training_labels, whole
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
 from rfsize.models.rows import n_rows_of
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import training_labels, whole
 
 
 class ForestInTraining(ABC):
@@ -28,7 +27,7 @@ class ForestInTraining(ABC):
     ----------
     n_trees : int
         Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
-    out_of_bag : rfsize.counting.count.Sums
+    out_of_bag : rfsize.counting.sums.Sums
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.

@@ -18,10 +18,12 @@ import rfsize
 
 ROOT = Path(__file__).parents[2]
 # In the order of imports: a room imports those before it. Integrations import these of them, and no other integration.
-ROOMS = "_core exceptions utils reporting theory models walking counting estimation baselines certifying "
-ROOMS += "stopping inference sizing importance shrinking training sklearn dask spark testing __init__ cli __main__"
+ROOMS = "_core exceptions utils reporting theory models walking counting estimation statistics baselines certifying "
+ROOMS += "stopping inference sizing showing importance api shrinking training sklearn dask spark testing "
+ROOMS += "__init__ cli __main__"
 OF_INTEGRATIONS = {"_core", "exceptions", "utils", "models", "counting"}
 BEYOND = {  # what one module may import as well
+    ("api.importance", "showing"),
     ("integrations.lightgbm.callback", "sizing"),
     ("integrations.lightgbm.callback", "training"),
     ("integrations.sklearn.training", "theory"),
@@ -40,12 +42,16 @@ class Import(NamedTuple):
     imported: str
     name: str
     is_ours: bool
+    is_for_types: bool
 
 
 def imports_of(module: str, source: str, is_package: bool = False) -> Iterator[Import]:
     """At the top, inside functions and for types alike."""
     package = f"rfsize.{module}" if is_package else f"rfsize.{module}".rpartition(".")[0]
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = {node for block in blocks for node in block.body}
+    for node in ast.walk(tree):
         pairs = []
         if isinstance(node, ast.Import):
             pairs = [(alias.name, "") for alias in node.names]
@@ -55,7 +61,9 @@ def imports_of(module: str, source: str, is_package: bool = False) -> Iterator[I
         for imported, name in pairs:
             if imported == "rfsize":  # from rfsize import theory
                 imported, name = f"rfsize.{name or '__init__'}", ""
-            yield Import(module, imported.removeprefix("rfsize."), name, imported.startswith("rfsize."))
+            yield Import(
+                module, imported.removeprefix("rfsize."), name, imported.startswith("rfsize."), node in for_types
+            )
 
 
 def in_the_package() -> dict[str, list[Import]]:
@@ -89,7 +97,8 @@ def circle(imports: list[Import]) -> list[str]:
     for one in imports:
         inner = f"{one.imported}.{one.name}"
         target = inner if inner in modules else one.imported
-        graph.setdefault(one.importer, set()).update({target} - {one.importer} if one.is_ours else ())
+        counts = one.is_ours and not one.is_for_types
+        graph.setdefault(one.importer, set()).update({target} - {one.importer} if counts else ())
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

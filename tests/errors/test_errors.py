@@ -35,8 +35,7 @@ import rfsize
 from helpers.advised import advised_calls, keywords_of, without_calls
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, NUMBER, ONE_ROUND, THREE, TWO, WEIGHT, WRAPPER, XGBOOST, X, model
 from rfsize import RightSizedClassifier, RightSizedRegressor, SizeCallback, StopTable, theory
-from rfsize.exceptions import FewVotesError, ForestFileError, InbagError, NotAForestError, TableError
-from rfsize.theory import multiclass
+from rfsize.exceptions import FewVotesError, FileError, InbagError, NotAForestError
 
 N_FRESH = len(FRESH)
 FOREST = RandomForestClassifier(n_estimators=20, max_depth=3)  # never fitted itself
@@ -234,11 +233,11 @@ OF_QUESTIONS: list[Case] = [
     (lambda: outputs(own("lightgbm regression"), threshold=0.3), "threshold"),
     (lambda: size(own(), groups=np.arange(N_FRESH)), "oob=True"),
     (lambda: size(own(), X, oob=True, groups=np.arange(9)), "groups"),
-    (lambda: size(own(), method="smooth", target="forest"), "method"),
-    (lambda: size(own(), max_rows=50, target="forest"), "max_rows"),
+    (lambda: size(own(), method="smooth", target="model"), "method"),
+    (lambda: size(own(), max_rows=50, target="model"), "max_rows"),
     (lambda: size(own(), confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), FRESH, confidence=0.9), "confidence"),
-    (lambda: rfsize.truncate(own(), n_trees=5, target="forest", confidence=0.9), "target and confidence"),
+    (lambda: rfsize.truncate(own(), n_trees=5, target="model", confidence=0.9), "target and confidence"),
     (lambda: size(outputs()), "X would"),
     (lambda: size(outputs().votes), "X would"),
     (lambda: rfsize.size(outputs(), max_rows=300), "max_rows"),
@@ -380,13 +379,13 @@ NO_WEIGHTS: list[Any] = [[math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.
 OF_THEORY: list[Case] = [
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),
-    *((lambda n=n: multiclass.agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
+    *((lambda n=n: theory.multiclass_agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
     *((lambda pi=pi: theory.agreement(11, pi), "fractions") for pi in NO_SHARES),
     *((lambda a=a: theory.ensemble_size(a, [0.3]), "alpha") for a in NO_ALPHAS),
     *((lambda w=w: theory.mean_agreement(11, [0.3, 0.4], w), "weights") for w in NO_WEIGHTS),
     *((lambda w=w: theory.ensemble_size(0.9, [0.3, 0.4], w), "weights") for w in NO_WEIGHTS),
     *((lambda d=d: theory.asymptotic_size(0.9, d), "density") for d in (-1.0, 1e101, math.inf, math.nan, None)),
-    *((lambda row=row: multiclass.agreement(11, [row]), "") for row in ([2, -1, 0], [math.nan] * 3, ["x", "y"])),
+    *((lambda row=row: theory.multiclass_agreement(11, [row]), "") for row in ([2, -1, 0], [math.nan] * 3, ["x", "y"])),
     *((lambda n=n: rfsize.Votes([[1, 0]], n_trees=n), "n_trees") for n in (2**31, 3.5, math.nan, "x", True, -1)),
     *((lambda c=c: rfsize.Votes(c), "2,147,483,647") for c in ([[2**31 - 1, 1]], [[2**31 - 1] * 3])),
     (lambda: rfsize.Votes([[2**31 - 5, 3]]).merge(rfsize.Votes([[2**31 - 5, 3]])), "counts"),
@@ -403,9 +402,9 @@ CASES: list[tuple[type[Exception], list[Case]]] = [
     (ValueError, OF_THEORY),
     (NotFittedError, [(lambda kind=kind: size(kind), "fit") for kind in (FOREST, lgb.LGBMClassifier(**WRAPPER))]),
     (NotFittedError, [(lambda: size(xgb.XGBClassifier(**ONE_ROUND)), "fit")]),
-    (ForestFileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
+    (FileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
 ]
 # Parameters of trainings too: with a value, it may be that which a message speaks of.
 OF_TRAININGS = {"seed", "subsample", "missing", "n_trees", "estimator"}

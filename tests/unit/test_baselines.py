@@ -95,7 +95,7 @@ def test_votes_and_bags_of_models(framework: str) -> None:
     outputs = rfsize.tree_outputs(forest, X, y, oob=True)
     votes = np.where(votes < 0, 0, votes)  # where a tree has no vote, which the bags leave out
     found = banfield_size(votes, y, inbag=inbag)
-    known = outputs.votes.asked > 0
+    known = outputs.votes.n_votes > 0
     assert found.accuracy[-1] == (outputs.votes.winner() == y)[known].mean()
     assert_as_restated(mcnemar_size(votes[:200], y[:200], step=6), votes[:200], y[:200])
 
@@ -113,12 +113,3 @@ def test_types_and_labels_change_nothing() -> None:
     assert np.array_equal(votes, kept)
     assert mcnemar_size([[1, 0, 0, 0, 0, 0]], [0]).n_trees == 1
     assert banfield_size([[1, 0, 0, 0, 0, 0]], [0], batch=2).n_trees == 5
-
-
-def test_pictures_show_the_matrix_and_the_curve() -> None:
-    found = mcnemar_size(np.repeat([[1, 0, 0]], 50, axis=0), np.zeros(50, dtype=int))
-    image = found.plot().images[0]
-    assert np.array_equal(image.to_rgba(image.get_array())[..., 0] < 0.5, found.p_values < 0.05)
-    curve = banfield_size(np.tile([0, 1, 1], (6, 10)), [0, 1, 1, 0, 1, 1])
-    drawn = [line.get_ydata() for line in curve.plot().lines]
-    assert any(len(of) == 30 and np.array_equal(of, curve.accuracy) for of in drawn)

@@ -21,7 +21,6 @@ from rfsize import theory
 from rfsize.estimation.deconvolution import VoteCells, fit_density, given_fraction
 from rfsize.estimation.intervals import Curves
 from rfsize.estimation.pairwise import ClassPair
-from rfsize.theory import multiclass
 
 DENSITIES = {"arcsine": stats.beta(0.5, 0.5), "U-shaped": stats.beta(0.3, 0.6), "one hump": stats.beta(5, 2)}
 
@@ -50,7 +49,9 @@ def four_classes(n_rows: int, rng: np.random.Generator) -> np.ndarray:
 def true_size(density: str, alpha: float) -> int | float:
     if density == "four classes":
         pi = four_classes(20_000, np.random.default_rng(0))
-        return theory.smallest_size(lambda n: float(multiclass.disagreement(n, pi).mean()), 1.0 - alpha, odd=True)
+        return theory.smallest_size(
+            lambda n: float(theory.multiclass_disagreement(n, pi).mean()), 1.0 - alpha, odd=True
+        )
     return theory.ensemble_size(alpha, DENSITIES[density].ppf((np.arange(20_000) + 0.5) / 20_000))
 
 
@@ -193,7 +194,7 @@ def test_peak_is_the_gain_by_tied_rows() -> None:
 
 def test_means_given_the_fraction() -> None:
     cells = cells_of(ROWS)
-    density, rows = fit_density(cells), list(zip(cells.losing.tolist(), cells.asked.tolist(), strict=True))
+    density, rows = fit_density(cells), list(zip(cells.losing.tolist(), cells.n_votes.tolist(), strict=True))
     value = np.arange(len(rows)) ** 2.0
     repeated = [row for row, n in zip(rows, cells.rows, strict=True) for _ in range(int(n))]
     values = np.repeat(value, cells.rows.astype(int)).tolist()

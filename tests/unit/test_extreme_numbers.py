@@ -18,7 +18,6 @@ from sklearn.ensemble import RandomForestRegressor
 import rfsize
 from helpers.models import FRESH, NUMBER, X
 from rfsize import theory
-from rfsize.theory import multiclass
 
 EPSILON, MOST = 2.0**-53, 2**31 - 1
 ALPHAS = [5e-324, 1e-300, EPSILON, 0.3, 0.5, 0.5 + EPSILON, 0.99, 1 - 1e-9, 1 - EPSILON]
@@ -38,12 +37,12 @@ def test_equations() -> None:
         assert ((found >= 0.0) & (found <= 1.0)).all()
     rows = [[1, 0, 0], [0.5, 0.5, 0], [1 / 3] * 3, [5e-324, 1 - EPSILON, EPSILON], [0.5, 0.5 - EPSILON, EPSILON]]
     for n_trees in SIZES:
-        found = multiclass.agreement(n_trees, rows)
+        found = theory.multiclass_agreement(n_trees, rows)
         assert ((found >= 0.0) & (found <= 1.0)).all()
     for distance in (0.5, 2.0, 5.0):
         pi = 0.5 - distance / (2.0 * math.sqrt(MOST))
         assert theory.disagreement(MOST, pi) == pytest.approx(ndtr(-distance), rel=1e-6)
-        assert multiclass.disagreement(MOST, [[1.0 - pi, pi]]) == pytest.approx(ndtr(-distance), rel=1e-6)
+        assert theory.multiclass_disagreement(MOST, [[1.0 - pi, pi]]) == pytest.approx(ndtr(-distance), rel=1e-6)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

@@ -32,7 +32,7 @@ import rfsize
 from helpers.copied import of_few_values, twice
 from helpers.lookup import classifier, regressor, rows_of
 from helpers.trained import FRAMEWORKS, X, Y, model, predicted, probabilities, problem, train, tree_scores
-from rfsize.exceptions import ClippedLossWarning, CopiesWarning
+from rfsize.exceptions import ForestWarning
 
 WEIGHT = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
 OF_CLASSES: dict[str, Callable[..., float]] = {
@@ -209,7 +209,7 @@ def test_doubtful_copies_are_warned_of() -> None:
     rows, y = twice(*of_few_values(150))
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     forest = RandomForestClassifier(201, max_samples=0.4, random_state=0).fit(rows, y)
-    with pytest.warns(CopiesWarning) as caught:
+    with pytest.warns(ForestWarning) as caught:
         found = rfsize.oob_score(forest, rows, y, metric="auc")
     assert caught[0].filename == __file__
     assert found.value == rfsize.oob_score(forest, rows, y, metric="auc", groups="rows").value
@@ -297,6 +297,6 @@ def test_result_is_stored_and_drawn() -> None:
 
 def test_clipped_rows_are_warned_of() -> None:
     forest = RandomForestClassifier(40, random_state=0).fit(X, Y["two"])
-    with pytest.warns(ClippedLossWarning) as caught:
+    with pytest.warns(ForestWarning) as caught:
         rfsize.oob_score(forest, X, Y["two"], metric="log_loss")
     assert caught[0].filename == __file__

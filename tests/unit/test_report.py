@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.pages import Page
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model
-from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, OpenSizeWarning, RfsizeWarning
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, RfsizeWarning
 
 mpl.use("Agg")
 
@@ -73,7 +73,7 @@ REPORTS: dict[str, Callable[[], rfsize.Report]] = {
     "numbers": lambda: rfsize.size(out_of_bag("sklearn", "number"), metric="scores", tolerance=0.3),
     "metric": lambda: rfsize.size(out_of_bag("xgboost"), metric="auc", tolerance=0.02),
     "no metric": lambda: rfsize.size(out_of_bag(), metric="brier", tolerance=1e-5),
-    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="forest", alpha=0.8),
+    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="model", alpha=0.8),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
     "shrunk": lambda: rfsize.shrink(model("lightgbm"), FRESH, n_trees=10)[1],
@@ -84,12 +84,6 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "importances sized": lambda: rfsize.oob_importance(out_of_bag(), metric="auc").size(top=3),
     "fraction": lambda: rfsize.select_bagging_fraction(
         RandomForestClassifier(random_state=0), X[:200], Y["two"][:200], fractions=[0.3, 0.5], n_trees=40
-    ),
-    "mcnemar": lambda: rfsize.baselines.mcnemar_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"], step=5
-    ),
-    "banfield": lambda: rfsize.baselines.banfield_size(
-        rfsize.tree_outputs(model("lightgbm"), FRESH).by_tree(), TRUTH["two"]
     ),
 }
 
@@ -237,13 +231,13 @@ def test_a_forest_that_is_too_small_warns_so_alone() -> None:
 def test_few_rows_leave_the_size_open() -> None:
     forest = model("sklearn", n_trees=200)
     few, many = rfsize.size(forest, FRESH[:10], alpha=0.97), rfsize.size(forest, FRESH, alpha=0.97)
-    assert [caution.category for caution in few.warnings] == [OpenSizeWarning]
+    assert [caution.category for caution in few.warnings] == [NotConvergedWarning]
     assert few.interval[1] > 4 * few.interval[0]
     assert many.warnings == ()
     assert many.interval[1] < 4 * many.interval[0]
     beyond = rfsize.size(forest, FRESH, alpha=1.0 - many.loss_at(190).value)
     assert (beyond.enough, beyond.available < beyond.interval[1] < 4 * beyond.interval[0]) == (True, True)
-    assert OpenSizeWarning in [caution.category for caution in beyond.warnings]
+    assert NotConvergedWarning in [caution.category for caution in beyond.warnings]
 
 
 # Pictures
@@ -325,7 +319,7 @@ def test_notebooks_show_each(kind: str) -> None:
 
 def test_several_results_on_one_page_with_their_names(tmp_path: Any) -> None:
     """As they are, in text and pictures, and never as code."""
-    first, *others = (result(kind) for kind in ("three classes", "odd score", "mcnemar", "fraction"))
+    first, *others = (result(kind) for kind in ("three classes", "odd score", "comparison", "fraction"))
     html = page_of(first, tmp_path, *others)
     page = assert_alone(html)
     assert all(name in page.text for name in NAMES)

@@ -22,7 +22,6 @@ import rfsize
 from helpers.lookup import by_one_score, by_scores, classifier, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, predicted, train, tree_scores
 from rfsize import theory
-from rfsize.theory import multiclass
 
 
 def two_classes(for_class_1: np.ndarray, asked: int, **options: Any) -> rfsize.Votes:
@@ -65,9 +64,9 @@ def test_size_by_votes_is_the_plug_in_of_the_trees_alone(framework: str, oob: bo
 @pytest.mark.parametrize("alpha", [0.7, 0.9, 0.97])
 def test_size_of_several_classes_is_the_smallest_that_is_enough(alpha: float) -> None:
     counted = five_classes(800)
-    pi = counted.fractions()[counted.asked > 0]
+    pi = counted.fractions()[counted.n_votes > 0]
     report = rfsize.size(counted, alpha=alpha, method="plugin")
-    enough = [multiclass.agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
+    enough = [theory.multiclass_agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
     assert enough == [False] * (len(enough) - 1) + [True]
     assert report.size_at(0.9) == rfsize.size(counted, alpha=0.9, method="plugin").n_trees
     assert (report.n_rows, report.n_dropped) == (799, 1)
@@ -81,7 +80,7 @@ def test_interval_is_the_bootstrap_over_rows(n_classes: int) -> None:
     rng, sizes = np.random.default_rng(0), []
     for _ in range(200):
         some = pi[rng.integers(len(pi), size=len(pi))]
-        lost = lambda size, some=some: float(multiclass.disagreement(size, some).mean())  # noqa: E731
+        lost = lambda size, some=some: float(theory.multiclass_disagreement(size, some).mean())  # noqa: E731
         by_class_1 = lambda some=some: theory.ensemble_size(0.95, some[:, 1])  # noqa: E731
         sizes.append(by_class_1() if n_classes == 2 else theory.smallest_size(lost, 0.05, guess=51, odd=True))
     logs = np.log(sizes)
@@ -220,7 +219,7 @@ def test_macro_of_several_classes_against_direct_sums() -> None:
     rng = np.random.default_rng(0)
     votes = rfsize.Votes(rng.multinomial(101, rng.dirichlet([1.0, 0.6, 0.1], size=400)))
     untied = rfsize.Votes(votes.counts[np.sort(votes.counts, axis=1)[:, -1] > np.sort(votes.counts, axis=1)[:, -2]])
-    leader, lost = untied.counts.argmax(axis=1), multiclass.disagreement(31, untied.fractions())
+    leader, lost = untied.counts.argmax(axis=1), theory.multiclass_disagreement(31, untied.fractions())
     report = rfsize.size(untied, average="macro", alpha=0.9, method="plugin")
     expected = {of: lost[leader == of].mean() for of in range(3)}
     assert report.loss_at(31).by_class == pytest.approx(expected)

@@ -20,7 +20,7 @@ import rfsize
 from helpers.lookup import regressor, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, probabilities, train, tree_scores
 from rfsize.exceptions import ClippedLossWarning
-from rfsize.sizing import ranking
+from rfsize.statistics import ranking
 
 # Losses of probabilities of class 1.
 LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {

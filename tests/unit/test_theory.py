@@ -15,7 +15,6 @@ import reference.majority
 import reference.multiclass
 from rfsize import theory
 from rfsize._core import overtakes
-from rfsize.theory import multiclass
 
 # Tinier fractions only make the exact rational arithmetic of the naive sums slow.
 FRACTION = st.floats(0.0, 1.0).map(lambda pi: 0.0 if pi < 1e-12 else pi)
@@ -103,17 +102,17 @@ def test_ensemble_size_is_infinite_for_rows_at_one_half() -> None:
 @given(st.integers(1, 501).map(lambda half: 2 * half - 1), st.floats(0.0, 1.0))
 def test_plurality_of_two_classes_is_the_binomial(n_trees: int, pi: float) -> None:
     expected = float(theory.disagreement(n_trees, pi))
-    assert multiclass.disagreement(n_trees, [[1.0 - pi, pi]]) == pytest.approx(expected, abs=2e-8)
-    third = multiclass.disagreement(n_trees, [[1.0 - pi, 0.0, pi]])  # a class without votes
+    assert theory.multiclass_disagreement(n_trees, [[1.0 - pi, pi]]) == pytest.approx(expected, abs=2e-8)
+    third = theory.multiclass_disagreement(n_trees, [[1.0 - pi, 0.0, pi]])  # a class without votes
     assert third == pytest.approx(expected, abs=2e-8)
 
 
 @given(st.integers(1, 9), SHARES)
 def test_plurality_claims_no_more_than_there_is(n_trees: int, pi: np.ndarray) -> None:
     exact = reference.multiclass.plurality_agreement(n_trees, pi.tolist())
-    assert multiclass.agreement(n_trees, pi[None, :]) <= exact + 2e-4
+    assert theory.multiclass_agreement(n_trees, pi[None, :]) <= exact + 2e-4
     alone = reference.multiclass.plurality_agreement(1, pi.tolist())
-    assert multiclass.agreement(1, pi[None, :]) == pytest.approx(alone)
+    assert theory.multiclass_agreement(1, pi[None, :]) == pytest.approx(alone)
 
 
 @given(st.integers(1, 40), SHARES, st.booleans())
@@ -146,14 +145,14 @@ def test_plurality_against_many_draws(n_classes: int, n_trees: int) -> None:
     rng = np.random.default_rng(n_classes * n_trees)
     for pi in _hard_rows(n_classes, rng):
         shown = np.mean(rng.multinomial(n_trees, pi, size=200_000).argmax(axis=1) == pi.argmax())
-        claimed = float(multiclass.agreement(n_trees, pi[None, :])[0])
+        claimed = float(theory.multiclass_agreement(n_trees, pi[None, :])[0])
         # Where the forest nearly agrees, little is given away; elsewhere, more may be.
         given_away = 0.1 * (1.0 - shown) + 0.001 if shown > 0.98 else 1.0
         assert shown - given_away <= claimed <= shown + 0.003
 
 
 def test_tied_classes_never_converge() -> None:
-    assert multiclass.disagreement(10**8 + 1, [[0.4, 0.4, 0.2]]) == pytest.approx(0.5, abs=1e-3)
+    assert theory.multiclass_disagreement(10**8 + 1, [[0.4, 0.4, 0.2]]) == pytest.approx(0.5, abs=1e-3)
 
 
 def test_fractions_with_and_without_replacement() -> None:

@@ -1,0 +1,315 @@
+"""compare: how much better one setting is than another on the same rows, and whether the difference is noise.
+
+Both forests err on much the same rows, so the difference of a metric scatters less over the rows than either value
+does. rfsize therefore pairs what each row adds, to first order, to the two values. Other seeds move each value by s/√T
+as well, and the gain by more trees is uncertain too (see `rfsize.statistics.metric_loss`). The variances are added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from rfsize._util import Floats, Int64s, class_indices, give, how_many
+from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
+from rfsize.exceptions import FewVotesError
+from rfsize.showing.html import Page, Result
+from rfsize.showing.score_text import comparison_page, comparison_text
+from rfsize.statistics.criterion import loss_of
+from rfsize.statistics.curve import TAIL
+from rfsize.statistics.enough_votes import check_votes
+from rfsize.statistics.metric_estimate import problem_of
+from rfsize.statistics.metric_loss import MetricLoss, metric_loss
+from rfsize.statistics.metrics import (
+    Metric,
+    MetricLike,
+    check_direction,
+    clipping_of_rows,
+    metric_of,
+    predictions_for,
+    usual_metric,
+    value_of,
+)
+from rfsize.statistics.row_errors import metric_error
+
+_WHICH = ("first", "second")
+
+
+class Difference(NamedTuple):
+    """The metric of the first setting minus the metric of the second.
+
+    Attributes
+    ----------
+    value : float
+        The difference: above 0 if the first setting has the larger value, whether larger is better or not.
+    interval : tuple of float
+        95 % interval of the difference, for other rows and other seeds of both forests.
+    better : {"first", "second"} or None
+        Which setting is better; None if the interval contains 0.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    better: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        return {**self._asdict(), "interval": list(self.interval)}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Result):
+    """The answer of `rfsize.compare`.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    values : tuple of float
+        The metric of each forest on the rows. Out of bag, only the trees that did not see a row predict it.
+    n_trees : tuple of int
+        Trees of each forest.
+    at_hand : Difference
+        The difference between the two forests as they are, on fresh rows, which all trees predict.
+    limit : Difference or None
+        The difference if both forests had infinitely many trees. None where it cannot be estimated, see ``why``.
+    why : str
+        Why ``limit`` is None; empty if it is not.
+    source : {"oob", "rows given", "cross-validation"}
+        Which rows were compared: training rows out of bag, the rows that you gave, or the rows of the folds.
+    n_rows, n_dropped : int
+        Rows that were compared, and rows that were left out because one of the forests has no tree to predict them.
+
+    See Also
+    --------
+    compare : Make a comparison.
+    oob_score : The metric of one forest.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forests = (RandomForestClassifier(200, random_state=seed).fit(X, y) for seed in (0, 1))
+    >>> print(rfsize.compare(*(rfsize.tree_outputs(forest, X, y, oob=True) for forest in forests), metric="auc"))
+    the difference of AUC is within noise: the rows and trees do not tell which is better
+      with 200 trees: first minus second ...
+      with unlimited trees: first minus second ...
+      AUC 0.99... and 0.9... on 569 out-of-bag rows
+    """
+
+    metric: str
+    values: tuple[float, float]
+    n_trees: tuple[int, int]
+    at_hand: Difference
+    limit: Difference | None
+    why: str
+    source: str
+    n_rows: int
+    n_dropped: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        limit = None if self.limit is None else self.limit.to_dict()
+        tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
+        return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
+
+    def page(self) -> Page:
+        return comparison_page(self)
+
+    def __str__(self) -> str:
+        return comparison_text(self)
+
+    __repr__ = __str__
+
+
+def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:
+    """Compare two forests by a metric: which is better, by how much, and whether the difference is noise.
+
+    Train one forest with each setting and let both predict the same rows. The settings may differ in anything:
+    parameters, columns, the framework, the number of trees.
+
+    Parameters
+    ----------
+    first, second : TreeOutputs
+        The results of `tree_outputs` for both forests, on the same rows in the same order, with ``y``. Take both out
+        of bag (``oob=True``), both on fresh rows, or both by cross-validation (``cv=``).
+    metric : str or scorer, optional
+        For classifiers "accuracy" (the default), "log_loss" or "brier"; for two classes also "auc" and
+        "average_precision"; for regressors "r2" (the default), "rmse" or "mae"; or a scikit-learn scorer.
+
+    Returns
+    -------
+    Comparison
+        The difference with the trees at hand and with infinitely many trees, each with a 95 % interval.
+
+    Raises
+    ------
+    FewVotesError
+        If fewer than 20 trees predicted a row on average, or both forests predicted fewer than two common rows.
+    NotAForestError
+        If the trees' scores are not known.
+    ValueError
+        If the rows differ (in number, ``y``, weights, groups or source); if one forest is a classifier and the other
+        is not; or if the metric does not fit the forests.
+
+    Warns
+    -----
+    TrainingRowsWarning, ForestWarning
+        If the rows or the training of one of the forests make the comparison doubtful.
+
+    See Also
+    --------
+    oob_score : Score a forest without held-out rows.
+    size : See how many trees are enough.
+
+    Notes
+    -----
+    Written as a loss, the metric of a forest of T trees is ``limit + c/(T + d)`` on average. A setting therefore looks
+    worse if its forest has fewer trees, or if fewer trees predict each row out of bag. ``limit`` removes both effects.
+    The interval covers forests of other seeds and other rows. It assumes that the trees of the two forests are
+    independent, so it is a little too wide if one seed gave both forests the same bags. It does not cover training
+    data of another size. If you compare many settings, the best of them looks better than it is.
+
+    References
+    ----------
+    T. G. Dietterich (1998). "Approximate statistical tests for comparing supervised classification learning
+    algorithms." Neural Computation 10(7), 1895-1923.
+
+    M. Lopes (2019). "Estimating the algorithmic variance of randomized ensembles via the bootstrap." The Annals of
+    Statistics 47(2), 1088-1112.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> deep, flat = (RandomForestClassifier(200, max_depth=depth, random_state=0).fit(X, y) for depth in (None, 1))
+    >>> outputs = [rfsize.tree_outputs(forest, X, y, oob=True) for forest in (deep, flat)]
+    >>> answer = rfsize.compare(*outputs, metric="brier")
+    >>> answer.at_hand.better, answer.limit.better
+    ('first', 'first')
+    >>> answer.at_hand.interval[0] < answer.at_hand.value < answer.at_hand.interval[1] < 0
+    True
+    """
+    pair = first, second
+    _check_same_rows(first, second)
+    name = usual_metric(first) if metric is None else metric
+    metrics = [metric_of(name, outputs) for outputs in pair]
+    losses, problems = zip(*(_loss(name, outputs) for outputs in pair), strict=True)
+    rows, predicted = _paired(pair, metrics)
+    for outputs, on_rows, of_forest in zip(pair, metrics, predicted, strict=True):
+        give(clipping_of_rows(on_rows, rows, of_forest, outputs.n_trees))
+        give(warnings_for(outputs, of_labels=on_rows.name == "accuracy"))
+    values = [value_of(on_rows, rows, of_forest) for on_rows, of_forest in zip(metrics, predicted, strict=True)]
+    clusters = next((outputs.groups.units for outputs in pair if outputs.groups.units is not None), None)
+    error, freedom = metric_error(metrics, predicted, rows, rows if clusters is None else clusters[rows])
+    width = float(student.ppf(1.0 - TAIL, freedom))
+
+    def difference(n_trees: tuple[float, float]) -> Difference:
+        """The difference between forests of these numbers of trees."""
+        gains, errors = zip(*(loss.gain(size) for loss, size in zip(losses, n_trees, strict=True)), strict=True)
+        at = [value - loss.worse * gain for value, loss, gain in zip(values, losses, gains, strict=True)]
+        of_trees = [loss.seed_sd / math.sqrt(loss.n_votes) for loss in losses]
+        value, half = at[0] - at[1], width * math.hypot(error, *errors, *of_trees)
+        better = None if abs(value) <= half else _WHICH[int(losses[0].worse * value > 0.0)]
+        return Difference(value, (value - half, value + half), better)
+
+    why = next(filter(None, problems), "")
+    return Comparison(
+        metric=metrics[0].name,
+        values=(values[0], values[1]),
+        n_trees=(first.n_trees, second.n_trees),
+        at_hand=difference((first.n_trees, second.n_trees)),
+        limit=None if why else difference((math.inf, math.inf)),
+        why=why,
+        source=first.source,
+        n_rows=len(rows),
+        n_dropped=_n_scored(pair) - len(rows),
+    )
+
+
+def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, str | None]:
+    """How much a metric loses because the forest has too few trees, and why its limit is not known."""
+    counted = distinct(outputs)
+    check_votes(counted, loss_of(name))
+    metric = metric_of(name, counted)
+    check_direction(metric)
+    blocks, predictions_of = sums_of(counted).blocks, predictions_for(counted, metric)
+    loss = metric_loss(blocks, metric, predictions_of, counted.groups.units)
+    return loss, problem_of(loss, metric, counted)
+
+
+def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tuple[Int64s, list[Floats]]:
+    """The rows that both forests predicted, and the predictions of each forest."""
+    places = []
+    for outputs in pair:
+        assert outputs.scores is not None
+        place = np.full(outputs.n_rows, -1)
+        place[outputs.scores.number] = np.where(outputs.scores.n_votes > 0, np.arange(len(outputs.scores)), -1)
+        places.append(place)
+    rows = np.flatnonzero((places[0] >= 0) & (places[1] >= 0))
+    if len(rows) < 2:
+        raise FewVotesError(
+            f"only {how_many(len(rows), 'row')} of {pair[0].n_rows:,} have votes of both forests, too few to "
+            "compare them: train more trees, or give rows that neither forest was trained on"
+        )
+    predicted = []
+    for outputs, on_rows, place in zip(pair, metrics, places, strict=True):
+        assert outputs.scores is not None
+        predicted.append(predictions_for(outputs, on_rows)(outputs.scores.mean[place[rows]]))
+    return rows, predicted
+
+
+def _n_scored(pair: tuple[TreeOutputs, TreeOutputs]) -> int:
+    """How many rows both forests scored; with very many rows and classes, one row in k."""
+    first, second = (np.zeros(0) if outputs.scores is None else outputs.scores.number for outputs in pair)
+    return len(np.intersect1d(first, second, assume_unique=True))
+
+
+def _check_same_rows(first: TreeOutputs, second: TreeOutputs) -> None:
+    """Raise ``ValueError`` if the outputs are known to be of different rows."""
+    for which, outputs in zip(_WHICH, (first, second), strict=True):
+        if not isinstance(outputs, TreeOutputs):
+            made = "give what rfsize.tree_outputs(model, X, y, oob=True) returns"
+            raise ValueError(f"the {which} is a {type(outputs).__name__}: {made}")
+        if outputs.y is None:
+            raise ValueError(f"the {which} outputs have no y: give it to tree_outputs, as a metric needs the truth")
+    facts = {
+        "their source": (first.source, second.source),
+        "the number of rows": (first.n_rows, second.n_rows),
+        "the number of classes": (len(first.classes), len(second.classes)),
+    }
+    for what, (in_first, in_second) in facts.items():
+        if in_first != in_second:
+            raise ValueError(
+                f"both outputs must be of the same rows, made in the same way, but {what} is {in_first} in the first "
+                f"and {in_second} in the second: make both from one X and y"
+            )
+    differ = np.flatnonzero(_truth(first) != _truth(second))
+    if len(differ):
+        row = int(differ[0])
+        pair = " and ".join(str(np.asarray(outputs.y)[row]) for outputs in (first, second))
+        raise ValueError(
+            f"both outputs must be of the same rows in the same order, but y differs on {len(differ):,} of "
+            f"{first.n_rows:,}: row {row} has {pair}"
+        )
+    arrays: dict[str, tuple[Any, Any]] = {
+        "sample_weight": (first.sample_weight, second.sample_weight),
+        "groups": (first.groups.units, second.groups.units),
+    }
+    for name, (of_first, of_second) in arrays.items():
+        if (of_first is None) != (of_second is None) or not np.array_equal(of_first, of_second):
+            raise ValueError(f"{name} of the first outputs is not that of the second: give the same to both")
+
+
+def _truth(outputs: TreeOutputs) -> Any:
+    """The truth: numbers of classes instead of the model's labels; for a regression unchanged."""
+    assert outputs.y is not None
+    return class_indices(outputs.classes, outputs.y, outputs.n_rows) if len(outputs.classes) else outputs.y

@@ -1,0 +1,441 @@
+"""oob_importance: how much worse a forest predicts out-of-bag rows after a column is shuffled."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from scipy.stats import t as student
+
+from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
+from rfsize.api.oob_score import known_out_of_bag
+from rfsize.api.report import Report, finished, report_on, with_warnings
+from rfsize.counting.groups import warning_of_copies
+from rfsize.counting.outputs import coverage_of_means, task_of
+from rfsize.counting.task import Task
+from rfsize.models.columns import places_of
+from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.rows import Rows
+from rfsize.showing.html import Page, Result
+from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.curve import TAIL, Estimate
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
+from rfsize.statistics.permutation import PermutationLosses, permutation_losses
+from rfsize.statistics.stability import instability, rank_correlation, share_in_common
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The user lists some of the columns, or names sets of columns.
+ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
+
+
+class Importance(NamedTuple):
+    """How much the forest loses when a column, or a set of columns, is shuffled.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column or the set.
+    value : float
+        By how much the metric becomes worse when the column is shuffled.
+    interval : tuple of float
+        95 % interval of ``value``, for other rows and other seeds.
+    rank : int
+        Rank among all columns; the most important column has rank 1.
+    rank_interval : tuple of int
+        First and last rank that the column may have, at 95 % confidence.
+    is_noise : bool
+        Whether the interval reaches down to 0 or below, so that the column may not matter at all.
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    rank: int
+    rank_interval: tuple[int, int]
+    is_noise: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        return {**self._asdict(), "interval": list(self.interval), "rank_interval": list(self.rank_interval)}
+
+
+@dataclass(frozen=True, eq=False)
+class Importances(Result):
+    """The answer of `rfsize.oob_importance`.
+
+    Attributes
+    ----------
+    columns : tuple of Importance
+        Importances of the columns, the most important first. ``pandas.DataFrame(importances.columns)`` makes a table.
+    metric : str
+        Name of the metric.
+    score : float
+        The metric out of bag with no column shuffled.
+    available : int
+        Number of trees in the forest.
+    n_rows : int
+        Number of rows that were used.
+    votes_per_row : float
+        Mean number of trees that predicted a row.
+    groups : {"rows", "copies", "given", "unknown"}
+        Which training rows belong together, as in `Report`.
+    copied : float or None
+        Share of the training rows that have a copy; None if rfsize did not look for copies.
+    block_losses : ndarray of float64, shape (n_blocks, n_columns)
+        Losses by block of trees, whose scatter shows what another seed would change. The columns are in the order of
+        the forest, or of the ``columns`` that you gave.
+    warnings : tuple
+        Warnings about the forest and the rows.
+
+    See Also
+    --------
+    oob_importance : Compute importances.
+    Report : What ``size`` returns.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> importances = rfsize.oob_importance(forest, X, y, metric="auc")
+    >>> importances["worst area"].is_noise
+    False
+    >>> importances.columns[0].rank
+    1
+    """
+
+    columns: tuple[Importance, ...]
+    metric: str
+    score: float
+    available: int
+    n_rows: int
+    votes_per_row: float
+    groups: str
+    copied: float | None
+    block_losses: Floats
+    warnings: tuple[Caution, ...] = ()
+
+    def __getitem__(self, name: str) -> Importance:
+        """The importance of a column or a set by its name; ``KeyError`` if there is no such name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{name!r} was not shuffled: see [column.name for column in importances.columns]")
+
+    def size(self, *, top: int | None = None, alpha: float = 0.95) -> Report:
+        """How many trees you need until importances hardly depend on the seed.
+
+        rfsize trains nothing again. The trees of a forest are independent draws, so the losses of its blocks of trees
+        show how much the importances of two forests of any size would differ.
+
+        Parameters
+        ----------
+        top : int, optional
+            Compare which columns are among the ``top`` most important, whatever their order. By default the order of
+            all columns is compared.
+        alpha : float, default 0.95
+            How alike two forests of different seeds must be, on average: Spearman's rank correlation of their
+            importances. With ``top``, the share of the ``top`` columns that both have in common.
+
+        Returns
+        -------
+        Report
+            As `rfsize.size` returns: T* with a 95 % interval, and whether your forest has enough trees.
+            ``report.loss_at(n).value`` is 1 minus how alike two forests of n trees are.
+
+        Raises
+        ------
+        ValueError
+            If ``top`` is not at least 1 and below the number of columns, if ``alpha`` is not a share, or if there is
+            only one column.
+
+        Warns
+        -----
+        ForestWarning
+            If the trees are not independent draws.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> importances = rfsize.oob_importance(forest, X, y)
+        >>> report = importances.size(top=10, alpha=0.8)
+        >>> report.loss_at(10).value > report.loss_at(1000).value
+        True
+        """
+        if len(self.columns) < 2:
+            raise ValueError("one column has no order: give at least two columns or sets")
+        if top is not None:
+            top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
+        give(self.warnings)
+        criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
+        of_rows = {"copied": self.copied, "groups": self.groups}
+        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
+        return finished(with_warnings(report, *self.warnings))
+
+    def _estimate(self, level: float, top: int | None) -> Estimate:
+        """How much the importances of two forests with different seeds differ, over their size."""
+        similarity = rank_correlation if top is None else share_in_common(top)
+        curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
+        n_trees, notes = curve.size(level), []
+        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
+        if top is None and 0 < matter < n_columns:
+            notes.append(
+                f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
+                f"size(top={matter}) is about the other columns only"
+            )
+        why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
+        return Estimate(
+            curve,
+            n_trees,
+            self.n_rows,
+            n_dropped=0,
+            votes_per_row=self.votes_per_row,
+            why_infinite=why_infinite if math.isinf(n_trees) else None,
+            notes=tuple(notes),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values that ``json`` can write."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("block_losses", "warnings")}
+        return {**plain, "columns": [column.to_dict() for column in self.columns]}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the importances as bars with their intervals; faint bars may be noise.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Examples
+        --------
+        >>> import rfsize
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+        >>> ax = rfsize.oob_importance(forest, X, y).plot()
+        >>> ax.figure.savefig("importances.png")
+        """
+        from rfsize.showing.importance_plots import plot_importances
+
+        return plot_importances(self, ax)
+
+    def page(self) -> Page:
+        from rfsize.showing.importance_text import importances_page
+
+        return importances_page(self)
+
+    def __str__(self) -> str:
+        from rfsize.showing.importance_text import importances_text
+
+        return importances_text(self)
+
+    __repr__ = __str__
+
+
+def oob_importance(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    metric: MetricLike | None = None,
+    groups: ArrayLike | str | None = None,
+    columns: ColumnsLike | None = None,
+) -> Importances:
+    """Permutation importances out of bag: how much worse the forest becomes when you shuffle a column.
+
+    You need no held-out rows, and rfsize trains nothing again: each training row is predicted by the trees that were
+    not trained on it. The result also shows how the importances would differ with another seed.
+
+    Parameters
+    ----------
+    model
+        The trained model, as in `tree_outputs`; its members must be trees. Or the result of `tree_outputs` with
+        ``oob=True``, without ``X`` and ``y``; give weights, seeds and the threshold there.
+    X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+        All training rows, in the order of training, in memory.
+    y : array_like, shape (n_rows,)
+        Labels or numbers of the rows, as in training.
+    metric : str or scorer, optional
+        Classification: "accuracy" (the default), "brier" or "log_loss", for two classes also "auc" and
+        "average_precision". Regression: "r2" (the default), "mae" or "rmse". Or a scorer of scikit-learn.
+    groups
+        As in `tree_outputs`. The intervals count the rows of a group as one draw.
+    columns : list of str or int, or dict of str to such lists, optional
+        Columns to shuffle, by name or number; all by default. A dict names sets of columns, and each set is shuffled
+        as a whole: ``{"place": ["latitude", "longitude"]}``.
+
+    Returns
+    -------
+    Importances
+        For each column the loss with a 95 % interval, the rank, the ranks that the column may have, and whether the
+        loss may be noise.
+
+    Raises
+    ------
+    FewVotesError
+        If on average fewer than ten trees predict a row out of bag, as in `oob_score`.
+    NotAForestError, InbagError
+        As in `oob_predict_proba`; or if the members of the model are not trees.
+    ValueError
+        If ``y`` is missing, if ``X``, the metric or ``columns`` do not fit the model, or if the rows lie in pieces or
+        on workers.
+
+    See Also
+    --------
+    oob_score : Score a forest without held-out rows.
+
+    Notes
+    -----
+    Let :math:`M(X)` be the metric of the forest's out-of-bag predictions on the training rows. The loss of a column is
+    by how much :math:`M(X')` is worse, where in :math:`X'` each row has the column of another row. All trees predict
+    the same changed rows, by one permutation of them. This is the importance of the column to the forest. Breiman's
+    [1]_ is that to a single tree on average. It is larger, because other trees stand in for one that is misled.
+
+    The interval adds the variances over trees and over rows. The variance over trees comes from the jackknife over 20
+    blocks of trees. The variance over rows takes into account that pairs with a common row vary together, and holds
+    the noise of shuffling. The interval is for this way of training on these rows. It does not cover other training
+    sets. If two columns hold the same information, each loses little by itself: shuffle them as a set.
+
+    Memory: one byte per row and tree, two bytes per row and column, a copy of the rows as floats if they are not
+    floats, and a few hundred megabytes.
+
+    References
+    ----------
+    .. [1] L. Breiman (2001). "Random forests." Machine Learning 45(1), 5-32.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> importances = rfsize.oob_importance(forest, X, y)
+    >>> importances.metric, len(importances.columns)
+    ('accuracy', 30)
+    >>> sets = {"texture": ["mean texture", "worst texture"], "area": ["mean area", "worst area"]}
+    >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
+    ['area', 'texture']
+    """
+    outputs = known_out_of_bag(model, X, y, groups)
+    resolved = metric_of(usual_metric(outputs) if metric is None else metric, outputs)
+    check_direction(resolved)
+    task = task_of(outputs)
+    give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
+    coverage_of_means(outputs).check(f"what the {resolved.label} loses", of_these_trees=True)
+    sets = _sets_of_columns(columns, _feature_names(task))
+    losses = permutation_losses(outputs, resolved, list(sets.values()))
+    return Importances(
+        columns=_ranked(list(sets), losses),
+        metric=resolved.name,
+        score=losses.score,
+        available=outputs.n_trees,
+        n_rows=losses.n_rows,
+        votes_per_row=losses.votes_per_row,
+        groups=outputs.groups.by,
+        copied=outputs.groups.copied,
+        block_losses=losses.block_losses,
+        warnings=(*dependence_of(task.forest), *warning_of_copies(outputs.groups)),
+    )
+
+
+def _feature_names(task: Task) -> list[str]:
+    """Names of the features in the order of training, as X has them: a framework may have changed them."""
+    rows, names = task.X, task.forest.feature_names
+    if isinstance(rows, Rows) and rows.names is not None:
+        names, told = rows.names, set(rows.names)
+        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, told=told)
+        names = names if places is None else [names[place] for place in places]
+    return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
+
+
+def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str, list[int]]:
+    """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
+    numbers = {name: column for column, name in enumerate(names)}
+    if isinstance(columns, Mapping):
+        sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
+    else:
+        listed = range(len(names)) if columns is None else _listed(columns)
+        sets = [(names[number], [number]) for number in (_number(column, numbers) for column in listed)]
+    if not all([sets, *(members for _, members in sets)]):
+        raise ValueError("columns has nothing to shuffle, or an empty set: name columns, or leave it out")
+    times = Counter(number for _, members in sets for number in set(members))
+    twice = [names[number] for number, count in times.items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {twice[0]!r} twice: leave it out once, or make two calls")
+    return dict(sets)
+
+
+def _number(column: Any, numbers: dict[str, int]) -> int:
+    """The number of a column that is named, or given by its number."""
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(numbers):
+        return int(column)
+    if isinstance(column, str) and column in numbers:
+        return numbers[column]
+    names = list(numbers)
+    known = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
+    raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {known}")
+
+
+def _listed(columns: Any) -> list[Any]:
+    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+
+
+def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
+    """The importance of each set with its intervals, the most important first."""
+    value, half_width = losses.value, losses.half_width
+    rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)
+    return tuple(
+        Importance(
+            name=names[place],
+            value=float(value[place]),
+            interval=(float(value[place] - half_width[place]), float(value[place] + half_width[place])),
+            rank=int(rank[place]),
+            rank_interval=(int(lowest[place]), int(highest[place])),
+            is_noise=bool(value[place] <= half_width[place]),
+        )
+        for place in np.argsort(-value, kind="stable")
+    )
+
+
+def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:
+    """The first and the last rank that each column may have.
+
+    They follow from how many columns are surely more important, and how many surely less. Bonferroni's bound covers all
+    comparisons of one column: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm (2024). "Inference for ranks with
+    applications to mobility across neighbourhoods and academic achievement across countries." Review of Economic
+    Studies 91(1), 476-518.
+    """
+    value, variance = losses.value, losses.variance
+    deviation = losses.block_losses - losses.block_losses.mean(axis=0)
+    n_blocks, n_columns = deviation.shape
+    quantile = float(student.ppf(1.0 - TAIL / max(1, n_columns - 1), n_blocks - 1.0))
+    above, below = np.zeros((2, n_columns), dtype=np.int64)
+    for column in range(n_columns):
+        covariance = deviation[:, column] @ deviation / (n_blocks * (n_blocks - 1.0))
+        half_width = quantile * np.sqrt(np.maximum(variance[column] + variance - 2.0 * covariance, 0.0))
+        lead = value - value[column]
+        above[column], below[column] = (lead > half_width).sum(), (-lead > half_width).sum()
+    return above + 1, n_columns - below

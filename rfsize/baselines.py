@@ -1,0 +1,376 @@
+"""Older rules for the number of trees: McNemar's test, and the smoothed out-of-bag accuracy.
+
+Both say when more trees stop improving the accuracy on labelled rows. T*(α) says when they stop changing the
+predictions, and needs no labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, chdtrc
+
+from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, in_percent, share, whole
+
+# The χ² approximation holds from this many discordant rows on.
+_ENOUGH_DISCORDANT = 20
+# With more sizes than this, the matrices of all pairs would take hundreds of megabytes.
+_MOST_SIZES = 3000
+# Equal mean accuracies may differ in their last bits, which is no improvement.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class McNemarSize:
+    """The answer of `mcnemar_size`.
+
+    Attributes
+    ----------
+    n_trees : int
+        m*, the smallest size that no larger size beats.
+    converged : bool
+        Whether enough larger sizes were compared: at least one, or ``patience`` sizes.
+    reason : str
+        Why this size was chosen, in one sentence.
+    sizes : ndarray of int64, shape (n_sizes,)
+        The sizes that were compared, in trees.
+    accuracy : ndarray of float, shape (n_sizes,)
+        Share of the rows on which the majority vote is right, for each size.
+    p_values : ndarray of float, shape (n_sizes, n_sizes)
+        p-values of McNemar's two-sided test for each pair of sizes, 1 for sizes that are taken as equal because too few
+        rows tell them apart. The matrix is symmetric, with 1 on the diagonal.
+    level : float
+        Level of significance.
+    n_rows : int
+        Number of rows on which the sizes were compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> answer = rfsize.baselines.mcnemar_size(tree_votes, y, step=10)
+    >>> answer.n_trees, answer.converged
+    (40, True)
+    >>> answer.p_values.shape
+    (20, 20)
+    """
+
+    n_trees: int
+    converged: bool
+    reason: str
+    sizes: Int64s
+    accuracy: Floats
+    p_values: Floats
+    level: float
+    n_rows: int
+
+    @property
+    def beaten(self) -> Bools:
+        """Whether size ``n`` beats the smaller size ``m``, at ``[m, n]``; False on and below the diagonal."""
+        return _beaten(self.p_values, self.accuracy, self.level)
+
+    def __str__(self) -> str:
+        return f"{how_many(self.n_trees, 'tree')}: {self.reason}"
+
+    __repr__ = __str__
+
+
+def mcnemar_size(
+    tree_votes: ArrayLike,
+    y: ArrayLike,
+    *,
+    step: int = 1,
+    level: float = 0.05,
+    patience: int | None = None,
+    exact: bool = False,
+    classes: ArrayLike | None = None,
+) -> McNemarSize:
+    """Find the smallest number of trees that no larger number beats, by McNemar's test.
+
+    The rule compares the forests of the first ``step``, ``2 step``, … trees pair by pair. Take two sizes m < n. Let b
+    be the number of rows that only the m trees get right, and c the number that only the n trees get right. If
+    b + c ≥ 20, the statistic is (abs(b − c) − 1)² / (b + c), or 0 if b = c, and follows the χ² distribution with one
+    degree of freedom (equation 1 of [1]_). If b + c is smaller, the sizes are taken as equal, as in the paper.
+    The size n *beats* m if p < ``level`` and c > b. The level holds for each pair; nothing corrects for the number of
+    pairs. A few rows cannot distinguish close sizes, so the answer m* grows with the number of rows.
+
+    Parameters
+    ----------
+    tree_votes : array_like of int or bool, shape (n_rows, T)
+        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it, on rows that no tree was trained on.
+        Trees are in order of training. The first m trees decide by majority vote; ties go to the lowest class index.
+    y : array_like, shape (n_rows,)
+        Class index of each row, or its label if you give ``classes``.
+    step : int, default 1
+        Trees between two sizes.
+    level : float, default 0.05
+        Level of significance of each test.
+    patience : int, optional
+        Use the incremental variant as rfsize understands it; ``step=10`` goes with it. The forest grows by ``step``
+        trees at a time, and is compared with all smaller sizes. It stops growing when the smallest unbeaten size has
+        been compared with ``patience`` larger sizes. By default, all pairs of sizes are compared.
+    exact : bool, default False
+        Test pairs with b + c < 20 as well, exactly: p is twice the binomial tail P(B(b + c, ½) ≤ min(b, c)), at most 1.
+        This is not in the paper. It tells more sizes apart, so it finds more trees.
+    classes : array_like, shape (n_classes,), optional
+        Labels of the class indices.
+
+    Returns
+    -------
+    McNemarSize
+        The size, why it was chosen, and the tests of all pairs.
+
+    Raises
+    ------
+    ValueError
+        If the votes are not class indices, if ``y`` does not fit the votes, or if there are fewer than two sizes to
+        compare or more than 3000.
+
+    References
+    ----------
+    .. [1] P. Latinne, O. Debeir, C. Decaestecker (2001). "Limiting the number of trees in random forests." MCS 2001.
+
+    Examples
+    --------
+    200 independent trees, each right on 70 % of the rows:
+
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> rfsize.baselines.mcnemar_size(tree_votes, y, step=10)
+    40 trees: none of 16 larger sizes up to 200 trees beats it at level 0.05, and 30 trees are beaten by 40
+    """
+    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    sizes, level = _sizes(votes.shape[1], whole("step", step, at_least=1)), share("level", level)
+    both = np.zeros((len(sizes), len(sizes)))
+    for right, _ in _right_by_size(votes, truth, n_classes, sizes, np.zeros(votes.T.shape, dtype=np.bool_)):
+        # A float32 product of zeros and ones is exact up to 2^24 rows, and a block has fewer.
+        block = right.astype(np.float32)
+        both += block.T @ block
+    alone = np.diag(both)[:, None] - both
+    p_values, accuracy = _p_values(alone, alone.T, exact=exact), np.diag(both) / len(votes)
+    beaten = _beaten(p_values, accuracy, level)
+    chosen, grown = _first_unbeaten(beaten, None if patience is None else whole("patience", patience, at_least=1))
+    n_larger = grown - 1 - chosen
+    converged, rest = n_larger >= (patience or 1), "it is the smallest size compared"
+    if not converged:
+        rest = "these are few: give more trees"
+    elif chosen > 0:
+        rest = f"{sizes[chosen - 1]:,} trees are beaten by {sizes[beaten[chosen - 1].argmax()]:,}"
+    sizes_beyond = f"none of {n_larger:,} larger sizes up to {sizes[grown - 1]:,} trees"
+    reason = f"{sizes_beyond} beats it at level {level!r}, and {rest}"
+    compared = sizes[:grown], accuracy[:grown], p_values[:grown, :grown]
+    return McNemarSize(int(sizes[chosen]), converged, reason, *compared, level, len(votes))
+
+
+def _sizes(n_trees: int, step: int) -> Int64s:
+    """The sizes to compare; ``ValueError`` if they are too few or too many."""
+    sizes = np.arange(step, n_trees + 1, step)
+    if len(sizes) < 2:
+        advice = f"give at least {2 * step} trees, or a smaller step"
+        raise ValueError(f"{n_trees} trees at a step of {step} make {len(sizes)} sizes, and two are compared: {advice}")
+    if len(sizes) > _MOST_SIZES:
+        advice = f"give a step of at least {-(-n_trees // _MOST_SIZES)}"
+        raise ValueError(f"a step of {step} makes {len(sizes):,} sizes, too many to compare all pairs: {advice}")
+    return sizes
+
+
+def _p_values(only_m: Floats, only_n: Floats, *, exact: bool) -> Floats:
+    """Two-sided p-values of McNemar's test, from the numbers of rows that only one of the two sizes gets right."""
+    discordant = only_m + only_n
+    few = discordant < _ENOUGH_DISCORDANT
+    statistic = np.maximum(np.abs(only_m - only_n) - 1.0, 0.0) ** 2 / np.maximum(discordant, 1.0)
+    p_values = np.where(few, 1.0, chdtrc(1.0, statistic))
+    if exact:
+        tails = bdtr(np.minimum(only_m, only_n)[few], discordant[few].astype(np.intp), 0.5)
+        p_values[few] = np.minimum(2.0 * tails, 1.0)
+    return p_values
+
+
+def _beaten(p_values: Floats, accuracy: Floats, level: float) -> Bools:
+    """Whether the larger size, in the column, is significantly better than the size in the row."""
+    return np.triu((p_values < level) & (accuracy > accuracy[:, None]), 1)
+
+
+def _first_unbeaten(beaten: Bools, patience: int | None) -> tuple[int, int]:
+    """Index of the smallest size that no size beats, and how many sizes were compared to find it."""
+    n_sizes = len(beaten)
+    first_loss = np.where(beaten.any(axis=1), beaten.argmax(axis=1), n_sizes)
+    for newest in range(n_sizes if patience is not None else 0):
+        standing = int((first_loss > newest).argmax())
+        if newest - standing == patience:
+            return standing, newest + 1
+    return int((first_loss == n_sizes).argmax()), n_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class BanfieldSize:
+    """The answer of `banfield_size`.
+
+    Attributes
+    ----------
+    n_trees : int
+        The size with the highest accuracy in the last batch that brought an improvement.
+    converged : bool
+        Whether some batch brought no improvement. If not, the trees ran out first.
+    reason : str
+        Why this size was chosen, in one sentence.
+    accuracy, smoothed : ndarray of float, shape (T,)
+        Accuracy of the first 1, 2, … T trees, and its mean over the last ``window`` sizes.
+    batch : int
+        Trees per batch.
+    grown : int
+        Trees that you would have trained before the rule stopped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> answer = rfsize.baselines.banfield_size(tree_votes, y)
+    >>> answer.n_trees, answer.grown, answer.converged
+    (65, 100, True)
+    >>> answer.smoothed.shape
+    (200,)
+    """
+
+    n_trees: int
+    converged: bool
+    reason: str
+    accuracy: Floats
+    smoothed: Floats
+    batch: int
+    grown: int
+
+    def __str__(self) -> str:
+        return f"{how_many(self.n_trees, 'tree')}: {self.reason}"
+
+    __repr__ = __str__
+
+
+def banfield_size(
+    tree_votes: ArrayLike,
+    y: ArrayLike,
+    *,
+    inbag: ArrayLike | None = None,
+    window: int = 5,
+    batch: int = 20,
+    classes: ArrayLike | None = None,
+) -> BanfieldSize:
+    """Find the number of trees at which the smoothed out-of-bag accuracy stops rising from batch to batch.
+
+    The rule smooths the accuracy of the first n trees: it takes the mean over the sizes n − ``window`` + 1, …, n, or
+    over fewer sizes at the start. After each ``batch`` of trees, it compares the highest smoothed accuracy in this
+    batch with that in the batch before. If it is not higher, the rule stops. The answer is the size with the highest
+    accuracy, not smoothed, in the batch before; if several sizes tie, the smallest.
+
+    Here the accuracy after n trees is the accuracy of their majority vote, on all rows that at least one of the n
+    trees may vote on. Ties go to the lowest class index. (Avatar, a program from the authors' groups, counts only the
+    rows that the newest tree may vote on.)
+
+    Parameters
+    ----------
+    tree_votes : array_like of int or bool, shape (n_rows, T)
+        Class index that each tree votes for, as `TreeOutputs.by_tree` returns it. Trees are in order of training.
+    y : array_like, shape (n_rows,)
+        Class index of each row, or its label if you give ``classes``.
+    inbag : array_like of bool, shape (T, n_rows), optional
+        The rows that each tree was trained on, as `rfsize.inbag` returns them. Then a tree votes only on the other
+        rows. Without ``inbag``, all trees vote on all rows, so the rows must be new to every tree.
+    window : int, default 5
+        Number of sizes to smooth over.
+    batch : int, default 20
+        Trees per batch. A last batch that is not full is ignored.
+    classes : array_like, shape (n_classes,), optional
+        Labels of the class indices.
+
+    Returns
+    -------
+    BanfieldSize
+        The size, why it was chosen, and both curves.
+
+    Raises
+    ------
+    ValueError
+        If the votes are not class indices, if ``y`` or ``inbag`` do not fit the votes, if the first tree may vote on no
+        row, or if there are fewer trees than in one batch.
+
+    References
+    ----------
+    Banfield, Hall, Bowyer, Kegelmeyer 2007, "A comparison of decision tree ensemble creation techniques".
+
+    Examples
+    --------
+    200 independent trees, each right on 70 % of the rows:
+
+    >>> import numpy as np
+    >>> import rfsize
+    >>> tree_votes, y = np.random.default_rng(0).random((1000, 200)) < 0.7, np.ones(1000, dtype=int)
+    >>> rfsize.baselines.banfield_size(tree_votes, y)
+    65 trees: the accuracy of 100 % is the highest within trees 61 to 80, and the next 20 brought no improvement
+    """
+    votes, truth, n_classes = _checked(tree_votes, y, classes)
+    n_trees = votes.shape[1]
+    window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
+    if n_trees < batch:
+        raise ValueError(f"{n_trees} trees are fewer than a batch of {batch}: give more trees, or a smaller batch")
+    bags = np.zeros(votes.T.shape, dtype=np.bool_) if inbag is None else np.asarray(inbag)
+    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
+        shapes = f"{votes.T.shape}, as rfsize.inbag returns it; found {bags.dtype}, shape {bags.shape}"
+        raise ValueError(f"inbag must be of bool and shape (T, n_rows) = {shapes}")
+    correct, voted = np.zeros((2, n_trees))
+    for right, has_vote in _right_by_size(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
+        correct += right.sum(axis=0)
+        voted += has_vote.sum(axis=0)
+    if voted[0] == 0:
+        raise ValueError("every row is in the bag of the first tree, so that it has no out-of-bag accuracy")
+    accuracy = correct / voted
+    smoothed = np.array([accuracy[max(0, n - window) : n].mean() for n in range(1, n_trees + 1)])
+    best = smoothed[: n_trees // batch * batch].reshape(-1, batch).max(axis=1)
+    idle = np.flatnonzero(best[1:] <= best[:-1] + _ROUNDING)
+    converged, last = len(idle) > 0, int(idle[0]) if len(idle) else len(best) - 1
+    n_trees = last * batch + int(accuracy[last * batch : (last + 1) * batch].argmax()) + 1
+    rest = f"and the next {batch:,} brought no improvement" if converged else "the last full batch: give more trees"
+    within = f"trees {last * batch + 1:,} to {(last + 1) * batch:,}, {rest}"
+    reason = f"the accuracy of {in_percent(accuracy[n_trees - 1])} is the highest within {within}"
+    return BanfieldSize(n_trees, converged, reason, accuracy, smoothed, batch, (last + 1 + converged) * batch)
+
+
+def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[Any], Int64s, int]:
+    """Votes, class index of each row, and number of classes; ``ValueError`` if they do not fit."""
+    votes = np.asarray(tree_votes)
+    if votes.ndim != 2 or votes.size == 0 or votes.dtype.kind not in "iub":
+        shape = f"whole numbers of shape (n_rows, T); found shape {votes.shape}, dtype {votes.dtype}"
+        raise ValueError(f"tree_votes must hold the class index of each tree, {shape}")
+    known = np.arange(np.clip(int(votes.max()) + 1, 1, MAX_CLASSES)) if classes is None else np.asarray(classes)
+    if known.ndim != 1 or len(set(known.tolist())) < len(known):
+        raise ValueError(f"classes must name each class index once, found {classes!r}")
+    if votes.min() < 0 or votes.max() >= len(known):
+        last = f"{len(known) - 1}; found {votes.min()} to {votes.max()}"
+        raise ValueError(f"tree_votes must hold class indices from 0 to {last}")
+    try:
+        return votes, class_indices(known, y, len(votes)), len(known)
+    except ValueError as error:
+        advice = "" if classes is not None else ". For labels, give classes=[...], the label of each class index"
+        raise ValueError(f"{error}{advice}") from None
+
+
+def _right_by_size(
+    votes: NDArray[Any], truth: Int64s, n_classes: int, sizes: Int64s, bags: Bools
+) -> Iterator[tuple[Bools, Bools]]:
+    """For each row and size: whether the majority vote is right, and whether any tree voted. Yields blocks of rows."""
+    for start, stop in blocks(*votes.shape, what="Counting the votes of all sizes"):
+        block, index = votes[start:stop], truth[start:stop]
+        right = np.zeros((len(block), len(sizes)), dtype=np.bool_)
+        most = np.zeros(right.shape, dtype=np.int32)
+        for k in range(n_classes):
+            cast = (block == k) & ~bags[:, start:stop].T
+            count = np.cumsum(cast, axis=1, dtype=np.int32)[:, sizes - 1]
+            right = np.where(count > most, (index == k)[:, None], right)
+            np.maximum(most, count, out=most)
+        yield right, most > 0

@@ -1,0 +1,1 @@
+"""What results look like: words in `text`, pictures in `plots`, pages in `html`."""

@@ -1,0 +1,1 @@
+"""Estimates of how much forests of any size lose: numbers, without words and pictures."""

@@ -1,0 +1,333 @@
+"""Criterion: what must stay the same in a smaller forest, and how closely. The only place that checks these options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfsize._util import choice, positive, refuse_unused, share
+from rfsize.exceptions import NotAForestError
+from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
+
+AVERAGES = ("micro", "macro")
+METHODS = ("auto", "plugin", "smooth")
+TARGETS = ("limit", "model")
+VOTINGS = ("auto", "hard", "soft")
+PREDICTIONS = ("probabilities", "scores")
+NAMES = ("auto", "labels", *PREDICTIONS, *METRICS)
+"""All names that ``metric`` takes, besides scikit-learn's scorers."""
+
+ALPHA, CONFIDENCE = 0.99, 0.95
+
+# The default tolerance of numbers, as a share of the standard deviation of y.
+_OF_NUMBERS = 0.05
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What must stay the same as in the forest to compare with, and how closely.
+
+    Attributes
+    ----------
+    metric : str or callable
+        What must stay the same: "labels", "probabilities", "scores", a metric, or "importance"; "auto" is not resolved.
+    alpha : float
+        Share of the rows that must stay the same; for labels, certificates and importances.
+    tolerance : float or None
+        The largest loss that is allowed of probabilities, scores or a metric; with a certificate, the largest change.
+    average, voting, method : str
+        As in `rfsize.size`.
+    target : {"limit", "model", "chosen"}
+        Compare with an unlimited forest, or certify against all trees: the first trees, or trees that are chosen.
+    confidence : float or None
+        How sure a certificate is. During training, how sure the forest must be large enough before training ends; None
+        asks for T* itself.
+    n_trees : int or None
+        The number of chosen trees, if the user gave it.
+    top : int or None
+        How many of the most important columns to compare; None compares the order of all.
+    """
+
+    metric: MetricLike = "auto"
+    alpha: float = ALPHA
+    tolerance: float | None = None
+    average: str = "micro"
+    voting: str = "auto"
+    method: str = "auto"
+    target: str = "limit"
+    confidence: float | None = None
+    n_trees: int | None = None
+    top: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The ``metric`` of `rfsize.size` in words."""
+        return self.metric if isinstance(self.metric, str) else name_of(self.metric)
+
+    @property
+    def kind(self) -> str:
+        """ "labels", "predictions", "metric", "certificate", "importance", or "auto" before `resolve`."""
+        if self.target != "limit" and self.metric in ("auto", "labels", *PREDICTIONS):
+            return "certificate"
+        if self.metric in PREDICTIONS:
+            return "predictions"
+        return self.name if self.name in ("auto", "labels", "importance") else "metric"
+
+    @property
+    def takes_alpha(self) -> bool:
+        """Whether ``alpha`` states the level, and not ``tolerance``."""
+        return self.kind in ("labels", "certificate", "importance")
+
+    @property
+    def is_share(self) -> bool:
+        """Whether a loss is a share of the rows, or of the columns."""
+        return self.kind in ("labels", "certificate") or self.top is not None
+
+    @property
+    def of_labels(self) -> bool:
+        """Whether nothing but labels must stay the same."""
+        return self.metric in ("labels", "accuracy")
+
+    @property
+    def is_training(self) -> bool:
+        """Whether it ends a training."""
+        return self.target == "limit" and self.confidence is not None
+
+    @property
+    def level(self) -> float:
+        """The largest loss that is allowed."""
+        return 1.0 - self.alpha if self.takes_alpha else float(self.tolerance or 0.0)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `rfsize.size` and `rfsize.grow` that ask for it, without those that are the default."""
+        options: dict[str, Any] = {"alpha": self.alpha} if self.takes_alpha else {"metric": self.metric}
+        if self.kind == "certificate":
+            options = {"metric": self.metric, "target": self.target, "confidence": self.confidence, **options}
+        options |= {"tolerance": self.tolerance, "n_trees": self.n_trees, "top": self.top}
+        options |= {name: getattr(self, name) for name in ("voting", "average") if getattr(self, name) != _USUAL[name]}
+        return {name: value for name, value in options.items() if value is not None and value != "chosen"}
+
+    def loss_level(self, level: float) -> float:
+        """The largest loss at another level, an alpha or a tolerance; ``ValueError`` if it is none."""
+        return 1.0 - share("alpha", level) if self.takes_alpha else positive("tolerance", level)
+
+
+_USUAL = {field.name: field.default for field in fields(Criterion)}
+
+
+def make_criterion(
+    metric: MetricLike = "auto",
+    tolerance: float | None = None,
+    *,
+    target: Any = "limit",
+    alpha: float | None = None,
+    average: str | None = None,
+    voting: str | None = None,
+    method: str | None = None,
+    confidence: float | None = None,
+    threshold: float | None = None,
+) -> Criterion:
+    """The criterion that a user names; options are None if they were not given.
+
+    Raises
+    ------
+    ValueError
+        If the options do not go together, or one of them is not valid.
+    """
+    metric = one_name(metric)
+    choice("target", target, TARGETS)
+    _check_metric(metric)
+    given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    given = {name: _plain(value) for name, value in given.items() if value is not None}
+    if metric == "auto" and given and target == "limit":
+        metric = "labels"
+    if target == "model":
+        _check_certificate(metric, tolerance, method)
+        confidence = CONFIDENCE if confidence is None else confidence
+    elif metric == "labels":
+        _refuse_tolerance_of_labels(tolerance)
+    elif metric != "auto":
+        if threshold is not None and not goes_by_labels(metric):
+            given["threshold"] = threshold
+        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(given)}"
+        refuse_unused(reason, **given)
+        if tolerance is None:
+            raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+    return _checked(
+        Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=_plain(confidence), **given)
+    )
+
+
+def loss_of(metric: MetricLike) -> Criterion:
+    """A criterion of a metric at no level, for the losses of forests, which do not depend on the level."""
+    metric = one_name(metric)
+    _check_metric(metric)
+    return Criterion(metric)
+
+
+def resolve(
+    criterion: Criterion, n_classes: int, y: ArrayLike | None = None, *, in_training: bool = False
+) -> Criterion:
+    """The criterion for a forest of ``n_classes`` classes (0: regression), in which "auto" is resolved.
+
+    Raises
+    ------
+    NotAForestError
+        If labels must stay the same, and the forest predicts numbers.
+    ValueError
+        If the criterion does not fit the forest otherwise.
+    """
+    if criterion.target != "limit":
+        return _resolved_certificate(criterion, n_classes, y)
+    if criterion.metric == "auto":
+        if n_classes:
+            reason = (
+                "labels are equal on a share alpha of the rows. Leave it out, or give metric='probabilities' or a "
+                "metric, which take a tolerance"
+            )
+            refuse_unused(reason, tolerance=criterion.tolerance)
+            return replace(criterion, metric="labels")
+        return replace(criterion, metric="scores", tolerance=_tolerance_of(criterion, y))
+    if criterion.metric == "labels" and not n_classes:
+        raise NotAForestError(
+            "the trees of a regression forest cast no votes, so that it has no labels to size: take "
+            "metric='scores', with a tolerance in the unit of y"
+        )
+    if criterion.metric == "probabilities" and not n_classes:
+        raise ValueError("metric='probabilities' is for classification: size a regression forest by metric='scores'")
+    if criterion.metric == "scores" and n_classes > 2 and in_training:
+        raise ValueError(
+            "metric='scores' of several classes is not known during training: LightGBM and XGBoost give scores only up "
+            "to a number that all classes share. Take metric='probabilities', or size the finished forest"
+        )
+    return criterion
+
+
+def check_classes(n_classes: int, metric: str, average: str) -> None:
+    """Raise ``ValueError`` if an option needs classes, and the forest has none."""
+    if metric == "probabilities" and not n_classes:
+        raise ValueError("metric='probabilities' is for classification; a regression forest has metric='scores'")
+    if average == "macro" and not n_classes:
+        raise ValueError("average='macro' is over classes, and the forest predicts numbers: leave average out")
+
+
+def refuse_soft_labels(criterion: Criterion) -> None:
+    """Raise ``ValueError`` if a criterion compares predictions with labels that are probabilities of class 1."""
+    if criterion.kind == "metric":
+        raise ValueError(
+            f"metric={criterion.name!r} compares predictions with classes, and the labels are soft, between 0 and 1: "
+            "give alpha alone, which sizes labels, or metric='probabilities' with a tolerance"
+        )
+
+
+def tolerance_of_numbers(y: ArrayLike | None) -> float:
+    """The default tolerance of numbers; ``ValueError`` if ``y`` is not known."""
+    if y is None:
+        raise ValueError(
+            "a regression forest needs a tolerance: give y (the tolerance is then 5 % of its standard "
+            "deviation), or metric='scores' with a tolerance in the unit of y"
+        )
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("the forest is a regression, and y holds something other than numbers: give numbers") from None
+    # If y is constant, any tolerance is reached.
+    return _OF_NUMBERS * float(numbers.std() if numbers.size else 0.0) or 1.0
+
+
+def _check_metric(metric: MetricLike) -> None:
+    if metric in NAMES or is_metric(metric):
+        return
+    if isinstance(metric, str) and "importance" in metric:
+        raise ValueError(
+            f"metric={metric!r} takes more than the trees' predictions: columns must be permuted. Call "
+            "rfsize.oob_importance(model, X, y).size(top=10), which says with how many trees the ten best columns "
+            "stay the same"
+        )
+    advice = "; or a scikit-learn scorer, by its name or from sklearn.metrics.make_scorer"
+    choice("metric", metric, NAMES, advice, others=other_names())
+
+
+def _checked(criterion: Criterion) -> Criterion:
+    """The criterion, if each of its options is valid by itself."""
+    share("alpha", criterion.alpha)
+    choice("average", criterion.average, AVERAGES)
+    choice("voting", criterion.voting, VOTINGS)
+    choice("method", criterion.method, METHODS)
+    if criterion.tolerance is not None:
+        positive("tolerance", criterion.tolerance)
+    if criterion.confidence is not None and share("confidence", criterion.confidence) < 0.5:
+        raise ValueError(
+            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more "
+            "likely be wrong than right"
+        )
+    return criterion
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as a Python number, which prints as the user typed it and which ``json`` can write."""
+    return float(value) if type(value) not in (bool, int, float) and isinstance(value, Real) else value
+
+
+def _tolerance_of(criterion: Criterion, y: ArrayLike | None) -> float:
+    return tolerance_of_numbers(y) if criterion.tolerance is None else criterion.tolerance
+
+
+def _refuse_tolerance_of_labels(tolerance: float | None) -> None:
+    if tolerance is not None:
+        raise ValueError(
+            "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
+            "the rows. Leave out one of the two"
+        )
+
+
+# Certificates
+
+
+def make_certificate_criterion(metric: MetricLike, tolerance: float | None, **given: Any) -> Criterion:
+    """The criterion of chosen trees, as `rfsize.shrink` takes it; options are None if they were not given."""
+    metric = one_name(metric)
+    _check_metric(metric)
+    _check_certificate(metric, tolerance, None, "rfsize.shrink", "give it to rfsize.truncate")
+    given = {name: _plain(value) for name, value in given.items() if value is not None}
+    given.setdefault("confidence", CONFIDENCE)
+    return _checked(Criterion(metric, tolerance=_plain(tolerance), target="chosen", **given))
+
+
+def _check_certificate(
+    metric: MetricLike,
+    tolerance: float | None,
+    method: str | None,
+    certifier: str = "target='model'",
+    of_metrics: str = "leave target out",
+) -> None:
+    reason = "it says how T* is estimated, and a certificate estimates nothing. Leave it out"
+    refuse_unused(reason, method=method)
+    if metric not in ("auto", "labels", *PREDICTIONS):
+        name = metric if isinstance(metric, str) else name_of(metric)
+        raise ValueError(
+            f"{certifier} certifies a share of rows, and {name} is no share of rows: {of_metrics}, which "
+            "estimates the loss with an interval, or certify metric='labels', 'probabilities' or 'scores'"
+        )
+    if metric in PREDICTIONS and tolerance is None:
+        raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+    if metric == "labels" and tolerance is not None:
+        raise ValueError("tolerance is for probabilities and scores, and labels are equal or not: leave it out")
+
+
+def _resolved_certificate(criterion: Criterion, n_classes: int, y: ArrayLike | None) -> Criterion:
+    if criterion.metric in PREDICTIONS or not n_classes:
+        voting = None if criterion.voting == "auto" else criterion.voting
+        refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=voting)
+    if criterion.metric != "auto":
+        return criterion
+    if n_classes:
+        reason = "labels are equal or not. Leave it out, or give metric='probabilities'"
+        refuse_unused(reason, tolerance=criterion.tolerance)
+        return replace(criterion, metric="labels")
+    return replace(criterion, metric="scores", tolerance=_tolerance_of(criterion, y))

@@ -1,0 +1,429 @@
+"""The density of vote fractions over the rows, estimated from few votes of two classes.
+
+A row's vote fraction π is drawn from a density f. Of the V trees that predict it, k ~ Binomial(V, π) vote for class 1.
+Counted fractions k/V scatter more than π, so rows look closer to a tie than they are, and tied counts never converge.
+The density f, fitted to all counts at once, has neither fault. The method is g-modelling,
+
+    B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20,
+
+where f is the exponential of a penalised spline,
+
+    P. Eilers, B. Marx (1996). "Flexible smoothing with B-splines and penalties." Statistical Science 11(2), 89-121.
+
+Agreement is the same for π and 1 − π, so f is symmetric about 1/2. On the arcsine scale θ = (2/π)·asin √π, counts have
+constant noise; there log f(θ) = Σ bᵢ·Bᵢ(θ) with bᵢ = b₁₉₋ᵢ. The prior makes neighbouring coefficients similar: their
+differences are N(0, 1/λ). With few rows, f therefore tends to be uniform on that scale. The strength λ has a log-normal
+prior; f is averaged over λ, each value weighted by its (Laplace) marginal likelihood.
+
+The density f cannot follow a peak narrower than its splines, a twentieth of the range. With such a peak at 1/2, T*
+would be far too small. It occurs if two equally frequent kinds of trees vote against each other, for instance if each
+kind knows one of two features. A likelihood ratio therefore tests whether some rows lie at exactly 1/2.
+
+Margins of averaged scores are treated as those of votes, draws of ±1: (1 − 2q)/√(4q(1 − q)) if a fraction q votes for
+the rival. Near a tie, the variance of a margin from n trees is 1/n, for any scores. Away from a tie it depends on the
+distribution of the scores, which in forests is closer to two points than to a normal law: it grows about like
+(1 + (μ/σ)²)² in scikit-learn's forests, and with a power of 1.5 in those of LightGBM and XGBoost. Of long margins only
+their length is used, because a wrong noise there would also bend the density at the tie, and more so with more rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.statistics.curve import REPLICATES, SEED
+
+_SPLINES = 20
+_CURVATURE = 4.0  # weight of second differences of the coefficients against first ones
+_STRENGTHS = 10.0 ** np.arange(1.0, -3.1, -0.5)  # λ, smoothest first: each fit starts from the one before
+_LEVEL = 1e-3  # precision of the coefficients' common level, on which f does not depend
+
+_STEPS, _TOLERANCE = 50, 1e-6  # of Newton's method, in log-likelihood
+_ROUGHLY, _LIKELY = 1e-2, 0.2  # tolerance of repeated fits; least relative weight that is fitted
+_PROPOSED = 4  # proposed draws for each draw that is kept
+# More rows than this count as this number. Cells and noise are approximations whose error no single row shows, but ten
+# million rows together do: a wrong density, bent everywhere, would then explain them better than the right one.
+_MOST_ROWS = 1e6
+_POINTS = 100  # of θ in [0, 1/2] at which the likelihood is summed
+_BINS, _VOTES_RATIO = 128, 1.25  # cells that are similar in θ and in the number of votes are merged
+
+MOST_PEAKED = 8.0
+"""Twice a log-likelihood ratio. If no row is tied, one set of votes in 400 exceeds it by chance."""
+
+_MOST_LIKELY = 300.0  # limit of the log-likelihood of 1/2, relative to the most likely point of the grid
+
+_TIED_SHARES = np.geomspace(1e-4, 0.9, 80)  # shares of the rows at exactly 1/2 that are tried
+
+# A margin of at least 1, or of three times its noise, counts only as "at least this long".
+_LONG, _LONG_IN_NOISE = 1.0, 3.0
+_CELLS_PER_RADIAN = 160
+
+
+class _Weighted(NamedTuple):
+    """One of the fits that a density averages: its weight, the number of rows, the penalty and the coefficients."""
+
+    weight: float
+    rows: float
+    penalty: Floats
+    coefficients: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The fitted density, as the probabilities of cells of the vote fraction.
+
+    Attributes
+    ----------
+    fractions : ndarray of float, shape (n_cells,)
+        Vote fractions of the losing class at the centres of the cells, below 1/2. Cells are finer close to 1/2.
+    mass : ndarray of float, shape (n_cells,)
+        Probability of each cell together with its mirror image.
+    draws : ndarray of float, shape (n_draws, n_cells)
+        `mass` for draws from the posterior distribution of the density; no draws if only the estimate is wanted.
+    peak : float
+        Twice the gain in log-likelihood if a share of the rows lies at exactly 1/2.
+    fits : tuple
+        The fits that the density averages, for `fitted_again`.
+    """
+
+    fractions: Floats
+    mass: Floats
+    draws: Floats
+    peak: float
+    fits: tuple[_Weighted, ...]
+
+
+class Cells(Protocol):
+    """Cells of similar rows, with the likelihood of each vote fraction given the trees' votes.
+
+    Attributes
+    ----------
+    rows : ndarray of float, shape (n_cells,)
+        Number of rows in each cell, above 0.
+    """
+
+    @property
+    def rows(self) -> Floats: ...
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """Log-likelihood of fractions up to 1/2 or their mirror images, shape (n_cells, n_fractions).
+
+        A constant for each cell may be missing.
+        """
+
+
+class VoteCells(NamedTuple):
+    """Counted votes, with similar counts merged: a few hundred cells for any number of rows.
+
+    Attributes
+    ----------
+    losing, n_votes : ndarray of float, shape (n_cells,)
+        Votes for the losing class, at most half of all votes.
+    rows : ndarray of float, shape (n_cells,)
+        Rows of each cell.
+    """
+
+    losing: Floats
+    n_votes: Floats
+    rows: Floats
+
+    @classmethod
+    def of(cls, losing: NDArray[Any], n_votes: NDArray[Any], rows: NDArray[Any]) -> VoteCells:
+        """Merge similar counts into their means; this keeps the mean log-likelihood."""
+        place = np.floor(np.arcsin(np.sqrt(losing / n_votes)) * (4.0 / math.pi) * _BINS)
+        size = np.floor(np.log(n_votes) / math.log(_VOTES_RATIO))
+        cell = _numbered((size * (_BINS + 1.0) + place).astype(np.int64))
+        in_cell = np.bincount(cell, weights=rows).astype(np.float64)
+        losing, n_votes = (np.bincount(cell, weights=rows * count) / in_cell for count in (losing, n_votes))
+        return cls(losing, n_votes, in_cell)
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes."""
+        winning = self.n_votes - self.losing
+        log_pi, log_rest = np.log(pi), np.log1p(-pi)
+        return np.logaddexp(
+            np.outer(self.losing, log_pi) + np.outer(winning, log_rest),
+            np.outer(winning, log_pi) + np.outer(self.losing, log_rest),
+        )
+
+
+class MarginCells(NamedTuple):
+    """Measured margins, with similar margins merged: a few hundred cells for any number of rows.
+
+    Attributes
+    ----------
+    angle : ndarray of float, shape (n_cells,)
+        Arc tangent of the margin, the scale on which the noise of votes is constant.
+    n_trees : ndarray of float, shape (n_cells,)
+        Number of trees that the margin was measured on; the noise has a variance of 1/n_trees.
+    far : ndarray of bool, shape (n_cells,)
+        Whether ``angle`` is only a lower bound.
+    rows : ndarray of float, shape (n_cells,)
+        Number of rows in each cell.
+    """
+
+    angle: Floats
+    n_trees: Floats
+    far: Bools
+    rows: Floats
+
+    @classmethod
+    def of(cls, margin: Floats, n_trees: NDArray[np.int32]) -> MarginCells:
+        """The cells of margins over one rival each, shape (n_rows,)."""
+        longest = np.arctan(np.maximum(_LONG, _LONG_IN_NOISE / np.sqrt(n_trees)))
+        # The variance of votes divides by n, not by n − 1.
+        angle = np.minimum(np.arctan(margin / np.sqrt(1.0 - 1.0 / n_trees)), longest)
+        size = np.floor(np.log(n_trees) / math.log(_VOTES_RATIO))
+        place = np.where(angle < longest, np.floor(angle * _CELLS_PER_RADIAN), 2 * _CELLS_PER_RADIAN)
+        cell = _numbered((size * (2 * _CELLS_PER_RADIAN + 1) + place).astype(np.int64))
+        rows = np.bincount(cell).astype(np.float64)
+        trees = np.bincount(cell, weights=n_trees)
+        far = np.bincount(cell, weights=angle >= longest) > 0.0
+        return cls(np.bincount(cell, weights=n_trees * angle) / trees, trees / rows, far, rows)
+
+    def log_likelihood(self, pi: Floats) -> Floats:
+        """The log-likelihood of margins as if from votes, if a fraction π votes for the rival, or for the leader."""
+        true = math.pi / 2.0 - 2.0 * np.arcsin(np.sqrt(pi))
+        noise = np.sqrt(self.n_trees)[:, None]
+        ahead, behind = (noise * (sign * true - self.angle[:, None]) for sign in (1.0, -1.0))
+        log_likelihood, far = np.logaddexp(-0.5 * ahead**2, -0.5 * behind**2), self.far
+        log_likelihood[far] = np.logaddexp(log_ndtr(ahead[far]), log_ndtr(behind[far]))
+        return log_likelihood
+
+
+def _numbered(cell: Int64s) -> Int64s:
+    """Numbers from 0 on for cells, counted by index: sorting the rows would take longer, and more memory."""
+    return np.asarray((np.cumsum(np.bincount(cell) > 0) - 1)[cell])
+
+
+def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
+    """Fit the density of vote fractions to the rows, averaged over λ.
+
+    The likelihood of a cell is ∫ f(π)·likelihood(π) dπ, over π < 1/2.
+
+    Parameters
+    ----------
+    cells : Cells
+        Cells of similar rows: `VoteCells` or `MarginCells`.
+    with_draws : bool, default True
+        Whether to draw from the posterior distribution too.
+
+    Raises
+    ------
+    ValueError
+        If there is no cell.
+    """
+    if not len(cells.rows):
+        raise ValueError("no row has a vote: there is nothing to fit a density to")
+    basis, penalty = _model()
+    likelihood = _Likelihood.of(cells).of_rows(min(float(cells.rows.sum()), _MOST_ROWS))
+    coefficients = np.zeros(basis.grid.shape[1])
+    penalties = [strength * penalty + _LEVEL * np.eye(len(penalty)) for strength in _STRENGTHS]
+    fits = []
+    for scaled in penalties:
+        fitted = _maximised(likelihood, scaled, coefficients)
+        coefficients = fitted.coefficients
+        fits.append(fitted)
+    evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    of_fits = np.stack([fitted.coefficients for fitted in fits])
+    drawn = _draws(likelihood, penalties, fits, weights) if with_draws else of_fits[:0]
+    return Density(
+        basis.fractions,
+        mass=weights @ basis.mass(of_fits),
+        draws=basis.mass(drawn),
+        peak=_peak(likelihood, weights @ _probabilities(of_fits @ basis.grid.T)),
+        fits=tuple(
+            _Weighted(float(weight), float(likelihood.rows.sum()), scaled, fitted.coefficients)
+            for weight, scaled, fitted in zip(weights, penalties, fits, strict=True)
+            if weight >= _LIKELY * weights.max()
+        ),
+    )
+
+
+def fitted_again(density: Density, cells: Cells) -> Floats:
+    """Probability of each cell of the density, fitted to other votes of the same number of rows."""
+    likelihood = _Likelihood.of(cells).of_rows(density.fits[0].rows)
+    coefficients = np.stack(
+        [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY).coefficients for fit in density.fits]
+    )
+    weights = np.array([fit.weight for fit in density.fits])
+    return np.asarray(weights / weights.sum() @ _model()[0].mass(coefficients))
+
+
+def tie_warning(peak: float, what: str) -> str | None:
+    """Why a density with this `Density.peak`, fitted to ``what``, cannot be trusted; None if it can."""
+    if peak <= MOST_PEAKED:
+        return None
+    return f"the {what} show more rows at a tie than a smooth density has, so T* may be far larger than the estimate"
+
+
+def _peak(likelihood: _Likelihood, mass: Floats) -> float:
+    """Twice the log-likelihood ratio of the best share of rows at 1/2 against no such rows."""
+    gain = likelihood.tied / (likelihood.values @ mass) - 1.0
+    return float(max(0.0, 2.0 * (np.log1p(_TIED_SHARES[:, None] * gain) @ likelihood.rows).max()))
+
+
+class _Basis(NamedTuple):
+    """The splines at the points where the likelihood is summed, and where agreement is integrated."""
+
+    grid: Floats
+    quadrature: Floats
+    fractions: Floats
+    widths: Floats
+
+    def mass(self, coefficients: Floats) -> Floats:
+        """Probabilities of the cells of the quadrature, shape (n, n_cells); coefficients have shape (n, n_splines)."""
+        return _probabilities(coefficients @ self.quadrature.T + np.log(self.widths))
+
+
+def _probabilities(logs: Floats) -> Floats:
+    """Probabilities of each row, proportional to the exponentials of its values."""
+    mass = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
+
+
+@cache
+def _model() -> tuple[_Basis, Floats]:
+    """The splines, and the penalty of their coefficients for λ = 1."""
+    folded = np.eye(_SPLINES) + np.eye(_SPLINES)[::-1]
+    folded = folded[:, : _SPLINES // 2]
+    first, second = np.diff(folded, axis=0), np.diff(folded, n=2, axis=0)
+    penalty = first.T @ first + _CURVATURE * second.T @ second
+    # Fine near 1/2: large forests disagree only within about 1/√T of it.
+    from_half = np.concatenate([[0.0], np.geomspace(1e-7, 0.02, 120), np.linspace(0.02, 0.5, 193)[1:]])
+    theta = 0.5 - (from_half[1:] + from_half[:-1]) / 2.0
+    return _Basis(
+        grid=_splines(_grid()) @ folded,
+        quadrature=_splines(theta) @ folded,
+        fractions=_fraction(theta),
+        widths=np.diff(from_half),
+    ), penalty
+
+
+def _grid() -> Floats:
+    return np.linspace(0.0, 0.5, 2 * _POINTS + 1)[1::2]
+
+
+def _fraction(theta: Floats) -> Floats:
+    return np.asarray(np.sin(math.pi / 2.0 * theta) ** 2, dtype=np.float64)
+
+
+def _splines(theta: Floats) -> Floats:
+    """Cubic B-splines on even knots over [0, 1], shape (n, _SPLINES)."""
+    knots = np.arange(_SPLINES) - 1.0
+    away = np.abs(theta[:, None] * (_SPLINES - 3.0) - knots)
+    return np.asarray(np.where(away < 1.0, 2.0 / 3.0 - away**2 + away**3 / 2.0, np.maximum(2.0 - away, 0.0) ** 3 / 6.0))
+
+
+class _Likelihood(NamedTuple):
+    """Likelihoods of the vote fractions on the grid and of 1/2, up to a factor, and rows."""
+
+    values: Floats
+    tied: Floats
+    rows: Floats
+
+    @classmethod
+    def of(cls, cells: Cells) -> _Likelihood:
+        logs = cells.log_likelihood(np.append(_fraction(_grid()), 0.5))
+        # For a tie of very many votes, 1/2 is far more likely than any point of the grid, and all these would be zero.
+        logs -= logs[:, :-1].max(axis=1, keepdims=True)
+        values = np.exp(np.minimum(logs, _MOST_LIKELY))
+        return cls(values[:, :-1], values[:, -1], cells.rows)
+
+    def of_rows(self, n_rows: float) -> _Likelihood:
+        """The same likelihood, scaled to ``n_rows`` rows in all."""
+        return self._replace(rows=self.rows * (n_rows / self.rows.sum()))
+
+
+class _Fit(NamedTuple):
+    """The most probable coefficients, their penalised log-likelihood, the log marginal likelihood, and the precision.
+
+    The posterior precision of the coefficients is given along its principal axes.
+    """
+
+    coefficients: Floats
+    value: float
+    evidence: float
+    precision: Floats
+    axes: Floats
+
+
+def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, tolerance: float = _TOLERANCE) -> _Fit:
+    """Newton's method; if the likelihood is not concave, along the axes of curvature with all curvatures positive."""
+    coefficients = start
+    value, mass, cell = _penalised(likelihood, penalty, coefficients)
+    for _ in range(_STEPS):
+        slope, curvature = _derivatives(likelihood, penalty, coefficients, mass, cell)
+        precision, axes = np.linalg.eigh(curvature)
+        precision = np.maximum(np.abs(precision), _LEVEL)
+        step = axes @ (axes.T @ slope / precision)
+        gain = -math.inf
+        while gain < -_TOLERANCE and np.abs(step).max() > 1e-12:
+            moved = _penalised(likelihood, penalty, coefficients + step)
+            gain = moved[0] - value
+            step, taken = step / 2.0, step
+        if not gain > tolerance:
+            break
+        coefficients, (value, mass, cell) = coefficients + taken, moved
+    evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())
+    return _Fit(coefficients, value, float(evidence), precision, axes)
+
+
+def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
+    """Penalised log-likelihood, probabilities of the points of the grid, and probabilities of the cells."""
+    mass = _probabilities(_model()[0].grid @ coefficients)
+    cell = likelihood.values @ mass
+    with np.errstate(divide="ignore"):
+        value = likelihood.rows @ np.log(cell) - 0.5 * coefficients @ penalty @ coefficients
+    return float(value), mass, cell
+
+
+def _derivatives(
+    likelihood: _Likelihood, penalty: Floats, coefficients: Floats, mass: Floats, cell: Floats
+) -> tuple[Floats, Floats]:
+    """Slope and negative curvature of the penalised log-likelihood: for known fractions, minus the unknown part."""
+    basis = _model()[0].grid
+    per_cell = likelihood.rows / cell
+    expected = mass * (per_cell @ likelihood.values)  # expected rows at each point of the grid, given the votes
+    surplus = expected - likelihood.rows.sum() * mass
+    mean = mass @ basis
+    means = (likelihood.values @ (mass[:, None] * basis)) / cell[:, None]
+    slope = basis.T @ surplus - penalty @ coefficients
+    known = -(basis.T * surplus) @ basis - likelihood.rows.sum() * np.outer(mean, mean)
+    return slope, known + (means.T * likelihood.rows) @ means + penalty
+
+
+def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], weights: Floats) -> Floats:
+    """Coefficients drawn from the posterior, shape (REPLICATES, n_splines).
+
+    For each strength, coefficients are drawn from a normal distribution, then resampled by their probability. This
+    matters where hardly a row is near a fraction: the density may be far below the most probable one, but not far
+    above.
+    """
+    generator = np.random.default_rng(SEED)
+    n_proposed = _PROPOSED * REPLICATES
+    chosen = generator.choice(len(fits), size=n_proposed, p=weights)
+    noise = generator.standard_normal((n_proposed, len(fits[0].coefficients)))
+    proposed, gain = np.empty_like(noise), np.empty(n_proposed)
+    for index, (fitted, penalty) in enumerate(zip(fits, penalties, strict=True)):
+        of_fit = chosen == index
+        # The symmetric root of the covariance does not depend on the signs of eigenvectors, which last bits may flip.
+        drawn = fitted.coefficients + (noise[of_fit] @ fitted.axes / np.sqrt(fitted.precision)) @ fitted.axes.T
+        proposed[of_fit] = drawn
+        gain[of_fit] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, penalty, drawn)
+    mass = _probabilities(proposed @ _model()[0].grid.T)
+    with np.errstate(divide="ignore"):
+        gain += np.log(mass @ likelihood.values.T) @ likelihood.rows + 0.5 * (noise**2).sum(axis=1)
+    importance = np.exp(gain - gain.max())
+    # Truncated, so that no single draw dominates: E. Ionides (2008), "Truncated importance sampling."
+    importance = np.minimum(importance, importance.mean() * math.sqrt(n_proposed))
+    return np.asarray(proposed[generator.choice(n_proposed, size=REPLICATES, p=importance / importance.sum())])

@@ -1,0 +1,302 @@
+"""The disagreement of labels on rows of one kind: a fitted density of their distances from a tie, or the measured one.
+
+*Smooth*: distances measured on a few trees scatter, so rows look closer to a tie than they are. One density, fitted to
+all rows (`density`), has not this fault. *Plug-in*: measured distances are taken as the true ones, equation (17) in
+D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers be?" Pattern
+Recognition 46(5), 1323-1336. Averaged over problems, the smooth estimate of T*(0.99) is more accurate, from 50 trees
+and from 1000; for T*(0.95) both are about equal (benchmarks/estimator.py). There is one exception: if on some rows
+exactly half of the trees vote for each class, no smooth density follows the peak at the tie.
+
+With several classes, the same few trees choose the leader and its nearest rival and measure the margin. This makes the
+margin too short and T* too large, even if the noise is known exactly. For halves of the trees the bias is larger: twice
+as large if the bias goes like 1/n, four times if it goes like 1/n² (M. Quenouille (1956). "Notes on bias in
+estimation." Biometrika 43, 353-360). The truth lies between, so half of the difference is subtracted. The interval
+contains T* without this correction and with the full difference. Further rivals raise the disagreement as if they were
+independent: too much if margins over two rivals are positively correlated, as they mostly are, but closer than the sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from scipy.special import ndtr
+
+from rfsize import theory
+from rfsize._util import Floats, Int64s, in_percent
+from rfsize.counting.sums import Blocks, Scores, leading
+from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
+from rfsize.statistics.density import Density, MarginCells, VoteCells, fit_density, fitted_again, tie_warning
+from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
+
+# For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
+# density at one tie, and on some problems this density is not smooth. Measured on twelve problems that no benchmark
+# has, with 400 rows and with 4000. With more classes, errors are no larger than the noise.
+TWO_CLASSES_INFLATION = 1.25
+
+_MOST_FRACTIONS = 4096  # more distinct vote fractions than this are merged, on the arcsine scale
+
+# Margins are merged if they agree to one part in _PARTS; Φ(−40) is 0 in double precision.
+_PARTS, _SHORTEST, _LONGEST = 512, 1e-12, 40.0
+
+_RIVAL_ROWS = 5000  # rows on which the contribution of further rivals is computed
+
+# Sizes at which disagreement is measured, on how many rows, and the size from which on the normal law holds.
+_MEASURED, _MEASURED_ROWS, _NORMAL = (1, 3, 5, 9), 5000, 19
+
+_FACTOR_SIZES: Int64s = SIZES[np.isin(SIZES, (1, 3, 5, 7, 9, 13, 19, 27, 39, 55, 77)) | (SIZES > 99)]
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The disagreement on rows of one kind.
+
+    Attributes
+    ----------
+    distances : ndarray of float, shape (n_points,)
+        Vote fractions of the losing class, or margins over the nearest rival.
+    mass : ndarray of float, shape (n_points,)
+        Share of the rows at each of these.
+    draws : ndarray of float, shape (n_draws, n_points)
+        `mass` as other rows would give it.
+    of_votes : bool
+        Whether distances are vote fractions.
+    factor : ndarray of float, shape (n_sizes,)
+        What multiplies the disagreement by the nearest rival, at each of `SIZES`: further rivals, bias, and few trees.
+    unbiased : ndarray of float, shape (n_sizes,)
+        The part of the factor that removes bias.
+    density : Density or None
+        What the mass was fitted as; None for the plug-in estimate.
+    tie_warning : str or None
+        Why the estimate cannot be trusted; None if it can.
+    inflation : float
+        By how much errors exceed the noise of rows and trees.
+    """
+
+    distances: Floats
+    mass: Floats
+    draws: Floats
+    of_votes: bool
+    factor: Floats
+    unbiased: Floats
+    density: Density | None
+    tie_warning: str | None
+    inflation: float
+
+    @property
+    def method(self) -> str:
+        """The name of the method in `rfsize.size`."""
+        return "plugin" if self.density is None else "smooth"
+
+    def loss(self, sizes: Int64s) -> Floats:
+        """Mean disagreement of forests of these sizes with the unlimited forest, shape (n_sizes,)."""
+        factor = interpolated(sizes, SIZES, self.factor[None])[0]
+        return np.asarray(np.minimum(self.mass @ self._law(sizes) * factor, 1.0))
+
+    def replicates(self) -> Floats:
+        """Disagreement at `SIZES` as other rows would give it; half assume no bias, half twice the estimated bias."""
+        curves = np.minimum(self.draws @ self._law(SIZES) * self.factor, 1.0)
+        curves[::2] = np.minimum(curves[::2] / self.unbiased, 1.0)
+        curves[1::2] *= self.unbiased
+        return np.asarray(curves)
+
+    def loss_of(self, sample: Sample, cut: float, sizes: Int64s) -> Floats:
+        """The same from other votes or scores of the rows, for instance without a block of trees."""
+        distance = measured(sample, cut)
+        if self.density is None:
+            points, mass = _points(distance)
+        else:
+            points, mass = self.distances, fitted_again(self.density, _cells(distance))
+        factor = interpolated(sizes, SIZES, self.factor[None])[0]
+        return np.asarray(mass @ law(points, sizes, of_votes=self.of_votes) * factor)
+
+    def why_infinite(self, level: float) -> str | None:
+        """Why no size reaches the level, if rows are exactly tied; None if they are not."""
+        tied = float(self.mass[self.distances == (0.5 if self.of_votes else 0.0)].sum())
+        if tied / 2.0 <= level:
+            return None
+        what = "the votes are tied" if self.of_votes else "the leading classes are exactly level"
+        return f"on {in_percent(tied)} of the rows {what}, and never settle"
+
+    def _law(self, sizes: Int64s) -> Floats:
+        if self.density is not None and sizes is SIZES:
+            return _law_of_density(self.of_votes)
+        return law(self.distances, sizes, of_votes=self.of_votes)
+
+
+def law(distances: Floats, sizes: Int64s, *, of_votes: bool) -> Floats:
+    """Disagreement of rows at these distances from a tie, shape (n_points, n_sizes)."""
+    if of_votes:
+        return theory.disagreement(sizes, distances[:, None])
+    return np.asarray(ndtr(-np.sqrt(sizes) * distances[:, None]))
+
+
+@cache
+def _law_of_density(of_votes: bool) -> Floats:
+    """The law at the cells of all densities and at `SIZES`."""
+    fractions = _a_density().fractions
+    return law(fractions if of_votes else _as_margins(fractions), SIZES, of_votes=of_votes)
+
+
+@cache
+def _a_density() -> Density:
+    return fit_density(VoteCells(np.ones(1), np.full(1, 3.0), np.ones(1)), with_draws=False)
+
+
+def _as_margins(fractions: Floats) -> Floats:
+    return np.asarray((0.5 - fractions) / np.sqrt(fractions * (1.0 - fractions)))
+
+
+def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_draws: bool = True) -> Fit:
+    """Estimate the disagreement on rows of one kind.
+
+    Parameters
+    ----------
+    sample : ndarray or Scores
+        Votes or scores of the rows.
+    cut : float
+        Class 1 of two is predicted if the mean score exceeds it.
+    blocks : Blocks or None
+        Blocks of the trees on some of these rows.
+    method : {"auto", "smooth", "plugin"}
+        "auto" is smooth, unless there is a peak at the tie.
+    with_draws : bool, default True
+        Whether the noise of the rows is wanted too.
+    """
+    distance, of_scores = measured(sample, cut), isinstance(sample, Scores)
+    density, warning = None, None
+    if method != "plugin":
+        density = fit_density(_cells(distance), with_draws=with_draws)
+        warning = tie_warning(density.peak, "scores" if of_scores else "votes")
+        if method == "auto" and warning is not None:
+            density = None
+    of_votes = isinstance(distance, VoteCounts)
+    if density is None:
+        points, mass = _points(distance)
+        draws = _drawn(mass, len(distance.n_trees)) if with_draws else np.zeros((0, len(mass)))
+    else:
+        points, mass, draws = density.fractions, density.mass, density.draws
+        points = points if of_votes else _as_margins(points)
+    two_classes = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
+    ones = np.ones(len(SIZES))
+    nearest = Fit(
+        points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION if two_classes else 1.0
+    )
+    return (
+        nearest
+        if isinstance(distance, VoteCounts)
+        else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    )
+
+
+def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:
+    if isinstance(distance, VoteCounts):
+        return VoteCells.of(distance.losing, distance.n_trees, np.ones(len(distance.losing)))
+    return MarginCells.of(distance.margin.min(axis=1), distance.n_trees)
+
+
+def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
+    """Measured distances, similar ones merged, and the share of the rows with each."""
+    if isinstance(distance, VoteCounts):
+        values, place = np.unique(distance.losing / distance.n_trees, return_inverse=True)
+        if len(values) > _MOST_FRACTIONS:
+            place = np.floor(np.arcsin(np.sqrt(values)) * (2.0 / math.pi) * _MOST_FRACTIONS).astype(np.int64)[place]
+            values = values[np.unique(place, return_index=True)[1]]
+        distances = distance.losing / distance.n_trees
+    else:
+        distances = np.minimum(distance.margin.min(axis=1), _LONGEST)
+        place = np.ceil(np.log(np.maximum(distances, _SHORTEST) / _SHORTEST) * _PARTS).astype(np.int64)
+    rows = np.bincount(place).astype(np.float64)
+    filled = np.flatnonzero(rows)
+    mean = np.bincount(place, weights=distances)[filled] / rows[filled]
+    return mean, rows[filled] / len(distances)
+
+
+def _drawn(mass: Floats, n_rows: int) -> Floats:
+    """Shares of rows drawn with replacement."""
+    return np.random.default_rng(SEED).multinomial(n_rows, mass, size=REPLICATES) / n_rows
+
+
+# What multiplies the disagreement by the nearest rival
+
+
+def _with_factors(nearest: Fit, distance: Margins, cut: float, blocks: Blocks | None, *, of_scores: bool) -> Fit:
+    if distance.margin.shape[1] > 1:
+        nearest = replace(nearest, factor=_further_rivals(distance))
+        if blocks is not None and nearest.density is not None:
+            unbiased = _unbiased(blocks, cut, of_scores=of_scores)
+            nearest = replace(nearest, factor=nearest.factor * unbiased, unbiased=unbiased)
+    if blocks is None:
+        return nearest
+    one_in = max(1, len(blocks.rows) // _MEASURED_ROWS)
+    blocks = blocks.where(np.arange(len(blocks.rows)) % one_in == 0)
+    by_law = nearest.loss(np.array(_MEASURED))
+    of_few = np.array([_disagreement_of_few(blocks, cut, size, of_scores=of_scores) for size in _MEASURED])
+    known = (by_law > 0.0) & np.isfinite(of_few)
+    beside_law = np.divide(of_few, by_law, out=np.ones(len(_MEASURED)), where=known)
+    factor = interpolated(SIZES, (*_MEASURED, _NORMAL), np.append(beside_law, 1.0)[None])[0]
+    return replace(nearest, factor=nearest.factor * factor)
+
+
+def _further_rivals(distance: Margins) -> Floats:
+    """The factor by which rivals beyond the nearest raise the disagreement, at `SIZES`."""
+    margin = distance.margin[:: max(1, len(distance.margin) // _RIVAL_ROWS)]
+    factors = []
+    for size in _FACTOR_SIZES:
+        overtaken = ndtr(-math.sqrt(size) * margin)
+        nearest = overtaken.max(axis=1).mean()
+        by_any = -np.expm1(np.log1p(-overtaken).sum(axis=1)).mean()
+        # If all rows are certain, the nearest rivals have no disagreement to divide by.
+        factors.append(by_any / nearest if nearest > 0.0 else 1.0)
+    return interpolated(SIZES, _FACTOR_SIZES, np.array(factors)[None])[0]
+
+
+def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
+    """The factor that removes the bias from the disagreement estimated by all trees, at `SIZES`.
+
+    In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
+    """
+    blocks = blocks.where(blocks.scores.n_votes > 1)
+    parts = halves(blocks, of_scores=of_scores)
+    if not all((_n_trees(half) > 1).any() for half in parts):
+        return np.ones(len(SIZES))
+    whole, *of_halves = (_smooth_curve(sample, cut) for sample in (_all_trees(blocks, of_scores), *parts))
+    by_halves = np.maximum(np.mean(of_halves, axis=0), _LEAST)
+    return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
+
+
+def _all_trees(blocks: Blocks, of_scores: bool) -> Sample:
+    return blocks.scores if of_scores else blocks.counts
+
+
+def _n_trees(sample: Sample) -> Int64s:
+    return np.asarray(sample.n_votes if isinstance(sample, Scores) else sample.sum(axis=1))
+
+
+def _smooth_curve(sample: Sample, cut: float) -> Floats:
+    distance = measured(sample, cut)
+    assert isinstance(distance, Margins)
+    density = fit_density(_cells(distance), with_draws=False)
+    return np.asarray(density.mass @ _law_of_density(False) * _further_rivals(distance))
+
+
+def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores: bool) -> float:
+    """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN without rows to measure it."""
+    n_first = blocks.n_first.min(axis=1)
+    enough = n_first >= 2 * n_trees
+    if not enough.any():
+        return math.nan
+    blocks, n_first = blocks.where(enough), n_first[enough]
+    n_rows, n_kept, n_scores = blocks.first.shape
+    n_forests = n_kept // n_trees
+    trees, whole = blocks.first, blocks.scores.mean
+    if not of_scores:
+        trees, whole = np.eye(n_scores)[leading(trees, cut)], blocks.counts.astype(np.float64)
+    forests = trees[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
+    differs = leading(forests, cut) != leading(whole, cut)[:, None]
+    weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.n_votes, 2 * n_trees))
+    return float(np.sum(weight * differs * beyond[:, None]) / weight.sum())

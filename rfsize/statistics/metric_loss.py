@@ -1,0 +1,429 @@
+"""The loss of a metric with T trees: how much worse it is expected to be than with infinitely many trees.
+
+The loss is c/(T + d). It comes from the variance of the averaged scores, c/T, and flattens at small T, where the metric
+can hardly get worse. Smaller forests within the forest measure it: halves and quarters of the trees. They share their
+trees with the whole forest, so their loss against it hardly scatters. With n trees, the mean losses are
+c·(1/(n/2 + d) − 1/(n + d)) and c·(1/(n/4 + d) − 1/(n + d)). Their ratio, which is 3 for d = 0, gives d, and then either
+gives c. Out of bag, n is the number of trees that were not trained on a row, and 1/(n + d) is averaged over the rows.
+
+The trees come in `N_BLOCKS` blocks. The blocks are dealt into four quarters at random, again and again; two quarters
+make a half. To first order, what one half adds to the metric the other half takes away, and likewise for quarters. The
+rest is quadratic in the trees' deviations, like a sample variance over the blocks, which has 19 degrees of freedom. One
+deal covers 3 of them, so its variance is 19/3 times that of the mean over all deals; the scatter over deals lacks the
+latter, and is 16/3 times as large. This gives the uncertainty of the mean over deals, for other trees. The influence of
+each row on the losses of halves and quarters gives the uncertainty for other rows.
+
+For forests smaller than quarters the law would be an extrapolation: it may say that halves lose nothing, while a single
+tree loses much. Such forests are drawn instead (see `subforests`). Between the measured sizes the loss is linear in
+1/T; from halves on, the law continues it.
+
+If halves show no clear loss, rfsize takes the upper bound of the loss at all sizes. T times the loss grows with T, by
+the law to c, so c is at least as large as by any measured size: its bound is the largest of the bounds by these. A loss
+that cannot be told from 0 is thus bounded by its standard error, never by 0. If halves are clearly better than all
+trees, the rows do not tell what trees add: out of bag, rows of a rare class are predicted by trees that saw even fewer
+rows of their class, and more trees show this more clearly.
+
+The law describes the mean over forests. The metric of one forest moves from seed to seed by s/√T, to first order. The
+jackknife, which leaves out one block at a time, gives s (B. Efron and C. Stein (1981). "The jackknife estimate of
+variance." The Annals of Statistics 9(3), 586-596). Out of bag, n of the T trees predict a row, and two rows have n²/T
+of them in common. The variance that rows have in common is therefore as with all trees, but the variance of each row on
+its own is T/n times as large. If each row leaves out the blocks in its own order, the jackknife gives only the latter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from rfsize import theory
+from rfsize._util import Floats, Int64s
+from rfsize.counting.sums import N_BLOCKS, Blocks
+from rfsize.exceptions import FewVotesError
+from rfsize.statistics.curve import SEED, jackknife_error
+from rfsize.statistics.metrics import Metric, value_of
+from rfsize.statistics.subforests import (
+    ForestParts,
+    Predictions,
+    SubforestLoss,
+    losses_of_few_trees,
+    parts_with,
+    weighted_sums,
+)
+
+MIN_VOTES = 20
+"""Fewest votes of a row, on average, from which the law of the loss is fitted."""
+
+_N_DEALS, _DEALS_OF_ROWS = 24, 6  # number of deals, and of those that compute each row's influence
+_DEGREES = 3.0 / (N_BLOCKS - 4)  # variance of the mean over all deals, by the scatter over deals
+_PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))  # each after its complement
+_FORESTS = len(_PAIRS) + 4  # of a deal
+_HALVES, _QUARTERS = 1, 2
+_ALL = np.ones((1, N_BLOCKS))
+# The forest at hand comes first: a metric may be expanded around it to second order.
+_ALL_AND_WITHOUT_ONE = np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)])
+_NEARLY_ALL, _TURNS = 0.99, 2  # share of the trees that predict nearly all rows, and orders of the blocks of each row
+_FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
+
+# Up to which d/n a law is trusted; how uncertain log c may be; and how many standard errors make a loss significant.
+_MAX_OFFSET, _MAX_ERROR, _SIGNIFICANT = 0.6, 0.5, 2.0
+# Error of log c that the estimate does not include: trees not quite independent, laws of a slightly different form.
+_MODEL_ERROR = 0.1
+_STEP = 1e-4  # of derivatives
+
+
+class Law(NamedTuple):
+    """The expected loss c/(T + d) of a forest of T trees."""
+
+    c: float
+    d: float
+
+    def loss(self, n_trees: float) -> float:
+        """Expected loss of ``n_trees`` trees."""
+        return self.c / (n_trees + self.d)
+
+
+_NO_LAW = Law(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class MetricLoss:
+    """The expected loss of a metric over the number of trees.
+
+    Attributes
+    ----------
+    value : float
+        The metric of the trees at hand.
+    n_votes, votes_per_row : float
+        Number of trees that predicted a row, as harmonic mean and as mean.
+    measured : tuple of SubforestLoss
+        Losses of smaller forests, smallest first; the last two are quarters and halves of the trees.
+    n_rows, n_dropped : int
+        Rows that were used, and rows left out because some quarter has no tree to predict them.
+    worse : float
+        The sign of the change when the metric gets worse; if it is unknown, of the change from all trees to halves.
+    tree_error : float
+        Standard error of ``value`` for other trees, from the differences of halves.
+    law : Law
+        The loss of T trees, if it is significant. If d is too large for c to be known, the law with the largest d that
+        is trusted.
+    offset : float
+        The d that fits the losses of halves and quarters.
+    error : float
+        Standard error of log c.
+    is_significant : bool
+        Whether the loss of halves exceeds its noise.
+    seed_sd : float
+        Standard deviation of the metric from seed to seed, for a forest of T trees, times √T; NaN if it was not asked
+        for.
+    """
+
+    value: float
+    n_votes: float
+    votes_per_row: float
+    measured: tuple[SubforestLoss, ...]
+    n_rows: int
+    n_dropped: int
+    worse: float
+    tree_error: float
+    law: Law = _NO_LAW
+    offset: float = 0.0
+    error: float = math.inf
+    is_significant: bool = False
+    seed_sd: float = math.nan
+
+    @property
+    def offset_too_large(self) -> bool:
+        """Whether d is too large, for the trees at hand, for c to be known."""
+        return self.is_significant and self.offset > _MAX_OFFSET * self.n_votes
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether halves of the trees are clearly better than all trees."""
+        halves = self.measured[-1]
+        return halves.loss < -_SIGNIFICANT * halves.error
+
+    @property
+    def tree_factor_needed(self) -> float:
+        """How many times as many trees would determine c, if d is too large."""
+        return float(np.clip(2.0 * self.offset / (_MAX_OFFSET * self.n_votes), 2.0, 10.0))
+
+    def at(self, quantile: float) -> Law:
+        """The law at a quantile of c; if the loss is not significant, 0 below the median."""
+        z = float(ndtri(quantile))
+        if self.is_significant:
+            return Law(self.law.c * math.exp(self.error * z), self.law.d)
+        if quantile < 0.5:
+            return Law(0.0, 0.0)
+        return Law(max(0.0, *(measured.c_at(z) for measured in self.measured)), 0.0)
+
+    def loss(self, n_trees: int | Int64s, quantile: float = 0.5) -> Floats:
+        """The expected loss of ``n_trees`` trees, or a quantile of it; more trees never lose more."""
+        law, trees = self.at(quantile), np.asarray(n_trees, dtype=np.float64)
+        sizes, losses = self._known(law, quantile)
+        between = np.interp(1.0 / trees, 1.0 / sizes[::-1], losses[::-1])
+        below = losses[0] * sizes[0] / trees
+        return np.where(trees < sizes[0], below, np.where(trees < sizes[-1], between, law.c / (trees + law.d)))
+
+    def size(self, tolerance: float, quantile: float = 0.5) -> int | float:
+        """The smallest size within the tolerance; not below the smallest measured size."""
+        law = self.at(quantile)
+        within = theory.smallest_size(
+            lambda n_trees: float(self.loss(n_trees, quantile)), tolerance, guess=law.c / tolerance - law.d
+        )
+        return max(within, math.ceil(self.measured[0].n_trees))
+
+    def gain(self, n_trees: float) -> tuple[float, float]:
+        """How much better the metric is expected to be if ``n_trees`` trees predict each row, and the standard error.
+
+        By the law; if the loss is not significant, by what halves of the trees lose.
+        """
+        if n_trees <= self.n_votes:
+            return 0.0, 0.0
+        if self.is_significant:
+            gain = self.law.loss(self.n_votes) - self.law.loss(n_trees)
+            return gain, gain * self.error
+        halves = self.measured[-1]
+        share = (1.0 / self.n_votes - 1.0 / n_trees) / (1.0 / halves.n_trees - 1.0 / halves.against)
+        return share * halves.loss, share * halves.error
+
+    def _known(self, law: Law, quantile: float) -> tuple[Floats, Floats]:
+        """Measured sizes, smallest first, up to halves, and their losses: no smaller than those of larger sizes."""
+        z, (*smaller, halves) = float(ndtri(quantile)), self.measured
+        losses = [measured.at(z) + law.loss(measured.against) for measured in smaller]
+        sizes = np.array([measured.n_trees for measured in self.measured])
+        return sizes, np.maximum.accumulate([law.loss(halves.n_trees), *losses[::-1]])[::-1]
+
+
+def metric_loss(
+    blocks: Blocks,
+    metric: Metric,
+    predictions_of: Predictions,
+    clusters: Int64s | None = None,
+    *,
+    of_all_sizes: bool = True,
+) -> MetricLoss:
+    """Measure how much a metric loses because a forest has too few trees.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Scores of blocks of the trees on rows, which are numbered as in the truth of the metric.
+    metric : Metric
+    predictions_of : callable
+        Makes predictions from mean scores, in the form that the metric takes.
+    clusters : ndarray of int64, optional
+        The cluster of each row of the metric's truth; by default each row is one of its own.
+    of_all_sizes : bool, default True
+        Whether to measure forests of a few trees, and the scatter from seed to seed.
+
+    Raises
+    ------
+    FewVotesError
+        If too few trees predicted the rows.
+    ValueError
+        If the metric is no number.
+    """
+    on = metric.weight[blocks.rows] > 0.0
+    votes_per_row = float(blocks.n_scored[on].sum(axis=1).mean()) if on.any() else 0.0
+    parts = parts_with(blocks, metric, predictions_of, _deals())
+    has_enough = votes_per_row >= MIN_VOTES and blocks.n_filled == N_BLOCKS
+    if on.any() and not (has_enough and len(parts.rows) >= _FEWEST_ROWS * np.count_nonzero(on)):
+        raise _too_few(blocks.n_trees, votes_per_row)
+    value, votes = value_of(metric, parts.rows, parts.whole), _Votes.of(parts, metric.weight[parts.rows])
+    values = parts.values(metric, _deals())
+    of_halves, of_quarters = (of_kind.reshape(_N_DEALS, -1) for of_kind in _of_kinds(values[1:] - values[0]))
+    worse = _worse(metric, of_halves)
+    by_deal = worse * np.stack([of_halves.mean(axis=1), of_quarters.mean(axis=1)], axis=1)
+    of_rows = parts.row_covariance(metric, _of_kinds(_deals()[1 : 1 + _DEALS_OF_ROWS * _FORESTS]), clusters)
+    covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
+    halves, quarters = (float(loss) for loss in by_deal.mean(axis=0))
+    law, offset, error, is_significant = _fitted(votes, halves, quarters, covariance)
+    n_votes, n_half, n_quarter = votes.mean
+    measured, seed_sd = [], math.nan
+    if of_all_sizes:
+        measured = losses_of_few_trees(blocks, metric, predictions_of, clusters, below=n_quarter)
+        seed_sd = _seed_sd(parts, metric, blocks.n_trees, n_votes)
+    measured.append(SubforestLoss(n_quarter, quarters, _root(covariance[1, 1]), n_votes))
+    measured.append(SubforestLoss(n_half, halves, _root(covariance[0, 0]), n_votes))
+    return MetricLoss(
+        value=value,
+        law=law,
+        offset=offset,
+        error=error,
+        is_significant=is_significant,
+        n_votes=n_votes,
+        votes_per_row=votes_per_row,
+        measured=tuple(measured),
+        n_rows=len(parts.rows),
+        n_dropped=len(blocks.rows) - len(parts.rows),
+        worse=worse,
+        tree_error=_tree_error(of_halves),
+        seed_sd=seed_sd,
+    )
+
+
+def loss_of_halves(
+    blocks: Blocks, metric: Metric, predictions_of: Predictions, clusters: Int64s | None = None
+) -> MetricLoss:
+    """The same from halves alone, for rows of so few trees that quarters say nothing: a law c/T that is a guess."""
+    rng, n_filled = np.random.default_rng(SEED), blocks.n_filled
+    first = np.stack([rng.permutation(n_filled) < n_filled // 2 for _ in range(_N_DEALS)])
+    pairs = np.zeros((2 * _N_DEALS, blocks.n_scored.shape[1]))
+    pairs[0::2, :n_filled], pairs[1::2, :n_filled] = first, ~first
+    parts = parts_with(blocks, metric, predictions_of, pairs)
+    n_scored = parts.n_scored.sum(axis=1).astype(np.float64)
+    n_votes, votes_per_row = float(1.0 / np.mean(1.0 / n_scored)), float(n_scored.mean())
+    values = parts.values(metric, np.concatenate([_ALL, pairs]))
+    of_halves = values[1:] - values[0]
+    worse = _worse(metric, of_halves)
+    by_deal = worse * of_halves.reshape(-1, 2).mean(axis=1)
+    of_rows = parts.row_covariance(metric, [pairs[: len(_PAIRS)]], clusters)[0, 0]
+    # Of the n - 1 degrees of freedom of the blocks, a deal of halves covers one.
+    of_trees = by_deal.var(ddof=1) * (1.0 / max(n_filled - 2.0, 1.0) + 1.0 / _N_DEALS)
+    halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(float(of_trees + of_rows)), n_votes)
+    return MetricLoss(
+        value=value_of(metric, parts.rows, parts.whole),
+        n_votes=n_votes,
+        votes_per_row=votes_per_row,
+        measured=(halves,),
+        n_rows=len(parts.rows),
+        n_dropped=len(blocks.rows) - len(parts.rows),
+        worse=worse,
+        tree_error=_tree_error(of_halves),
+    )
+
+
+def _worse(metric: Metric, changes: Floats) -> float:
+    """See `MetricLoss.worse`."""
+    return metric.worse if metric.larger_is_better is not None else float(np.sign(changes.mean())) or 1.0
+
+
+def _tree_error(of_halves: Floats) -> float:
+    """Standard error of a metric of all trees, from its values in halves of the trees, each after its complement."""
+    pairs = of_halves.reshape(-1, 2)
+    return float(np.sqrt(np.mean((pairs[:, 0] - pairs[:, 1]) ** 2))) / 2.0
+
+
+def _fitted(votes: _Votes, halves: float, quarters: float, covariance: Floats) -> tuple[Law, float, float, bool]:
+    """The law, the d that fits, the standard error of log c, and whether the loss is significant."""
+    is_significant = bool(halves > _SIGNIFICANT * math.sqrt(covariance[0, 0]) and quarters > 0.0)
+    error, offset, largest = math.inf, 0.0, _MAX_OFFSET * votes.mean[0]
+    law = votes.law(halves, quarters) if min(halves, quarters) > 0.0 else Law(0.0, 0.0)
+    if is_significant:
+        slopes = _slopes(lambda losses: math.log(votes.law(*losses).c), np.array([halves, quarters]))
+        error = math.hypot(_root(float(slopes @ covariance @ slopes)), _MODEL_ERROR)
+        is_significant = error <= _MAX_ERROR or law.d > largest
+    if is_significant and law.d > largest:
+        offset, law = law.d, Law(halves / votes.loss_over_c(_HALVES, largest), largest)
+    return law, offset, error, is_significant
+
+
+def _seed_sd(parts: ForestParts, metric: Metric, n_trees: int, n_votes: float) -> float:
+    """See `MetricLoss.seed_sd`; ``n_trees`` is the number of trees at hand."""
+
+    def jackknife_variance(first: Int64s | None = None) -> float:
+        return float(jackknife_error(parts.values(metric, _ALL_AND_WITHOUT_ONE, first)[1:])) ** 2
+
+    share, variance = n_votes / n_trees, jackknife_variance()
+    if share < _NEARLY_ALL:
+        rng, n_rows = np.random.default_rng(SEED), len(parts.rows)
+        first = [rng.integers(N_BLOCKS, size=n_rows) for _ in range(_TURNS)]
+        alone = float(np.mean([jackknife_variance(of_row) for of_row in first]))
+        variance = max(variance - (1.0 - share) * alone, share * alone)
+    return math.sqrt(n_trees * variance)
+
+
+class _Votes(NamedTuple):
+    """How many trees predict a row: of all trees, halves and quarters, numbers of trees and the share with each."""
+
+    numbers: list[Int64s]
+    shares: list[Floats]
+
+    @classmethod
+    def of(cls, parts: ForestParts, weight: Floats) -> _Votes:
+        n_scored = weighted_sums(parts.n_scored, _deals())
+        numbers, shares = [], []
+        for of_kind in (n_scored[:1], *_of_kinds(n_scored[1:])):
+            weights = np.broadcast_to(weight[None, :, None], of_kind.shape)
+            mass = np.bincount(of_kind.astype(np.int64).ravel(), weights=weights.ravel())
+            numbers.append(np.flatnonzero(mass))
+            shares.append(mass[numbers[-1]] / mass.sum())
+        return cls(numbers, shares)
+
+    @property
+    def mean(self) -> list[float]:
+        """Harmonic mean of the trees that predict a row, for all trees, halves and quarters."""
+        return [1.0 / float(shares @ (1.0 / numbers)) for numbers, shares in zip(*self, strict=True)]
+
+    def law(self, halves: float, quarters: float) -> Law:
+        """The law that fits the losses of halves and quarters."""
+        ratio, most = quarters / halves, 1e3 * self.mean[0]
+
+        def ratio_at(d: float) -> float:
+            return self.loss_over_c(_QUARTERS, d) / self.loss_over_c(_HALVES, d)
+
+        if ratio >= ratio_at(0.0):
+            d = 0.0
+        elif ratio <= ratio_at(most):
+            d = most
+        else:
+            d = float(brentq(lambda offset: ratio_at(offset) - ratio, 0.0, most, xtol=1e-9))
+        return Law(halves / self.loss_over_c(_HALVES, d), d)
+
+    def loss_over_c(self, kind: int, d: float) -> float:
+        """The loss of halves, or of quarters, divided by c."""
+        of_part, of_all = (self.shares[place] @ (1.0 / (self.numbers[place] + d)) for place in (kind, 0))
+        return float(of_part - of_all)
+
+
+@cache
+def _deals() -> Floats:
+    """Which blocks are in each forest, shape (1 + n_deals × 10, N_BLOCKS).
+
+    All trees, then six halves and four quarters of the first deal, of the second, ….
+    """
+    rng, forests = np.random.default_rng(SEED), [_ALL]
+    for _ in range(_N_DEALS):
+        quarter = rng.permutation(N_BLOCKS) % 4
+        quarters = np.array([quarter == number for number in range(4)], dtype=np.float64)
+        forests += [np.array([quarters[first] + quarters[second] for first, second in _PAIRS]), quarters]
+    return np.concatenate(forests)
+
+
+def _of_kinds(forests: Floats) -> list[Floats]:
+    """Split the rows of an array over the forests of deals: halves, quarters."""
+    is_half = np.arange(len(forests)) % _FORESTS < len(_PAIRS)
+    return [forests[is_half], forests[~is_half]]
+
+
+def _slopes(function: Callable[[Floats], float], at: Floats) -> Floats:
+    """Derivatives of a function of several numbers above 0."""
+    slopes = np.empty(len(at))
+    for index, value in enumerate(at):
+        up, down = at.copy(), at.copy()
+        up[index], down[index] = value * (1.0 + _STEP), value * (1.0 - _STEP)
+        slopes[index] = (function(up) - function(down)) / (2.0 * _STEP * value)
+    return slopes
+
+
+def _root(variance: float) -> float:
+    """Standard deviation; rounding can make a variance of 0 negative."""
+    return math.sqrt(max(variance, 0.0))
+
+
+def _too_few(n_trees: int, votes_per_row: float) -> FewVotesError:
+    """The error if too few trees predicted the rows."""
+    # Twice what the mean suggests: some rows may have far fewer trees than the mean.
+    enough = max(2 * n_trees, math.ceil(2.0 * MIN_VOTES * n_trees / max(votes_per_row, 1.0)))
+    return FewVotesError(
+        f"{votes_per_row:.1f} trees per row, of {n_trees:,}, are too few to measure what a metric loses: train at "
+        f"least {enough:,} trees, or give rows that the forest was not trained on",
+        enough=enough,
+    )

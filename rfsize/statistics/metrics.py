@@ -1,0 +1,544 @@
+"""Metrics: by name, by a callable, or by a scikit-learn scorer.
+
+A metric is two functions of the truth, the predictions and the weights of rows: its value, and what each row adds to
+it. To add one, see "To add a metric" in docs/contributing/architecture.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from reprlib import repr as abridged
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rfsize._util import (
+    Caution,
+    Floats,
+    Int64s,
+    choice,
+    did_you_mean,
+    how_many,
+    in_percent,
+    sample_weights,
+    training_labels,
+)
+from rfsize.counting.outputs import TreeOutputs, predictor_of
+from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
+from rfsize.models.link import Predictor
+from rfsize.statistics import ranking
+
+_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+_LARGEST = 1e300  # a callable's values are limited to it, so that their means and differences are finite
+
+MetricLike = str | Callable[..., float]
+"""What a user can give: a name, a function of the truth and the predictions, or a scikit-learn scorer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A metric of predictions, which have shape (n_rows, n_outputs): probabilities of all classes, or one number.
+
+    Attributes
+    ----------
+    name : str
+    value : callable
+        The metric of (truth, predicted, weight); NaN if it is undefined.
+    influence : callable or None
+        What each row adds to the metric, to first order; arguments as of ``value``. None if there is no formula.
+    replicates : callable or None
+        The metric of several forests, by blocks of rows; see `replicates_of`. None if it takes all rows at once.
+    bounds : tuple of float
+        The smallest and the largest possible value.
+    larger_is_better : bool or None
+        None if it is unknown.
+    is_ranking : bool
+        Whether the metric depends only on the order of the rows.
+    truth, weight : ndarray, shape (n_rows,)
+        The truth of rows, in the form that the functions take, and the weights of the rows. See `metric_on_rows`.
+    """
+
+    name: str
+    value: Callable[[NDArray[Any], Floats, Floats], float]
+    influence: Callable[[NDArray[Any], Floats, Floats], Floats] | None = None
+    replicates: Callable[[NDArray[Any], Floats, Floats, Blocks], Floats] | None = None
+    bounds: tuple[float, float] = (0.0, math.inf)
+    larger_is_better: bool | None = False
+    is_ranking: bool = False
+    truth: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+    weight: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def label(self) -> str:
+        """What sentences call the metric."""
+        return label_of(self.name)
+
+    @property
+    def worse(self) -> float:
+        """The sign of the change when the metric gets worse."""
+        return -1.0 if self.larger_is_better else 1.0
+
+
+Blocks = Iterable[tuple[slice, Floats]]
+"""Predictions of several forests on blocks of rows, shape (n_forests, n_rows of the block, n_outputs)."""
+
+ByRow = Callable[[Floats, NDArray[Any]], Floats]
+"""From predictions of several forests and the truth, a number for each forest and row, shape (n_forests, n_rows)."""
+
+
+def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
+    """The metric of some rows; ``ValueError``, with the reason, if it is no number."""
+    if not metric.weight[rows].any():
+        raise _no_weight()
+    value = metric.value(metric.truth[rows], predicted, metric.weight[rows])
+    if math.isfinite(value):
+        return value
+    if metric.is_ranking:
+        raise _one_class_only(metric.name)
+    raise RfsizeError(f"metric '{metric.name}' is no finite number: train on the target in other units")
+
+
+def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
+    """The metric of some of the rows that it is defined on; NaN if it is undefined on these, or a callable fails.
+
+    These may be rows without a rare class.
+    """
+    if not len(rows):
+        return math.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = metric.value(metric.truth[rows], predicted, metric.weight[rows])
+        except (ValueError, ArithmeticError, LookupError):
+            return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def influence_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats | None:
+    """What each of the rows adds to the metric; None if there is no formula."""
+    if metric.influence is None:
+        return None
+    return metric.influence(metric.truth[rows], predicted, metric.weight[rows])
+
+
+def replicates_of(metric: Metric, rows: Int64s, at_hand: Floats, blocks: Blocks) -> Floats:
+    """The metric of several forests on the same rows.
+
+    Parameters
+    ----------
+    metric : Metric
+    rows : ndarray of int64, shape (n_rows,)
+    at_hand : ndarray of float, shape (n, n_outputs)
+        Predictions of the forest at hand on these or on some of these rows, to lay bins of a ranking by.
+    blocks : iterable of (slice, ndarray)
+        Predictions of the forests on blocks of the rows, shape (n_forests, n_rows of the block, n_outputs).
+    """
+    truth, weight = metric.truth[rows], metric.weight[rows]
+    if not weight.any():
+        raise _no_weight()
+    if metric.replicates is not None:
+        return metric.replicates(truth, weight, at_hand, blocks)
+    by_forest = zip(*(predicted for _, predicted in blocks), strict=True)
+    return np.array([metric.value(truth, np.concatenate(predicted), weight) for predicted in by_forest])
+
+
+def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> Metric:
+    """A metric that depends on the mean of one number per row.
+
+    ``form`` is "mean", "root" of the mean, or "explained": 1 − mean / variance of the truth. ``facts`` are further
+    fields of the `Metric`.
+    """
+
+    def finished(mean: Floats, truth: NDArray[Any], weight: Floats) -> Floats:
+        if form == "explained":
+            return 1.0 - mean / _variance(truth, weight)
+        return np.sqrt(mean) if form == "root" else mean
+
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
+        mean = by_row(predicted[None], truth) @ weight / weight.sum()
+        return float(finished(mean, truth, weight)[0])
+
+    def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
+        numbers = by_row(predicted[None], truth)[0]
+        mean = float(np.average(numbers, weights=weight))
+        deviation = numbers - mean
+        if form == "root":
+            deviation = deviation / (2.0 * math.sqrt(mean)) if mean > 0.0 else 0.0 * deviation
+        if form == "explained":
+            variance, centre = _variance(truth, weight), np.average(truth, weights=weight)
+            deviation = (mean / variance * (truth - centre) ** 2 - numbers) / variance
+        return np.asarray(weight * deviation / weight.sum())
+
+    def replicates(truth: NDArray[Any], weight: Floats, at_hand: Floats, blocks: Blocks) -> Floats:
+        total: Floats = sum((by_row(predicted, truth[rows]) @ weight[rows] for rows, predicted in blocks), np.zeros(1))
+        return finished(total / weight.sum(), truth, weight)
+
+    return Metric(name, value, influence, replicates, **facts)
+
+
+def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[..., tuple[Floats, Floats]]) -> Metric:
+    """A metric of the order of rows of two classes, from functions of `ranking`."""
+
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
+        _, low, high = ranking.levels(truth == 1, predicted[:, -1], weight)
+        return float(of_levels(low, high))
+
+    def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
+        level, low, high = ranking.levels(truth == 1, predicted[:, -1], weight)
+        of_low, of_high = slopes(low, high)
+        return np.asarray(weight * np.where(truth == 1, of_high[level], of_low[level]))
+
+    def replicates(truth: NDArray[Any], weight: Floats, at_hand: Floats, blocks: Blocks) -> Floats:
+        bins, is_high = ranking.Bins(at_hand[:, -1]), truth == 1
+        for rows, predicted in blocks:
+            bins.add(predicted[..., -1], is_high[rows], weight[rows])
+        if not (bins.low.any() and bins.high.any()):
+            raise _one_class_only(name)
+        return np.array([of_levels(*forest) for forest in zip(bins.low, bins.high, strict=True)])
+
+    return Metric(name, value, influence, replicates, (0.0, 1.0), larger_is_better=True, is_ranking=True)
+
+
+def _variance(truth: NDArray[Any], weight: Floats) -> float:
+    variance = float(np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight))
+    if not variance > 0.0:
+        raise ValueError("metric 'r2' compares with the variance of y, and y is the same on all rows: take 'rmse'")
+    return variance
+
+
+def _no_weight() -> RfsizeError:
+    return RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
+
+
+def _one_class_only(name: str) -> RfsizeError:
+    return RfsizeError(
+        f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
+    )
+
+
+# The formulas, of predictions of shape (n_forests, n_rows, n_outputs)
+
+
+def _of_truth(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """The probability of each row's class; one-vs-all probabilities are divided by their sum."""
+    return np.asarray(predicted[:, np.arange(len(truth)), truth] / predicted.sum(axis=2))
+
+
+def _log_loss(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """scikit-learn's log loss: probabilities are clipped, so that it is always a number."""
+    return -np.log(np.clip(_of_truth(predicted, truth), _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+
+
+def _is_clipped(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    return (_of_truth(predicted, truth) < _LEAST_PROBABILITY).astype(np.float64)
+
+
+def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    """Squared distance from the truth; of two classes, only the probability of class 1."""
+    if predicted.shape[2] == 2:
+        return np.asarray((predicted[..., 1] - truth) ** 2)
+    of_truth = predicted[:, np.arange(len(truth)), truth]
+    return np.asarray(np.sum(predicted**2, axis=2) - 2.0 * of_truth + 1.0)
+
+
+def _accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
+    """The accuracy of labels that are made from probabilities."""
+
+    def is_right(predicted: Floats, truth: NDArray[Any]) -> Floats:
+        return (labels(predicted) == truth).astype(np.float64)
+
+    return _of_means("accuracy", is_right, bounds=(0.0, 1.0), larger_is_better=True)
+
+
+def _square(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    return np.asarray((predicted[..., 0] - truth) ** 2)
+
+
+def _distance(predicted: Floats, truth: NDArray[Any]) -> Floats:
+    return np.abs(predicted[..., 0] - truth)
+
+
+_OF_CLASSES = (
+    _of_means("log_loss", _log_loss),
+    _of_levels("auc", ranking.auc, ranking.auc_slopes),
+    _accuracy_by(lambda predicted: np.asarray(predicted.argmax(axis=-1))),
+    _of_means("brier", _brier),
+    _of_levels("average_precision", ranking.average_precision, ranking.average_precision_slopes),
+)
+_OF_NUMBERS = (
+    _of_means("rmse", _square, form="root"),
+    _of_means("mae", _distance),
+    _of_means("r2", _square, form="explained", bounds=(-math.inf, 1.0), larger_is_better=True),
+)
+METRICS = {metric.name: metric for metric in (*_OF_CLASSES, *_OF_NUMBERS)}
+"""The metrics that compare predictions with the truth, by name."""
+
+_CLIPPED_ROWS = _of_means("clipped rows", _is_clipped, bounds=(0.0, 1.0))
+
+
+# Names
+
+# scikit-learn's names of the same metrics, as scorers or functions.
+_ALIASES = {
+    **dict.fromkeys(("logloss", "neg_log_loss"), "log_loss"),
+    **dict.fromkeys(("roc_auc", "roc_auc_score"), "auc"),
+    "accuracy_score": "accuracy",
+    **dict.fromkeys(("brier_score", "neg_brier_score", "brier_score_loss"), "brier"),
+    "average_precision_score": "average_precision",
+    **dict.fromkeys(("root_mean_squared_error", "neg_root_mean_squared_error"), "rmse"),
+    **dict.fromkeys(("mean_absolute_error", "neg_mean_absolute_error"), "mae"),
+    "r2_score": "r2",
+}
+
+_LABELS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
+
+_SCORERS = {
+    "log_loss": "neg_log_loss",
+    "auc": "roc_auc",
+    "brier": "neg_brier_score",
+    "rmse": "neg_root_mean_squared_error",
+    "mae": "neg_mean_absolute_error",
+}
+
+
+def one_name(metric: MetricLike) -> MetricLike:
+    """rfsize's name of a metric, from any of its names, in upper or lower case."""
+    if not isinstance(metric, str):
+        return metric
+    name = metric.strip().lower().replace("-", "_").replace(" ", "_")
+    return _ALIASES.get(name, name)
+
+
+def label_of(name: str) -> str:
+    """What sentences call a metric."""
+    return _LABELS.get(name, name)
+
+
+def get_metric(name: str) -> Metric:
+    """The metric of a name; ``KeyError`` if there is none."""
+    return METRICS[str(one_name(name))]
+
+
+def scorer_name(metric: str) -> str:
+    """scikit-learn's name of the scorer of a metric, from any of its names; ``ValueError`` if there is none."""
+    name = str(one_name(metric))
+    name = _SCORERS.get(name, name)
+    if name not in _scorer_names():
+        meant = did_you_mean(metric, [*METRICS, *_scorer_names()])
+        raise ValueError(f"metric={metric!r} is none of sklearn.metrics.get_scorer_names(){meant}")
+    return name
+
+
+def is_metric(metric: MetricLike) -> bool:
+    """Whether it is a metric or a scorer, by rfsize's name."""
+    return callable(metric) or metric in METRICS or _scorer_of(metric) is not None
+
+
+def other_names() -> list[str]:
+    """Names of metrics that rfsize accepts besides its own."""
+    return [*_ALIASES, *_scorer_names()]
+
+
+def goes_by_labels(metric: MetricLike) -> bool:
+    """Whether a metric may depend on labels, and so on the threshold; a scorer may."""
+    metric = one_name(metric)
+    return metric == "accuracy" or _scorer_of(metric) is not None
+
+
+def usual_metric(outputs: TreeOutputs) -> str:
+    """The metric of a score if none is given: accuracy or R²."""
+    return "accuracy" if len(outputs.classes) else "r2"
+
+
+def name_of(metric: MetricLike) -> str:
+    """The name of a metric, a scorer or a callable in reports."""
+    if isinstance(metric, str):
+        return metric
+    score = getattr(metric, "_score_func", metric)
+    return str(getattr(score, "__name__", type(score).__name__))
+
+
+def _scorer_names() -> list[str]:
+    from sklearn.metrics import get_scorer_names
+
+    return list(get_scorer_names())
+
+
+def _scorer_of(metric: MetricLike) -> Callable[..., float] | None:
+    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None.
+
+    A scorer is called as ``scorer(estimator, X, y)``.
+    """
+    if not isinstance(metric, str):
+        return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
+    if metric in METRICS or metric not in _scorer_names():
+        return None
+    from sklearn.metrics import get_scorer
+
+    scorer: Callable[..., float] = get_scorer(metric)
+    return scorer
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+# Metrics with the truth of rows
+
+
+def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
+    """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
+    if outputs.y is None:
+        what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
+        raise ValueError(f"y is missing: {what} needs the truth of the rows")
+    if outputs.scores is None or outputs.predictor is None:
+        raise NotAForestError(
+            f"metric={name_of(metric)!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
+            "model and its rows, or size the labels"
+        )
+    return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def metric_on_rows(
+    metric: MetricLike, forest: Predictor, n_rows: int, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Metric:
+    """The metric with the truth of ``n_rows`` rows; ``ValueError`` if they do not fit the forest."""
+    metric, classes = one_name(metric), forest.classes
+    weight, scorer = sample_weights(sample_weight, n_rows), _scorer_of(metric)
+    if scorer is not None or callable(metric):
+        return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
+    names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
+    kind = "classification" if classes.size else "regression"
+    advice = f"; or give a scorer of scikit-learn's, or a callable of y and the predictions of this {kind} forest"
+    if isinstance(metric, str) and metric in {*METRICS, *other_names()}.difference(names):
+        raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
+    choice("metric", metric, names, advice, others=other_names())
+    if not weight.any():
+        raise _no_weight()
+    known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
+    if known.is_ranking and len(classes) > 2:
+        other = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""
+        raise ValueError(
+            f"metric '{metric}' is for two classes, and the forest has {len(classes)}: take 'log_loss', 'brier' or "
+            f"'accuracy'{other}"
+        )
+    truth = training_labels(classes, y, n_rows)
+    if known.is_ranking and len(np.unique(truth)) < 2:
+        raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
+    return replace(known, truth=truth, weight=weight)
+
+
+def _of_callable(
+    metric: MetricLike, scorer: Any, forest: Predictor, y: ArrayLike, weight: Floats, *, is_weighted: bool
+) -> Metric:
+    """A scikit-learn scorer, or a function of the truth and the predictions, which takes all rows at once."""
+    classes, n_rows, name = forest.classes, len(weight), name_of(metric)
+    function: Any = metric if scorer is None else scorer
+    if is_weighted and "sample_weight" not in _parameters(getattr(function, "_score_func", function)):
+        raise ValueError(f"{name!r} takes no sample_weight: give it the parameter, or leave sample_weight out")
+    truth = np.asarray(y)
+    if scorer is not None:  # it takes the model's own labels
+        truth = training_labels(classes, y, n_rows)
+        truth = classes[truth] if classes.size else truth
+    if truth.shape != (n_rows,):
+        raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
+
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
+        weights = {"sample_weight": weight} if is_weighted else {}
+        output = _probabilities(predicted) if classes.size else predicted[:, 0].copy()  # a callable may change it
+        if scorer is not None:
+            return _number(scorer(_estimator(output, forest), np.arange(len(truth))[:, None], truth, **weights))
+        return _number(function(truth, output[:, 1] if len(classes) == 2 else output, **weights))
+
+    unbounded, larger_is_better = (-math.inf, math.inf), None if scorer is None else True
+    return Metric(name, value, bounds=unbounded, larger_is_better=larger_is_better, truth=truth, weight=weight)
+
+
+def _estimator(predicted: Floats, forest: Predictor) -> Any:
+    """An estimator that returns stored predictions, by the numbers of the rows."""
+    # Imported here, because importing scikit-learn takes long.
+    from rfsize.statistics.stored_predictions import StoredClassifier, StoredRegressor
+
+    if not len(forest.classes):
+        return StoredRegressor(predicted)
+    return StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
+
+
+def _probabilities(predicted: Floats) -> Floats:
+    """Probabilities of all classes as callables take them, within [0, 1] and with the same sum."""
+    cut = np.clip(predicted, 0.0, 1.0)
+    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
+    return np.minimum(cut, 1.0)  # the last bit of the product
+
+
+def _number(value: Any) -> float:
+    """The value of a metric as a float; ``ValueError`` if it is no finite number."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not abs(number) < _LARGEST:
+        shown = repr(number) if isinstance(value, Real) else abridged(value)
+        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {shown}")
+    return number
+
+
+def check_direction(metric: Metric) -> None:
+    """Raise ``ValueError`` if it is unknown whether larger is better: the metric then has no loss."""
+    if metric.larger_is_better is None:
+        raise ValueError(
+            f"the callable {metric.name!r} does not say whether larger values are better: give a scorer, "
+            "sklearn.metrics.make_scorer(..., greater_is_better=...)"
+        )
+
+
+def predictions_for(outputs: TreeOutputs, metric: Metric) -> Callable[[Floats], Floats]:
+    """Makes predictions from mean scores, for a metric; for a ranking by single scores, the scores themselves do."""
+    if metric.is_ranking and outputs.scores is not None and outputs.scores.n_scores == 1:
+        return np.asarray
+    return predictor_of(outputs).predictions
+
+
+# Where clipping decides the log loss
+
+
+def clipped_rows(metric: Metric) -> Metric | None:
+    """The share of rows whose log loss is clipped, as a metric; None if the metric is not the log loss.
+
+    A leaf with rows of only one class gives the other classes no probability. If all trees send a row to such leaves
+    and the row is of another class, its log loss would be infinite. scikit-learn clips probabilities at the precision
+    of a float, so that such a row counts 36. A few of these rows decide the mean, and smaller forests have more.
+    """
+    if metric.value is not METRICS["log_loss"].value:
+        return None
+    return replace(_CLIPPED_ROWS, truth=metric.truth, weight=metric.weight)
+
+
+def clipping_of_rows(metric: Metric, rows: Int64s, predicted: Floats, n_trees: int) -> tuple[Caution, ...]:
+    """A warning if the log loss of some rows is clipped, by their predictions."""
+    clipped = clipped_rows(metric)
+    return () if clipped is None else clipping_warnings(value_of(clipped, rows, predicted), n_trees)
+
+
+def clipping_warnings(share: float, n_trees: int) -> tuple[Caution, ...]:
+    """A warning if forests of ``n_trees`` trees clip the log loss of a share of the rows."""
+    if not share > 0.0:
+        return ()
+    most = -math.log(_LEAST_PROBABILITY)
+    text = (
+        f"clipping decides the log loss: {how_many(n_trees, 'tree')} give {in_percent(share)} of the rows a "
+        f"probability of 0 for their class, which scikit-learn's log loss counts as {most:.0f} each, "
+        f"{share * most:.2g} in the mean. Take metric='brier', or train trees whose leaves hold more rows"
+    )
+    return (Caution(ForestWarning, text),)

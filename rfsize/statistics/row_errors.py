@@ -1,0 +1,116 @@
+"""How a metric scatters over other rows, and its interval.
+
+To first order, each row adds a term to the metric; the scatter of the terms gives the variance. The rows of a cluster
+count as one draw. For a callable, of which the terms are not known, groups of rows are left out in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import t as student
+
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.exceptions import FewVotesError, RfsizeError
+from rfsize.statistics.curve import SEED, TAIL
+from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
+
+# Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
+_GROUPS, _GROUPS_OF_MANY = 100, 20
+_LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
+
+
+def metric_error(
+    metrics: Sequence[Metric], predicted: Sequence[Floats], rows: Int64s, clusters: Int64s
+) -> tuple[float, float]:
+    """Standard error over other rows of a metric, or of a first minus a second, and its degrees of freedom.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+        One or two metrics of the same rows.
+    predicted : sequence of ndarray, shape (n_rows, n_outputs)
+        The predictions that each is of.
+    rows, clusters : ndarray of int64, shape (n_rows,)
+        Numbers of the rows, and the cluster of each.
+    """
+    on = metrics[0].weight[rows] > 0.0  # rows without weight do not count as sampled rows
+    rows, clusters = rows[on], clusters[on]
+    signed = list(zip((1.0, -1.0), metrics, [of_forest[on] for of_forest in predicted], strict=False))
+    influences = [influence_of(metric, rows, of_forest) for _, metric, of_forest in signed]
+    terms = [sign * terms for (sign, *_), terms in zip(signed, influences, strict=True) if terms is not None]
+    if len(terms) == len(signed):
+        return row_error(np.sum(terms, axis=0), clusters)
+
+    def value(kept: Bools) -> float:
+        return sum(sign * value_or_nan(metric, rows[kept], of_forest[kept]) for sign, metric, of_forest in signed)
+
+    without = [[value(kept)] for kept in without_groups(clusters, _GROUPS)]
+    return math.sqrt(float(delete_group_covariance(np.array(without))[0, 0])), len(without) - 1.0
+
+
+def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
+    """Standard error of a metric over other rows or clusters of rows, and its degrees of freedom.
+
+    Parameters
+    ----------
+    influence : ndarray of float, shape (n_rows,)
+        What each row adds to the metric.
+    clusters : ndarray of int64, shape (n_rows,)
+    """
+    _, cluster = np.unique(clusters, return_inverse=True)
+    by_cluster = np.bincount(cluster, weights=influence)
+    n_clusters, squares = len(by_cluster), by_cluster**2
+    if n_clusters < 2:
+        raise FewVotesError(
+            "all rows outside the bags of the trees are of one group, and an interval takes several groups: give more "
+            "groups, or validation rows"
+        )
+    variance = float(squares.sum())
+    # A few rows may dominate the metric, such as those of a rare class: Satterthwaite's degrees of freedom.
+    tails = n_clusters * float(np.sum((squares / variance) ** 2)) if variance > 0.0 else 1.0
+    freedom = min(n_clusters - 1.0, max(1.0, 2.0 * n_clusters / max(tails - 1.0, 1e-9)))
+    return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
+
+
+def without_groups(clusters: Int64s, n_groups: int = _GROUPS_OF_MANY) -> list[Bools]:
+    """Masks of the rows that remain if one of some groups leaves; clusters stay together."""
+    names, cluster = np.unique(clusters, return_inverse=True)
+    n_groups = min(n_groups, len(names))
+    group = np.random.default_rng(SEED).permutation(len(names))[cluster] % n_groups
+    return [group != leaving for leaving in range(n_groups)]
+
+
+def delete_group_covariance(values: Floats) -> Floats:
+    """Covariance over other rows, from values without each group of rows, shape (n_groups, n)."""
+    defined = values[np.isfinite(values).all(axis=1)]  # without a group, a rare class may be missing
+    if len(defined) < 2:
+        raise RfsizeError("the metric has no value on most parts of the rows: give more rows of each class")
+    return np.atleast_2d(np.cov(defined.T)) * (len(values) - 1.0) ** 2 / len(values)
+
+
+def interval_within(bounds: tuple[float, float], centre: float, error: float, freedom: float) -> tuple[float, float]:
+    """95 % interval of a metric that stays within its bounds."""
+    z = float(student.ppf(1.0 - TAIL, freedom))
+    width = z * error
+    lowest, highest = bounds
+    if math.isfinite(lowest) and math.isfinite(highest):
+        return _wilson(centre, error, z, freedom)
+    if math.isfinite(lowest):
+        factor = math.exp(min(width / centre, _LARGEST_POWER)) if centre > lowest else 1.0
+        return centre / factor, centre * factor
+    if math.isfinite(highest):
+        missing = highest - centre
+        factor = math.exp(min(width / missing, _LARGEST_POWER)) if missing > 0.0 else 1.0
+        return highest - missing * factor, highest - missing / factor
+    return centre - width, centre + width
+
+
+def _wilson(share: float, error: float, z: float, freedom: float) -> tuple[float, float]:
+    """Wilson's interval of a share, for the number of rows at which the share would have this error."""
+    n_rows = share * (1.0 - share) / error**2 if error > 0.0 and 0.0 < share < 1.0 else freedom + 1.0
+    middle = (share + z**2 / (2.0 * n_rows)) / (1.0 + z**2 / n_rows)
+    half = z * math.sqrt(share * (1.0 - share) / n_rows + z**2 / (4.0 * n_rows**2)) / (1.0 + z**2 / n_rows)
+    return max(0.0, middle - half), min(1.0, middle + half)
