@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", type=Path)
     parser.add_argument("--forests", type=int, default=102)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.exceptions.RareClassWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.LabelsOnlyWarning)
     found: list[Outcome] = []
     print(f"| forest | {' | '.join(KINDS)} |\n|---|{len(KINDS) * '---|'}")
     jobs: list[tuple[Any, ...]] = [(made_forest, number) for number in range(options.forests)]

@@ -58,7 +58,7 @@ class Cut(NamedTuple):
 
 def cut(name: str, model: Any, rows: Any, fresh: Any, alpha: float, goal: dict[str, Any]) -> Cut:
     """The certified cut of a forest, and its result on fresh rows."""
-    report = rfsize.size(model, rows, target="forest", alpha=alpha, confidence=CONFIDENCE, **goal)
+    report = rfsize.size(model, rows, target="model", alpha=alpha, confidence=CONFIDENCE, **goal)
     trees = TreesOnRows.of(model, fresh, casts_votes=True)
     labels = "labels" if not goal else goal["metric"]
     wanted = Promise(alpha, CONFIDENCE, "micro", None, labels, goal.get("tolerance", 0.0))

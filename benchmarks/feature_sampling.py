@@ -36,7 +36,7 @@ def compare(X: pd.DataFrame, y: pd.Series, **params: Any) -> tuple[float, float,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rfsize.size(forests[0], X_held)
-    warned = any(issubclass(warning.category, rfsize.exceptions.SeedDependenceWarning) for warning in caught)
+    warned = any(issubclass(warning.category, rfsize.exceptions.ForestWarning) for warning in caught)
     scatter = float(((one - other) / noise)[one > 0.01].std())
     return float(np.mean(one.argmax(axis=1) != other.argmax(axis=1))), scatter, warned
 

@@ -59,7 +59,7 @@ def main(n_rows: int) -> None:
     for title, (untrained, name) in forests().items():
         model = untrained.fit(X_train, y[:n_rows])
         assert (rfsize.compile(model).predict_proba(X_new) == model.predict_proba(X_new)).all(), title
-        cut = rfsize.size(model, X_new, alpha=0.99, target="forest")
+        cut = rfsize.size(model, X_new, alpha=0.99, target="model")
         small = rfsize.truncate(model, n_trees=cut.n_kept)
         before, after = megabytes(model, name), megabytes(small, name)
         other = np.mean(small.predict(X_new) != model.predict(X_new))

@@ -53,7 +53,7 @@ def heard(call: Callable[[], Any]) -> tuple[Any, str]:
         warnings.simplefilter("always")
         found = call()
     names = sorted({one.category.__name__ for one in told if one.category.__module__.startswith("rfsize")})
-    return found, ", ".join(name for name in names if name != "SeedDependenceWarning") or "-"
+    return found, ", ".join(name for name in names if name != "ForestWarning") or "-"
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Out-of-bag importances: seconds and memory, agreement between seeds, and whether intervals contain the truth.
 
-    python benchmarks/importance.py [--parts speed seeds intervals optrf] [--rows 100000] [--columns 100] [--trees 200]
+    python benchmarks/importance.py [--parts speed seeds intervals] [--rows 100000] [--columns 100] [--trees 200]
         [--leaves 255] [--seeds 8]
 
 speed: a LightGBM forest on many rows and columns, by Brier score and AUC.
@@ -12,10 +12,6 @@ forests. Printed too: the standard error over seeds that blocks of trees give, a
 intervals: the true importance of a column is measured on 5,000 fresh rows by 100 trees with another seed. Printed: how
 often the 95 % interval of a forest of 100 trees contains the truth, and how often a column without effect is
 recognised.
-
-optrf: the trees that optRF's rule trains and recommends, and the trees that size() asks for from one forest of 200. For
-the recommended forests of at least 40 trees: the intraclass correlation of importances over ten seeds, and how many of
-the first five columns they have in common.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from forests import train_lightgbm
-from peer_rules import OPTRF_REPETITIONS, OPTRF_SIZES, fleiss_kappa, icc, optrf
 from problems import few_of_many, first_wave
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -39,7 +34,6 @@ from rfsize.statistics.stability import rank_correlation, share_in_common
 
 Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
-_FEWEST = 40  # fewest trees, about ten votes a row
 DATA_SETS, FRESH, TREES_OF_DATA_SET = 40, 5000, 100
 
 
@@ -155,64 +149,15 @@ def measure_intervals() -> None:
     print(f"ranks of the first four within their intervals: {np.mean(wide):.0%}")
 
 
-def measure_optrf() -> None:
-    """Print what optRF's rule trains and recommends, and what size() asks for."""
-    few = few_of_many(500, np.random.default_rng(2))
-    problems = {"breast cancer": load_breast_cancer(return_X_y=True), "three of thirty": few}
-    print("| | rule | trees trained | trees recommended | its ICC | of the first 5 in common | seconds |")
-    print("|---|---|---|---|---|---|---|")
-    train = of_sklearn(RandomForestClassifier)
-    for name, (X, y) in problems.items():
-        started = time.perf_counter()
-        # The first trees of a large forest equal a small forest with the same seed, which saves training it.
-        largest = [train(X, y, OPTRF_SIZES[-1], seed) for seed in range(OPTRF_REPETITIONS)]
-        values = {
-            size: np.stack([_values(importances_of(rfsize.truncate(one, n_trees=size), X, y)) for one in largest])
-            for size in OPTRF_SIZES
-        }
-        correlated = optrf([icc(value.T) for value in values.values()])
-        kept = np.stack([_first(value) for value in values.values()])
-        selected = optrf([fleiss_kappa(one.T) for one in kept])
-        seconds = time.perf_counter() - started
-        trained = OPTRF_REPETITIONS * sum(OPTRF_SIZES)
-        answers = [
-            ("optRF, importances", trained, correlated, seconds),
-            ("optRF, selection", trained, selected, seconds),
-        ]
-        started = time.perf_counter()
-        importances = importances_of(train(X, y, 200, 999), X, y)
-        for rule, report in (
-            ("rfsize, first 5, 90 %", importances.size(top=FIRST, alpha=0.9)),
-            ("rfsize, first 5, 95 %", importances.size(top=FIRST, alpha=0.95)),
-            ("rfsize, all, rank correlation 0.95", importances.size()),
-        ):
-            answers.append((rule, 200, report.n_trees, time.perf_counter() - started))
-        for rule, trees, answer, seconds in answers:
-            likeness = "not measured | not measured |"
-            if answer is not None and np.isfinite(answer) and answer <= OPTRF_SIZES[-1]:
-                kept = max(int(answer), _FEWEST)
-                cut = [rfsize.truncate(forest, n_trees=kept) for forest in largest]
-                of_seeds = np.stack([_values(importances_of(forest, X, y)) for forest in cut])
-                first, second = np.array(list(itertools.combinations(range(len(of_seeds)), 2))).T
-                common = share_in_common(FIRST)(of_seeds[first], of_seeds[second]).mean()
-                likeness = f"{icc(of_seeds.T):.3f} | {common:.2f} |"
-            print(f"| {name} | {rule} | {trees:,} | {answer} | {likeness} {seconds:.1f} |", flush=True)
-
-
 def _values(importances: rfsize.Importances) -> np.ndarray:
     """The importance of each column."""
     return np.array([importances[f"x{column}"].value for column in range(len(importances.columns))])
 
 
-def _first(values: np.ndarray) -> np.ndarray:
-    """Which columns are among the first, shape as of the values."""
-    return np.argsort(np.argsort(-values, axis=1), axis=1) < FIRST
-
-
 def main() -> None:
     """Measure the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ["speed", "seeds", "intervals", "optrf"]
+    parts = ["speed", "seeds", "intervals"]
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=100)
@@ -226,8 +171,6 @@ def main() -> None:
         measure_seeds(options.seeds)
     if "intervals" in options.parts:
         measure_intervals()
-    if "optrf" in options.parts:
-        measure_optrf()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def line(share: float, base_score: float | None, rate: float, labels_of_one: np.
     probability = model.predict(xgb.DMatrix(fresh)).astype(float)
     labels = probability > 0.5
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rfsize.exceptions.ShrunkenScoresWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.ForestWarning)
         size = rfsize.size(model, fresh, metric="probabilities", tolerance=0.02).n_trees
     other = 0.0 if labels_of_one is None else np.mean(labels != labels_of_one)
     print(

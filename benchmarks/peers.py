@@ -47,10 +47,10 @@ from problems import Rows, flipped, rare, split
 from size_by_metric import LOSS, untrained
 
 import rfsize
-from rfsize.counting.leaves import leaves_by_framework
-from rfsize.exceptions import UndefinedMetricError
+from rfsize.exceptions import RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest
+from rfsize.walking.leaves import leaves_by_framework
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"
@@ -240,7 +240,7 @@ def of_rfsize(framework: str, rows: Set, pool: list[Grown], times: int) -> Itera
             start, called = time.perf_counter(), way
             try:
                 model, report = grown(framework, rows, seed, goal(rows.n_classes))
-            except UndefinedMetricError:
+            except RfsizeError:
                 model, report = grown(framework, rows, seed, BRIER)
                 called = INSTEAD
             seconds = time.perf_counter() - start

@@ -210,7 +210,7 @@ PARTS = {
     "upper(0.8) upper(0.95) loss_at(1) loss_at(9) loss_at(500) certificate",
     "Caution": "category.__name__",
     "Certificate": "rows disagreements bound exact_bound alpha confidence average",
-    "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.asked scores.mean scores.scatter by_tree() "
+    "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.n_votes scores.mean scores.scatter by_tree() "
     "predict(value.classes[0]) predict() predict_labels(value.classes[0]) predict_proba()",
     "Votes": "counts classes n_trees is_out_of_bag winner() fractions()",
     "StopTable": "n_trees n_classes alpha kind voting promise threshold prior metric certificate by_class() "
@@ -326,7 +326,7 @@ def record_size(record: Record) -> None:
             record(f"{forest}/oob {metric}", size_again, forest, metric=metric, tolerance=0.02)
             record(f"{forest}/loss {metric}", lambda m=metric, r=report: [r().loss_at(n, m) for n in (1, 9, 500)])
         for words in CERTIFIED if level(forest) else CERTIFIED[-1:]:
-            record(f"{forest}/certified {words}", size, forest, "fresh", target="forest", **options_of(words))
+            record(f"{forest}/certified {words}", size, forest, "fresh", target="model", **options_of(words))
         record(f"{forest}/sizes at levels", lambda r=report: [r().size_at(level) for level in (0.5, 0.8, 0.95)])
         record(f"{forest}/pickled", lambda r=report: pickle.loads(pickle.dumps(r())))
         record(f"{forest}/oob groups", size, forest, "train", groups=GROUPS, **level(forest))

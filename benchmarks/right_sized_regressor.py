@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--large", type=int, default=3000)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.exceptions.SeedDependenceWarning)
+    warnings.simplefilter("ignore", rfsize.exceptions.ForestWarning)
     print("| problem | framework | trees | rms / tolerance | 95th percentile / tolerance |\n|---|---|---|---|---|")
     for problem, (make, noise) in _PROBLEMS.items():
         for framework, (forest, count) in _FORESTS.items():

@@ -6,7 +6,7 @@
 Forests have 300 or 500 trees, 31 to 255 leaves and 2 to 7 classes, by LightGBM, XGBoost and scikit-learn. They are
 trained on 5,000 rows of synthetic problems, and on tables with the features first and the class in their last column,
 named target. Each forest is certified for labels at α = 0.98 or 0.99, on 5,000 rows that it was not trained on (for a
-table, on a third of its rows), in three ways: its first trees (``size(target="forest")``); shrunk, with the training
+table, on a third of its rows), in three ways: its first trees (``size(target="model")``); shrunk, with the training
 rows to choose and refit on; and shrunk, with half of the 5,000 rows to choose and refit on.
 
 On 20,000 fresh rows (another third) it is counted whether the shrunken forest changes more than 1 − α of the labels
@@ -56,7 +56,7 @@ class Shrunk(NamedTuple):
 def shrunk(name: str, framework: str, model: Any, parts: tuple[Any, ...], alpha: float) -> Shrunk:
     """What is certified of a forest, and what that is worth on fresh rows."""
     (train, _), (rows, _), (fresh, y) = parts
-    first = rfsize.size(model, rows, target="forest", alpha=alpha)
+    first = rfsize.size(model, rows, target="model", alpha=alpha)
     start = time.perf_counter()
     small, report = rfsize.shrink(model, rows, rows=train, alpha=alpha)
     seconds = time.perf_counter() - start

@@ -33,9 +33,7 @@ from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
 import rfsize
-from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
-from rfsize.shrinking.leaves_of_rows import LeavesOfRows
 
 ROWS, FRESH, SHARES = 5000, 20_000, (0.5, 0.2, 0.1)
 EPOCHS, BATCH, STEPS = 20, 128, (0.1, 1.0, 10.0)
@@ -43,18 +41,17 @@ EPOCHS, BATCH, STEPS = 20, 128, (0.1, 1.0, 10.0)
 Parts = list[tuple[np.ndarray, np.ndarray]]
 
 
-def refined(rows: LeavesOfRows, y: np.ndarray, chosen_on: LeavesOfRows, y_chosen: np.ndarray, k: int) -> np.ndarray:
-    """Scores of leaves of the first k trees, refined by stochastic gradient on the log loss."""
-    first, best = np.arange(k), (np.inf, rows.ensemble.tree_scores.astype(float))
+def refined(raw: np.ndarray, leaf: np.ndarray, y: np.ndarray, leaf_chosen: np.ndarray, y_chosen: np.ndarray) -> Any:
+    """Scores of leaves, refined by stochastic gradient on the log loss; leaves of rows in some trees, (n, k)."""
+    best, k = (np.inf, raw), leaf.shape[1]
     for step in STEPS:
-        raw, generator = rows.ensemble.tree_scores.astype(float), np.random.default_rng(0)
+        scores, generator = raw.copy(), np.random.default_rng(0)
         for _ in range(EPOCHS):
             for batch in np.array_split(generator.permutation(len(y)), max(1, len(y) // BATCH)):
-                leaf = rows.leaf[batch, :k, 0]
-                off = expit(raw[leaf].mean(axis=1)) - y[batch]
-                np.subtract.at(raw, leaf, np.repeat(step * off[:, None] / len(batch), k, axis=1))
-            loss = log_loss(y_chosen, expit(chosen_on.mean(first, raw)[:, 0]))
-            best = min(best, (loss, raw.copy()), key=lambda of: of[0])
+                error = expit(scores[leaf[batch]].mean(axis=1)) - y[batch]
+                np.subtract.at(scores, leaf[batch], np.repeat(step * error[:, None] / len(batch), k, axis=1))
+            loss = log_loss(y_chosen, expit(scores[leaf_chosen].mean(axis=1)))
+            best = min(best, (loss, scores.copy()), key=lambda pair: pair[0])
     return best[1]
 
 
@@ -62,16 +59,17 @@ def compared(name: str, model: Any, parts: Parts) -> list[list[float]]:
     """What each way loses at each share of the trees: of log loss, AUC and labels."""
     (train, y_train), (certify, y_certify), (fresh, y) = parts
     forest = read_forest(model)
-    on_train, on_certify, on_fresh = (LeavesOfRows.of(Task.of(forest, X)) for X in (train, certify, fresh))
-    whole = expit(on_fresh.whole[:, 0])
+    on_train, on_certify, on_fresh = (forest.apply(X)[:, :, 0] for X in (train, certify, fresh))
+    scores = forest.ensemble.tree_scores.astype(float)
+    whole = expit(scores[on_fresh].mean(axis=1))
     np.testing.assert_allclose(whole, model.predict_proba(fresh)[:, 1], atol=1e-5)
     found = []
     for share in SHARES:
         k = round(share * forest.n_trees)
-        raw = refined(on_train, y_train, on_certify, y_certify, k)
+        new = refined(scores, on_train[:, :k], y_train, on_certify[:, :k], y_certify)
         small, _ = rfsize.shrink(model, certify, rows=train, n_trees=k)
-        ways = (on_fresh.mean(np.arange(k)), on_fresh.mean(np.arange(k), raw))
-        of_ways = [*(expit(mean[:, 0]) for mean in ways), small.predict_proba(fresh)[:, 1]]
+        first = [expit(of_leaves[on_fresh[:, :k]].mean(axis=1)) for of_leaves in (scores, new)]
+        of_ways = [*first, small.predict_proba(fresh)[:, 1]]
         for by in of_ways:
             lost = log_loss(y, by) - log_loss(y, whole), roc_auc_score(y, whole) - roc_auc_score(y, by)
             found.append([*lost, float(np.mean((by > 0.5) != (whole > 0.5)))])

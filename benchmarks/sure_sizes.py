@@ -36,9 +36,9 @@ from sklearn.ensemble import (
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
-from rfsize.counting.leaves import leaves_by_framework
 from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
+from rfsize.walking.leaves import leaves_by_framework
 
 Array = NDArray[Any]
 Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]
@@ -321,7 +321,7 @@ def sizes_of(case: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(one)
         try:
             report = rfsize.size(case["outputs"], metric=metric, tolerance=tolerance)
-        except (rfsize.exceptions.FewVotesError, rfsize.exceptions.UndefinedMetricError):
+        except rfsize.exceptions.RfsizeError:
             continue
         upper = report.upper(0.95)
         one |= {"size": report.n_trees, "upper": upper, "is_enough": report.enough}

@@ -105,7 +105,7 @@ def told(case: Case, seed: int) -> Iterator[tuple[str, bool | None]]:
             yield metric, bool(low <= value <= high)
         except rfsize.exceptions.FewVotesError:
             yield metric, None
-        except rfsize.exceptions.UndefinedMetricError:
+        except rfsize.exceptions.RfsizeError:
             continue
     try:
         low, high = rfsize.size(counted, alpha=0.97).interval

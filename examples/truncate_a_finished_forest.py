@@ -30,7 +30,7 @@ model.fit(X_train, y_train)
 # Held-out rows certify how few trees give the same labels as all of them; you need no labels for these rows. You get a
 # new model of the same type, and your model does not change.
 
-report = rfsize.size(model, X_val, alpha=0.98, target="forest")
+report = rfsize.size(model, X_val, alpha=0.98, target="model")
 print(report)
 small = rfsize.truncate(model, n_trees=report)
 same = np.mean(small.predict(X_val) == model.predict(X_val))

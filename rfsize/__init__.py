@@ -17,19 +17,18 @@ if find_spec("rfsize._core") is None:
 from rfsize.api.compare import Comparison, compare
 from rfsize.api.importance import Importances, oob_importance
 from rfsize.api.oob_score import OobScore, oob_score
+from rfsize.api.report import Report
+from rfsize.api.shrink import shrink
+from rfsize.api.size import size, truncate
 from rfsize.counting.api import inbag, oob_predict, oob_predict_proba, tree_outputs
 from rfsize.counting.outputs import TreeOutputs
 from rfsize.counting.votes import Votes
 from rfsize.inference.api import compile, load
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.mean import CompiledMean
-from rfsize.shrinking.api import shrink
-from rfsize.sizing.api import size, truncate
-from rfsize.sizing.report import Report
 from rfsize.stopping.table import StopTable
-from rfsize.training.bagging_fraction import select_bagging_fraction
-from rfsize.training.fraction_search import FractionSearch
-from rfsize.training.growing import grow
+from rfsize.training.bagging_fraction import FractionSearch, select_bagging_fraction
+from rfsize.training.grow import grow
 
 if TYPE_CHECKING:
     from rfsize.integrations.lightgbm.callback import SizeCallback

@@ -14,10 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
-from rfsize.utils.progress import blocks
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import MAX_CLASSES, class_indices, share, whole
-from rfsize.utils.words import how_many, in_percent
+from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, in_percent, share, whole
 
 # The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20

@@ -58,17 +58,18 @@ class FewVotesError(RfsizeError):
         self.enough = enough
 
 
-class ForestFileError(RfsizeError):
-    """A file holds no compiled forest, or a damaged one.
+class FileError(RfsizeError):
+    """A file holds no compiled forest or no stop table, or a damaged one; or a table does not keep its promise.
 
-    Compile the model again, and save it.
+    Compile the model or build the table again, and save it.
     """
 
 
 class NotConvergedWarning(RfsizeWarning):
-    """The forest has fewer trees than T*(α).
+    """The forest may have fewer trees than you ask for, or the rows do not show that it has enough.
 
-    Train more trees, or ask for a lower α.
+    The forest has fewer trees than T*(α); or the interval of T*(α) ends beyond them, or its upper end is more than four
+    times its lower end; or the rows certify no smaller forest. Train more trees, give more rows, or ask for a lower α.
 
     Examples
     --------
@@ -88,18 +89,11 @@ class NotConvergedWarning(RfsizeWarning):
     """
 
 
-class OpenSizeWarning(RfsizeWarning):
-    """The forest is probably large enough, but the rows and trees leave open how many of its trees are.
+class LabelsOnlyWarning(RfsizeWarning):
+    """A result holds for the labels in all, but a rare class, the ranking or the probabilities would suffer.
 
-    The interval of T*(α) ends beyond the trees at hand, or its upper end is more than four times its lower end. Give
-    more rows, or train more trees.
-    """
-
-
-class NotCertifiedWarning(RfsizeWarning):
-    """The rows do not certify that fewer trees than the forest has are enough.
-
-    Give more rows that the forest was not trained on, or ask for a lower alpha.
+    Ask for what you use: your metric, the probabilities, or ``average="macro"``, which counts each class alike. The
+    message names the call.
     """
 
 
@@ -128,81 +122,19 @@ class TrainingRowsWarning(RfsizeWarning):
     """
 
 
-class CopiesWarning(RfsizeWarning):
-    """Training rows have copies, and ``groups`` does not say whether a tree may vote on a copy of a row that it saw.
+class ForestWarning(RfsizeWarning):
+    """How the forest was trained, or on what, limits what a result tells.
 
-    Give ``groups="copies"`` if rows were repeated or oversampled before training. Give ``groups="rows"`` if different
-    cases just have equal values, as happens with few columns or common values.
-    """
-
-
-class UndefinedMetricError(RfsizeError):
-    """A metric has no value on these rows and predictions, although both are valid.
-
-    Rankings such as AUC need rows of both classes, and every metric needs rows with a weight above 0. Use another
-    metric, or more rows.
-    """
-
-
-class ClippedLossWarning(RfsizeWarning):
-    """Some rows get a probability of 0 for their class, and scikit-learn's clipping decides what they add to log loss.
-
-    Some leaves hold rows of one class only, and give the other classes a probability of 0. Use the Brier score, or
-    train trees with more rows in each leaf.
-    """
-
-
-class NoVotesWarning(RfsizeWarning):
-    """Some training rows have no out-of-bag votes, because every tree was trained on them, or hardly any votes.
-
-    Train more trees, or use a smaller bagging fraction. If all these rows belong to one class, a score of the
-    predictions ignores that class.
-    """
-
-
-class LabelsOnlyWarning(RfsizeWarning):
-    """The forest has enough trees for its labels, but too few for a rare class, its ranking or its probabilities.
-
-    Size the forest for what you use: your metric, its probabilities, or labels with ``average="macro"``. The message
-    names the call.
-    """
-
-
-class RareClassWarning(RfsizeWarning):
-    """A stop table changes the labels of many rows of one class, although it changes few labels in all.
-
-    Ask for ``average="macro"`` in `StopTable.calibrate`, which bounds each class separately, or for a higher alpha.
-    """
-
-
-class SharedBagsWarning(RfsizeWarning):
-    """Several trees were trained on the same bag, so their votes are not independent draws.
-
-    Train with ``bagging_freq=1`` in LightGBM, or ``tree_method="hist"`` in XGBoost: each tree then draws its own bag.
-    """
-
-
-class SeedDependenceWarning(RfsizeWarning):
-    """LightGBM samples features in a way that makes forests with other seeds predict differently at any size.
-
-    Train with the larger feature fraction that the message names.
-    """
-
-
-class UnknownColumnsWarning(RfsizeWarning):
-    """Rows have columns that the forest was not trained on.
-
-    rfsize ignores these columns, and finds the training columns by name. Leave the extra columns out yourself, or check
-    that this is the forest that you mean.
-    """
-
-
-class ShrunkenScoresWarning(RfsizeWarning):
-    """An XGBoost forest was trained with a learning rate other than 1, which distorts its predictions.
-
-    Train with ``learning_rate=1``; XGBoost's default, 0.3, is for boosting. With 0.3, each tree counts only 0.3 times
-    what it learned. Probabilities and numbers then stay near ``base_score``, the prediction before the first tree. The
-    sizes that rfsize finds for them are too small. Labels stay the same only if ``base_score`` favours no class.
+    - Its trees are not independent draws: several share a bag, or LightGBM samples features in a way that makes forests
+      of other seeds predict differently at any size. Train as the message says.
+    - XGBoost trained it with a learning rate other than 1 (its default, 0.3, is for boosting), so probabilities and
+      numbers stay near ``base_score``. Train with ``learning_rate=1``.
+    - Training rows have copies, and ``groups`` does not say whether a tree may vote on a copy of a row that it saw.
+      Give ``groups="copies"`` or ``groups="rows"``.
+    - Training rows have no out-of-bag votes, or hardly any. Train more trees, or use a smaller bagging fraction.
+    - Leaves hold rows of one class only, and scikit-learn's clipping decides what their probability of 0 adds to log
+      loss. Use the Brier score, or train trees with more rows in each leaf.
+    - Rows have columns that it was not trained on, which are left out.
 
     Examples
     --------
@@ -212,16 +144,9 @@ class ShrunkenScoresWarning(RfsizeWarning):
     >>> from xgboost import XGBClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> forest = XGBClassifier(n_estimators=1, num_parallel_tree=30, subsample=0.632, n_jobs=1).fit(X, y)
-    >>> warnings.simplefilter("error", rfsize.exceptions.ShrunkenScoresWarning)
+    >>> warnings.simplefilter("error", rfsize.exceptions.ForestWarning)
     >>> rfsize.size(forest, X, oob=True, metric="probabilities", tolerance=0.01)
     Traceback (most recent call last):
         ...
-    rfsize.exceptions.ShrunkenScoresWarning: the forest was trained with learning_rate=0.3, ...
-    """
-
-
-class TableError(RfsizeError):
-    """A stored stop table is damaged, or does not keep its promise.
-
-    Build the table again, and save it.
+    rfsize.exceptions.ForestWarning: the forest was trained with learning_rate=0.3, ...
     """

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rfsize._util import choice
 from rfsize.inference.compiled import CompiledForest
-from rfsize.utils.validation import choice
 
 _OUTPUTS = ("prediction", "label", "probability", "prediction and trees")
 

@@ -26,10 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtri
 
 from rfsize import _core
-from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.utils.validation import as_numbers
-from rfsize.utils.words import in_percent
+from rfsize._util import Bools, Floats, Int64s, as_numbers, each_range, in_percent
 
 MAX_TREES = 10**9 + 1
 """The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""

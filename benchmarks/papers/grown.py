@@ -42,7 +42,7 @@ def votes(model: Any, training: Rows, test: Rows) -> Trees:
     X, y = training
     with warnings.catch_warnings():
         # The papers' experiments contain equal rows too.
-        warnings.simplefilter("ignore", rfsize.exceptions.CopiesWarning)
+        warnings.simplefilter("ignore", rfsize.exceptions.ForestWarning)
         inbag = rfsize.inbag(model, X, y).T
     said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
     return Trees(said[0], said[1], inbag)
@@ -92,7 +92,7 @@ def lightgbm_share(drawn: int | None, training: Rows) -> float:
     """The smallest share of the features, of at least ``drawn`` features, that LightGBM draws evenly.
 
     Where it draws few, and all trees of an iteration an even number together, it meets some more often than others,
-    all through a forest: `rfsize.exceptions.SeedDependenceWarning`.
+    all through a forest: `rfsize.exceptions.ForestWarning`.
     """
     y, n_features = training[1], training[0].shape[1]
     if drawn is None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import lightgbm as lgb
@@ -14,9 +15,10 @@ import numpy as np
 from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.counting.collect import outputs_of_folds
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
+from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
+from rfsize.counting.cross_validation import outputs_of_folds
+from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,
@@ -34,17 +36,10 @@ from rfsize.integrations.lightgbm.training_votes import (
     rows_of,
 )
 from rfsize.models.model import dependence_of
-from rfsize.sizing.goals.base import Goal
-from rfsize.sizing.goals.labels import LabelGoal
-from rfsize.sizing.goals.metric import MetricGoal, refuse_soft_labels
-from rfsize.sizing.goals.named import goal_of
-from rfsize.sizing.report import Report, report_of
-from rfsize.sizing.sentences import headline
+from rfsize.showing.text import headline
+from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
-from rfsize.training.until_enough import UntilEnough
-from rfsize.utils.validation import refuse_unused, share, whole
-from rfsize.utils.warn import Caution, give, warn
-from rfsize.utils.words import how_many, in_percent
+from rfsize.training.stopping_rule import StoppingRule
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
 # forest's.
@@ -121,11 +116,11 @@ class SizeCallback:
         no error ends a training: the callback looks again at twice the trees, and at the end warns of what it met.
     LabelsOnlyWarning
         If labels take so few trees that the ranking or the probabilities would suffer.
-    CopiesWarning
+    ForestWarning
         As in `rfsize.size`.
-    SharedBagsWarning
+    ForestWarning
         If ``bagging_freq`` > 1.
-    SeedDependenceWarning
+    ForestWarning
         If LightGBM samples features so that forests of other seeds predict differently.
 
     See Also
@@ -183,8 +178,8 @@ class SizeCallback:
         log_every: int = 0,
         groups: ArrayLike | str | None = None,
     ) -> None:
-        of_labels = {"alpha": alpha, "average": average, "voting": voting}
-        self.goal = goal_of(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
+        of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+        self.criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
         self.threshold = share("threshold", 0.5 if threshold is None else threshold)
         if data is not None and not hasattr(data, "shape"):
             raise ValueError(f"data must be the training rows, an array or a table, found a {type(data).__name__}")
@@ -197,7 +192,7 @@ class SizeCallback:
         self._report: Report | None = None
         self._forests: _ForestsInTraining | None = None
         self._error: Exception | None = None
-        self._until: UntilEnough
+        self._rule: StoppingRule
         self._began: float
         self.seconds_to_go_: float | None = None
         if (xgboost := sys.modules.get("xgboost.callback")) is not None:
@@ -212,10 +207,12 @@ class SizeCallback:
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None before the first votes."""
         forests = self._forests
-        if forests is None or not forests.can_tell or (self._report and self._report.available == forests.n_trees):
+        if forests is None or not forests.can_tell:
+            return self._report
+        if self._report is not None and self._report.available == forests.n_trees and has_interval(self._report):
             return self._report
         try:
-            self._report = forests.report()
+            self._report = forests.report(interval=True)
         except ValueError:  # too few votes, for example; training warns of it at its end
             return self._report
         return self._report
@@ -228,7 +225,7 @@ class SizeCallback:
         """LightGBM calls this after each iteration."""
         trees = env.iteration + 1
         if env.iteration == env.begin_iteration:
-            self._until = UntilEnough(self.min_trees, env.end_iteration)
+            self._rule = StoppingRule(self.min_trees, env.end_iteration)
             self._report = self._error = self.seconds_to_go_ = None
             self._began = time.perf_counter()
             self._forests = _ForestsInTraining(env, self)
@@ -240,7 +237,7 @@ class SizeCallback:
                 self._put_off(error, trees)
         if forests is not None and report is not None:
             # The warnings about dependent trees were given at the first tree.
-            self._forests, self._report = None, report._noting(*forests.dependence)
+            self._forests, self._report = None, with_warnings(report, *forests.dependence)
             give(report.warnings, through="lightgbm")
             if report.enough:
                 raise EarlyStopException(report.n_kept - 1, env.evaluation_result_list or [])
@@ -251,34 +248,34 @@ class SizeCallback:
 
     def _look(self, forests: _ForestsInTraining, env: CallbackEnv) -> Report | None:
         """Read the newest tree; the final report if training ends with it, and None if it goes on."""
-        trees, until = env.iteration + 1, self._until
+        trees, rule = env.iteration + 1, self._rule
         forests.read(env)
         logs = self.log_every > 0 and trees % self.log_every == 0 and forests.can_tell
-        if trees < until.next_look and not logs:
+        if trees < rule.next_size and not logs:
             return None
-        report = until.look(trees, forests.report)
+        report = rule.update(trees, partial(forests.report, interval=logs))
         self._error = None
         if report is None:
             return None
         self._report = report
         # Since the next look was set, the estimate can have fallen below the current number of trees.
-        to_grow = 0 if until.is_over else min(max(report._wanted, until.next_look), env.end_iteration) - trees
+        to_grow = 0 if rule.done else min(max(report.required, rule.next_size), env.end_iteration) - trees
         if trees > 1:  # the time that the first tree took is not known
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
             print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
-        return report._noting(*forests.warnings_about_rows()) if until.is_over else None
+        return with_warnings(finished(report), *forests.warnings_about_rows()) if rule.done else None
 
     def _put_off(self, error: Exception, trees: int) -> None:
         """Look again later, or no more if bags are wrong or rfsize has a fault. The last error is told at the end."""
         self._error = error
         if isinstance(error, InbagError) or not isinstance(error, ValueError):
             self._forests = None
-        self._until.put_off(trees)
+        self._rule.postpone(trees)
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """The words of the log about the time to go."""
-        beyond = f", more than the {at_most:,} trees allowed" if report._wanted > at_most else ""
+        beyond = f", more than the {at_most:,} trees allowed" if report.required > at_most else ""
         if self.seconds_to_go_ is None:
             return beyond
         return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"
@@ -306,19 +303,19 @@ class _ForestsInTraining:
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
         of_rows = callback.threshold, self.groups, validation
         self._trainings = [BoosterInTraining.of(booster, *of_rows) for booster in boosters]
-        first, goal = self._trainings[0].forest, callback.goal
+        first, criterion = self._trainings[0].forest, callback.criterion
         truth = [labels for training in self._trainings if (labels := training.truth) is not None]
         if any(map(first.text.are_soft, truth)):
-            refuse_soft_labels(goal)
+            refuse_soft_labels(criterion)
             truth = []
         self._truth = truth if len(truth) == len(boosters) else None
         labels = None if self._truth is None else np.concatenate(truth)
-        self._goal = goal.checked(len(first.classes), labels, in_training=True)
+        self._goal = resolve(criterion, len(first.classes), labels, in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        every_tree = isinstance(goal, MetricGoal)
+        every_tree = criterion.kind == "metric"
         self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
-        if isinstance(goal, MetricGoal):
-            self._refuse_what_does_not_fit(goal.metric)
+        if criterion.kind == "metric":
+            self._refuse_what_does_not_fit(criterion.metric)
         self.dependence = dependence_of(first)
         give(self.dependence, through="lightgbm")
 
@@ -337,8 +334,8 @@ class _ForestsInTraining:
         for votes in self._votes if env.iteration > env.begin_iteration else ():
             votes.read()
 
-    def report(self) -> Report:
-        """The estimate from all trees read so far."""
+    def report(self, *, interval: bool = False) -> Report:
+        """The estimate from all trees read so far; without ``interval`` only if they are enough, with one."""
         self._refuse_hidden_votes(self._goal)
         parts = [votes.outputs(self._source) for votes in self._votes]
         outputs = parts[0]
@@ -376,13 +373,13 @@ class _ForestsInTraining:
         predictor = predictor_of(self._votes[0].outputs(self._source))
         check_direction(metric_on_rows(metric, predictor, len(labels), labels, weights))
 
-    def _refuse_hidden_votes(self, goal: Goal) -> None:
+    def _refuse_hidden_votes(self, criterion: Criterion) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""
-        if not isinstance(goal, LabelGoal) or goal.voting != "hard":
+        if criterion.metric != "labels" or criterion.voting != "hard":
             return
         n_votes = sum(votes.n_votes for votes in self._votes)
         hidden = sum(votes.n_unsure for votes in self._votes) / max(n_votes, 1)
-        if hidden > _FEW_UNSURE * goal.level:
+        if hidden > _FEW_UNSURE * criterion.level:
             raise FewVotesError(
                 f"LightGBM's rounded predictions hide {in_percent(hidden)} of the single votes, which voting='hard' "
                 "counts: give the training rows X, SizeCallback(data=X, voting='hard'), or leave voting out"

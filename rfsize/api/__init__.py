@@ -1,1 +1,1 @@
-"""The functions that users call, and the results that these return."""
+"""The public functions, and their results."""

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
+from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import comparison_page, comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL
@@ -35,10 +35,6 @@ from rfsize.statistics.metrics import (
     value_of,
 )
 from rfsize.statistics.row_errors import metric_error
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import class_indices
-from rfsize.utils.warn import give
-from rfsize.utils.words import how_many
 
 _WHICH = ("first", "second")
 
@@ -123,7 +119,7 @@ class Comparison(Result):
         tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
         return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
 
-    def _account(self) -> Account:
+    def page(self) -> Page:
         return comparison_page(self)
 
     def __str__(self) -> str:
@@ -164,7 +160,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
 
     Warns
     -----
-    TrainingRowsWarning, SharedBagsWarning, SeedDependenceWarning
+    TrainingRowsWarning, ForestWarning
         If the rows or the training of one of the forests make the comparison doubtful.
 
     See Also
@@ -256,7 +252,7 @@ def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tup
     for outputs in pair:
         assert outputs.scores is not None
         place = np.full(outputs.n_rows, -1)
-        place[outputs.scores.number] = np.where(outputs.scores.asked > 0, np.arange(len(outputs.scores)), -1)
+        place[outputs.scores.number] = np.where(outputs.scores.n_votes > 0, np.arange(len(outputs.scores)), -1)
         places.append(place)
     rows = np.flatnonzero((places[0] >= 0) & (places[1] >= 0))
     if len(rows) < 2:

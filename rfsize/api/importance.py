@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,33 +14,27 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
-from rfsize.counting.duplicates import warning_of_copies
+from rfsize.api.report import Report, finished, report_on, with_warnings
+from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
-from rfsize.importance.goal import ImportanceAnswer, ImportanceGoal
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
-from rfsize.sizing.report import Report
+from rfsize.showing.html import Page, Result
+from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import did_you_mean, share, whole
-from rfsize.utils.warn import Caution, give
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
-
-_AT_ONCE = 256  # columns compared with all others in one step, which bounds the memory
 
 
 class Importance(NamedTuple):
@@ -166,7 +162,7 @@ class Importances(Result):
 
         Warns
         -----
-        SharedBagsWarning, SeedDependenceWarning
+        ForestWarning
             If the trees are not independent draws.
 
         Examples
@@ -186,27 +182,31 @@ class Importances(Result):
         if top is not None:
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         give(self.warnings)
-        goal = ImportanceGoal(self._estimate(1.0 - share("alpha", alpha), top), alpha, top)
-        answer = ImportanceAnswer(goal)
-        return Report(goal, self.available, "oob", self.copied, self.groups, self.warnings, answer, None)
+        criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
+        of_rows = {"copied": self.copied, "groups": self.groups}
+        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
+        return finished(with_warnings(report, *self.warnings))
 
     def _estimate(self, level: float, top: int | None) -> Estimate:
         """How much the importances of two forests with different seeds differ, over their size."""
-        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         similarity = rank_correlation if top is None else share_in_common(top)
         curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
-        note = (
-            f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
-            f"size(top={matter}) is about the other columns only"
-        )
+        n_trees, notes = curve.size(level), []
+        n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
+        if top is None and 0 < matter < n_columns:
+            notes.append(
+                f"{n_columns - matter} of {n_columns} columns may be noise, and their order takes the most trees: "
+                f"size(top={matter}) is about the other columns only"
+            )
+        why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
         return Estimate(
             curve,
-            curve.size(level),
+            n_trees,
             self.n_rows,
-            0,
-            self.votes_per_row,
-            why_infinite=f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally",
-            notes=(note,) if top is None and 0 < matter < n_columns else (),
+            n_dropped=0,
+            votes_per_row=self.votes_per_row,
+            why_infinite=why_infinite if math.isinf(n_trees) else None,
+            notes=tuple(notes),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class Importances(Result):
 
         return plot_importances(self, ax)
 
-    def _account(self) -> Account:
+    def page(self) -> Page:
         from rfsize.showing.importance_text import importances_page
 
         return importances_page(self)
@@ -365,46 +365,36 @@ def _feature_names(task: Task) -> list[str]:
     """Names of the features in the order of training, as X has them: a framework may have changed them."""
     rows, names = task.X, task.forest.feature_names
     if isinstance(rows, Rows) and rows.names is not None:
-        names = rows.names
-        places = None
-        if rows.columns is not None:
-            places = places_of(names, rows.n_features, rows.columns, told=set(names))
+        names, told = rows.names, set(rows.names)
+        places = None if rows.columns is None else places_of(names, rows.n_features, rows.columns, told=told)
         names = names if places is None else [names[place] for place in places]
     return [f"x{column}" for column in range(task.forest.n_features)] if names is None else names
 
 
 def _sets_of_columns(columns: ColumnsLike | None, names: list[str]) -> dict[str, list[int]]:
-    """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is in two sets."""
+    """The sets of columns to shuffle, by name; ``ValueError`` if a name is unknown, or a column is there twice."""
     numbers = {name: column for column, name in enumerate(names)}
     if isinstance(columns, Mapping):
-        sets = {str(name): [_number(column, names, numbers) for column in _listed(of)] for name, of in columns.items()}
+        sets = [(str(name), [_number(column, numbers) for column in _listed(of)]) for name, of in columns.items()]
     else:
-        alone = [
-            _number(column, names, numbers) for column in _listed(range(len(names)) if columns is None else columns)
-        ]
-        if len(set(alone)) < len(alone):
-            twice = sorted({names[column] for column in alone if alone.count(column) > 1})
-            raise ValueError(f"columns names the same column twice: {twice}")
-        sets = {names[column]: [column] for column in alone}
-    if not sets or not all(sets.values()):
+        listed = range(len(names)) if columns is None else _listed(columns)
+        sets = [(names[number], [number]) for number in (_number(column, numbers) for column in listed)]
+    if not all([sets, *(members for _, members in sets)]):
         raise ValueError("columns has nothing to shuffle, or an empty set: name columns, or leave it out")
-    set_of: dict[int, str] = {}
-    for name, members in sets.items():
-        for column in members:
-            if set_of.setdefault(column, name) != name:
-                raise ValueError(
-                    f"column {names[column]!r} is in two sets, {set_of[column]!r} and {name!r}: leave it out of one, "
-                    "or make two calls"
-                )
-    return sets
+    times = Counter(number for _, members in sets for number in set(members))
+    twice = [names[number] for number, count in times.items() if count > 1]
+    if twice:
+        raise ValueError(f"columns names {twice[0]!r} twice: leave it out once, or make two calls")
+    return dict(sets)
 
 
-def _number(column: Any, names: list[str], numbers: dict[str, int]) -> int:
+def _number(column: Any, numbers: dict[str, int]) -> int:
     """The number of a column that is named, or given by its number."""
-    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(names):
+    if isinstance(column, Integral) and not isinstance(column, bool) and 0 <= int(column) < len(numbers):
         return int(column)
     if isinstance(column, str) and column in numbers:
         return numbers[column]
+    names = list(numbers)
     known = f"the forest has {how_many(len(names), 'column')}, {names[0]!r} to {names[-1]!r}"
     raise ValueError(f"columns has {column!r}{did_you_mean(column, names)}, which is no column: {known}")
 
@@ -442,11 +432,10 @@ def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:
     deviation = losses.block_losses - losses.block_losses.mean(axis=0)
     n_blocks, n_columns = deviation.shape
     quantile = float(student.ppf(1.0 - TAIL / max(1, n_columns - 1), n_blocks - 1.0))
-    above, below = np.zeros(n_columns, dtype=np.int64), np.zeros(n_columns, dtype=np.int64)
-    for first in range(0, n_columns, _AT_ONCE):
-        block = slice(first, first + _AT_ONCE)
-        covariance = deviation[:, block].T @ deviation / (n_blocks * (n_blocks - 1.0))
-        half_width = quantile * np.sqrt(np.maximum(variance[block, None] + variance - 2.0 * covariance, 0.0))
-        lead: Floats = value - value[block, None]
-        above[block], below[block] = (lead > half_width).sum(axis=1), (-lead > half_width).sum(axis=1)
+    above, below = np.zeros((2, n_columns), dtype=np.int64)
+    for column in range(n_columns):
+        covariance = deviation[:, column] @ deviation / (n_blocks * (n_blocks - 1.0))
+        half_width = quantile * np.sqrt(np.maximum(variance[column] + variance - 2.0 * covariance, 0.0))
+        lead = value - value[column]
+        above[column], below[column] = (lead > half_width).sum(), (-lead > half_width).sum()
     return above + 1, n_columns - below

@@ -19,14 +19,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rfsize.counting.collect import collect_outputs
-from rfsize.counting.duplicates import warning_of_copies
-from rfsize.counting.outputs import TreeOutputs, coverage_of_means, means_of, predictor_of, sums_of, task_of
+from rfsize._util import Floats, Int64s, give, refuse_unused
+from rfsize.counting.groups import warning_of_copies
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    collect_outputs,
+    coverage_of_means,
+    means_of,
+    predictor_of,
+    sums_of,
+    task_of,
+)
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
-from rfsize.reporting.account import Account
-from rfsize.reporting.result import Result
+from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import score_page, score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import (
@@ -41,9 +48,6 @@ from rfsize.statistics.metrics import (
     value_or_nan,
 )
 from rfsize.statistics.row_errors import interval_within, metric_error
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import refuse_unused
-from rfsize.utils.warn import give
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +163,7 @@ class OobScore(Result):
 
         return plot_score(self, ax)
 
-    def _account(self) -> Account:
+    def page(self) -> Page:
         return score_page(self)
 
     def __str__(self) -> str:
@@ -211,9 +215,9 @@ def oob_score(
 
     Warns
     -----
-    CopiesWarning
+    ForestWarning
         If training rows have copies, and ``groups`` does not say what they are.
-    ClippedLossWarning
+    ForestWarning
         If some rows get a probability of 0 for their class, so that clipping decides what they add to the log loss.
 
     See Also

@@ -9,17 +9,25 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from rfsize._util import choice, printable
+from rfsize.api.report import Report
+from rfsize.cli.commands import (
+    compile_command,
+    grow_command,
+    predict_command,
+    shrink_command,
+    size_command,
+    truncate_command,
+)
 from rfsize.cli.demo import run_demo
-from rfsize.cli.options import ASKED, PREDICTED, ROWS, SHRUNK_BY, SIZED_BY, TRAINED, add_options
-from rfsize.cli.serving import predict, write_compiled
-from rfsize.cli.sizing import print_size, write_shrunk, write_truncated
-from rfsize.cli.tables import STANDARD
-from rfsize.cli.training import grow_forest
+from rfsize.cli.tables import STDIO
+from rfsize.counting.outputs import VOTINGS
 from rfsize.models.framework import framework_of
-from rfsize.sizing.report import Report
-from rfsize.utils.words import printable
+from rfsize.statistics.criterion import AVERAGES, METHODS, NAMES, TARGETS
+from rfsize.statistics.metrics import one_name
 
 DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 """Exit status: done and large enough; the forest is too small; the input is wrong, and one line says what."""
@@ -27,86 +35,154 @@ DONE, NOT_CONVERGED, BAD_INPUT = 0, 1, 2
 # Arguments that name tables of rows.
 _TABLES = {"data", "validation", "rows"}
 
+# Options
+
+
+def _metric(text: str) -> str:
+    """A metric by any of its names."""
+    name = str(one_name(text))
+    try:
+        choice("metric", name, NAMES)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name
+
+
+_ROWS, _FOREST, _KEPT, _OTHERS = "the rows", "the forest", "what must stay the same", "what to do and where to write"
+
+_FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+_COLUMN: dict[str, Any] = {"metavar": "COLUMN"}
+_NUMBER: dict[str, Any] = {"type": float, "metavar": "P"}
+_COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
+_FLAG: dict[str, Any] = {"action": "store_true"}
+
+# Group, arguments of argparse and help of each option. "grow --labels" is an option that differs for one command.
+_OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "model": (
+        _FOREST,
+        _FILE | {"metavar": "MODEL"},
+        "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
+    ),
+    "forest": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
+    "data": (
+        _ROWS,
+        _FILE | {"metavar": "DATA"},
+        "rows: CSV, Parquet, a folder of Parquet files, or - for standard input",
+    ),
+    "--labels": (_ROWS, _COLUMN, "column of DATA with the labels"),
+    "grow --labels": (_ROWS, _COLUMN | {"required": True}, "column of DATA with the labels"),
+    "--drop": (
+        _ROWS,
+        _COLUMN | {"nargs": "+", "default": []},
+        "columns of DATA that the forest was not trained on, such as an id",
+    ),
+    "--groups": (
+        _ROWS,
+        _COLUMN,
+        "column of DATA that names rows that belong together, such as those of one patient; or the word copies (copies "
+        "of a row belong together) or rows (none do)",
+    ),
+    "--oob": (_ROWS, _FLAG, "DATA are the training rows, in their order; leave it out for rows new to the forest"),
+    "--rows": (
+        _ROWS,
+        _FILE,
+        "rows to choose trees by and refit leaves with, as the training rows (default: half of DATA)",
+    ),
+    "--validation": (_ROWS, _FILE, "rows to count votes on, in place of out-of-bag votes; or - for standard input"),
+    "--seed": (_FOREST, _COUNT, "seed of the forest; an XGBoost file does not keep it, and --oob needs it"),
+    "--subsample": (_FOREST, _NUMBER, "subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
+    "--missing": (_FOREST, _NUMBER, "value that an XGBoost forest read as missing, besides NaN"),
+    "--framework": (_FOREST, {"metavar": "NAME", "required": True}, "lightgbm or xgboost"),
+    "--params": (_FOREST, {"metavar": "JSON"}, "training parameters, or a file of them"),
+    "--model": (_FOREST, _FILE, "forest that was trained on DATA, to add trees to"),
+    "--min-trees": (_FOREST, _COUNT, "trees to train before the first estimate (default 100)"),
+    "--max-trees": (_FOREST, _COUNT, "the most trees to train (default 5000)"),
+    "--metric": (
+        _KEPT,
+        {"type": _metric, "metavar": f"{{{','.join(NAMES)}}}"},
+        "what must stay the same (default labels, or scores for a regression); take auc if you rank rows, log_loss if "
+        "you use probabilities",
+    ),
+    "--alpha": (_KEPT, _NUMBER, "share of rows that must keep their label (default 0.99); lower it for fewer trees"),
+    "--tolerance": (
+        _KEPT,
+        _NUMBER,
+        "in place of --alpha: how far probabilities or scores may move, or how much worse a metric may become",
+    ),
+    "--voting": (
+        _KEPT,
+        {"choices": VOTINGS},
+        "labels by averaged scores (soft), by majority vote (hard), or as the model's predict does (default auto)",
+    ),
+    "--average": (
+        _KEPT,
+        {"choices": AVERAGES},
+        "apply alpha to all rows together (default micro) or to each class (macro); take macro for a rare class",
+    ),
+    "--threshold": (_KEPT, _NUMBER, "probability above which class 1 is predicted (default 0.5)"),
+    "--method": (_KEPT, {"choices": METHODS}, "how agreement is estimated; change it only to compare methods"),
+    "--target": (
+        _KEPT,
+        {"choices": TARGETS},
+        "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
+    ),
+    "--confidence": (_KEPT, _NUMBER, "how sure a certificate is (default 0.95)"),
+    "grow --confidence": (_KEPT, _NUMBER, "how sure it must be that the trees are enough (default 0.8)"),
+    "--n-trees": (_KEPT, _COUNT, "trees to keep, in place of --alpha"),
+    "--table": (_OTHERS, _FILE, "stop table that StopTable.save wrote in Python, so that rows use fewer trees"),
+    "--proba": (_OTHERS, _FLAG, "write probabilities beside the labels"),
+    "--n-jobs": (_OTHERS, _COUNT, "threads (default: one per core)"),
+    "-o --output": (_OTHERS, _FILE | {"required": True}, "file to write"),
+    "--html": (_OTHERS, _FILE, "HTML page to write as well, which shows how many trees are enough, and why"),
+    "--json": (_OTHERS, _FLAG, "print the result as JSON, for a script"),
+}
+
+_COLUMNS = ("--labels", "--drop", "--groups")
+_SIZED = (
+    *("model", "data", *_COLUMNS, "--oob", "--seed", "--subsample", "--missing"),
+    *("--metric", "--alpha", "--tolerance", "--voting", "--average", "--threshold", "--method", "--target"),
+    "--confidence",
+)
+_GROWN = (
+    *("data", *_COLUMNS, "--validation", "--framework", "--params", "--model", "--seed", "--min-trees", "--max-trees"),
+    *("--metric", "--alpha", "--tolerance", "--voting", "--average", "--threshold", "--confidence"),
+)
+_SHRUNK = ("model", "data", "--labels", "--drop", "--rows", "--metric", "--alpha", "--tolerance", "--average")
+
 
 class _Command(NamedTuple):
-    """A command: its function, which may return a report, its help, an example, and its options."""
+    """A command: its function, which may return a report, its options, and the arguments of an example."""
 
     run: Callable[[argparse.Namespace], Report | None]
-    says: str
-    example: str
     options: tuple[str, ...] = ()
+    example: str = ""
 
 
 _COMMANDS = {
-    "demo": _Command(run_demo, "size, cut and compile a forest of each framework on real data", "rfsize demo"),
-    "size": _Command(
-        print_size,
-        "print how many trees are enough",
-        "rfsize size model.txt train.csv --labels y --oob",
-        (*ASKED, *SIZED_BY, "--json", "--html"),
-    ),
+    "demo": _Command(run_demo),
+    "size": _Command(size_command, (*_SIZED, "--html", "--json"), "model.txt train.csv --labels y --oob"),
     "truncate": _Command(
-        write_truncated,
-        "cut a forest down to its first trees, as many as are enough",
-        "rfsize truncate model.txt train.csv --labels y --oob -o small.txt",
-        (*ASKED, *SIZED_BY, "-o --output"),
+        truncate_command, (*_SIZED, "-o --output"), "model.txt train.csv --labels y --oob -o small.txt"
     ),
     "shrink": _Command(
-        write_shrunk,
-        "make a forest smaller than truncate does: choose trees, refit leaves, certify the result on DATA",
-        "rfsize shrink model.txt unseen.csv --labels y --rows train.csv -o small.txt",
-        ("model", *ROWS, "--labels", "--drop", "--rows", *SHRUNK_BY, "-o --output"),
+        shrink_command,
+        (*_SHRUNK, "--confidence", "--n-trees", "-o --output"),
+        "model.txt unseen.csv --labels y --rows train.csv -o small.txt",
     ),
     "grow": _Command(
-        grow_forest,
-        "train a forest until it has enough trees, or add trees to one",
-        "rfsize grow train.csv --labels y --framework lightgbm -o model.txt",
-        (*TRAINED, "--model", "--validation", "--threshold", "--confidence", "--min-trees", "-o --output", "--json"),
+        grow_command, (*_GROWN, "-o --output", "--json"), "train.csv --labels y --framework lightgbm -o model.txt"
     ),
     "compile": _Command(
-        write_compiled,
-        "compile a forest, so that it predicts many times faster",
-        "rfsize compile model.txt --table table.json -o fast.rfsize",
+        compile_command,
         ("model", "--table", "--voting", "--threshold", "--missing", "-o --output"),
+        "model.txt --table table.json -o fast.rfsize",
     ),
     "predict": _Command(
-        predict,
-        "predict the rows of a table, piece by piece",
-        "rfsize predict fast.rfsize rows.csv -o predictions.csv",
-        (*PREDICTED, "--voting", "--proba", "--n-jobs", "-o --output", "--output-format"),
+        predict_command,
+        ("model", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
+        "fast.rfsize rows.csv -o predictions.csv",
     ),
 }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Returns
-    -------
-    int
-        Exit status: 0 done; 1 the forest has fewer than T*(α) trees; 2 the input is wrong, and one line says what.
-    """
-    options = _parser().parse_args(arguments)
-    try:
-        _check_standard(options)
-        with _each_warning_once() as said_by:
-            report = _COMMANDS[options.command].run(options)
-            if report is not None:
-                said_by(report)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the output has closed the pipe. Python must not raise when it flushes the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        return _refuse(error)
-    except Exception as error:
-        # Errors that a framework raises about a model, or a reader about a table.
-        readers = {"pandas", "pyarrow"}
-        if type(error).__module__.partition(".")[0] not in readers and framework_of(error) is None:
-            raise
-        return _refuse(error)
-    return DONE if report is None or report.enough else NOT_CONVERGED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,46 +195,80 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rfsize {version('rfsize')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        says = f"{command.says[0].upper()}{command.says[1:]}."
-        made = commands.add_parser(name, help=command.says, description=says, epilog=f"Example: {command.example}")
-        add_options(made, name, command.options)
+        text = (command.run.__doc__ or "").partition("\n")[0]
+        example = f"Example: rfsize {name} {command.example}"
+        help_ = text[:1].lower() + text[1:].rstrip(".")
+        made, groups = commands.add_parser(name, help=help_, description=text, epilog=example), dict[str, Any]()
+        for option in command.options:
+            title, arguments, help_ = _OPTIONS.get(f"{name} {option}", _OPTIONS[option])
+            if title not in groups:
+                groups[title] = made.add_argument_group(title)
+            groups[title].add_argument(*option.split(), help=help_, **arguments)
     return parser
 
 
-def _check_standard(options: argparse.Namespace) -> None:
+# The process
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done; 1 the forest has fewer than T*(α) trees; 2 the input is wrong, and one line says what.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        _check_stdio(options)
+        with _each_warning_once() as printed:
+            report = _COMMANDS[options.command].run(options)
+            printed.update(() if report is None else (warning.text for warning in report.warnings))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the output has closed the pipe. Python must not raise when it flushes the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        # Errors of ours, and those that a framework raises about a model, or a reader about a table.
+        is_expected = isinstance(error, (ValueError, OSError, ImportError, MemoryError))
+        is_expected |= type(error).__module__.partition(".")[0] in {"pandas", "pyarrow"}
+        if not is_expected and framework_of(error) is None:
+            raise
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        print(f"rfsize: {printable(reason)}", file=sys.stderr)
+        return BAD_INPUT
+    return DONE if report is None or report.enough else NOT_CONVERGED
+
+
+def _check_stdio(options: argparse.Namespace) -> None:
     """``ValueError`` if ``-`` stands for anything but a table of rows, or for two tables."""
-    given = [name for name, value in vars(options).items() if value == STANDARD or (name == "params" and value == "-")]
-    files = set(given) - _TABLES - ({"output"} if options.command == "predict" else set())
+    named = {name for name, value in vars(options).items() if value == STDIO or (name == "params" and value == "-")}
+    files = named - _TABLES - ({"output"} if options.command == "predict" else set())
     if files:
         raise ValueError(
             f"- cannot stand for the {min(files)}: standard input is only for tables of rows, and standard output "
             "only for predictions. Name a file"
         )
-    if len(_TABLES & set(given)) > 1:
+    if len(_TABLES & named) > 1:
         raise ValueError("standard input can be read only once: name a file for one of the two tables")
 
 
 @contextmanager
-def _each_warning_once() -> Iterator[Callable[[Report], None]]:
-    """Hold warnings back until the end, and then print each once, without those that a printed report contains."""
-    said: set[str] = set()
+def _each_warning_once() -> Iterator[set[str]]:
+    """Hold warnings back until the end, and then print each once; the set takes those that a report has printed."""
+    printed: set[str] = set()
     caught: list[warnings.WarningMessage] = []
     format_before = warnings.formatwarning
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # the filters outside decide about the warnings that are given at the end
-            yield lambda report: said.update(one.text for one in report.warnings)
+            yield printed
     finally:
         # Prints no line of Python code below the warning.
         warnings.formatwarning = lambda message, *_, **__: f"rfsize: warning: {printable(str(message))}\n"
-        for one in caught:
-            if str(one.message) not in said:
-                said.add(str(one.message))
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        for warning in caught:
+            if str(warning.message) not in printed:
+                printed.add(str(warning.message))
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         warnings.formatwarning = format_before
-
-
-def _refuse(error: Exception) -> int:
-    reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    print(f"rfsize: {printable(reason)}", file=sys.stderr)
-    return BAD_INPUT

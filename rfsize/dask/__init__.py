@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rfsize.dask.forest import rows
-from rfsize.dask.growing import grow
-from rfsize.dask.predicting import predict, predict_labels, predict_proba
+from rfsize.dask.grow import grow
+from rfsize.dask.rows import predict, predict_labels, predict_proba, rows
 
 __all__ = ["grow", "predict", "predict_labels", "predict_proba", "rows"]

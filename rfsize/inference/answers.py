@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, Int64s
 from rfsize.inference.few_rows import FewRows
 from rfsize.inference.rows import each_block, opened
 from rfsize.models.link import Link
 from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.rules.leaders import majority_on
 from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from rfsize.exceptions import ForestFileError, NotAForestError, RfsizeWarning
+from rfsize._util import choice, give, warn
+from rfsize.exceptions import FileError, NotAForestError, RfsizeWarning
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import check_table
 from rfsize.models.framework import models_in, read_model
-from rfsize.models.link import NATIVE_LINKS
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
-from rfsize.utils.validation import choice
-from rfsize.utils.warn import give, warn
 from rfsize.walking.layout import PackedForest
 
 
@@ -165,11 +163,6 @@ def _packed(model: Model, threshold: float) -> PackedForest:
             f"the members of this {model.framework} ensemble are no decision trees, which alone can be compiled: cut "
             "the ensemble with rfsize.truncate"
         )
-    if model.ensemble.conventions.link not in NATIVE_LINKS:
-        raise NotAForestError(
-            f"rfsize does not compile the link '{model.ensemble.conventions.link}' of this {model.framework} model: "
-            "predict with the model itself"
-        )
     kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
     return PackedForest.of(model.ensemble, threshold, **kind)
 
@@ -228,7 +221,7 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
 
     Raises
     ------
-    ForestFileError, TableError
+    FileError
         If the file is damaged, or was not written by rfsize.
     OSError
         If the file cannot be read.
@@ -255,4 +248,4 @@ def load(path: str | Path, *, n_jobs: int = -1) -> CompiledForest | CompiledMean
         forests = [CompiledForest(forest, table, voting=voting, n_jobs=n_jobs) for forest, table, voting in saved]
         return CompiledMean(forests) if several else forests[0]
     except ValueError as error:
-        raise ForestFileError(f"{path} is damaged, or was not written by rfsize: {error}") from error
+        raise FileError(f"{path} is damaged, or was not written by rfsize: {error}") from error

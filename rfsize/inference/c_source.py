@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._files import written_whole
+from rfsize._util import Int64s
 from rfsize.inference.answers import settling_labels
 from rfsize.models.conventions import Reading
 from rfsize.models.ensemble import Missing
 from rfsize.stopping.rules.base import Stops
-from rfsize.utils.files import written_whole
-from rfsize.utils.typing import Int64s
 from rfsize.walking import layout
 from rfsize.walking.c_text import array, checked_name, lines, part, real, smallest, text
 from rfsize.walking.layout import Columns, PackedForest
@@ -34,6 +34,8 @@ _UNLESS_TAKEN = """    if (!is_taken(row)) {{
 _LINKS = {
     "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
     "exp": "score[k] = (sum)EXP(score[k]);",
+    "step": "score[k] = (sum)(score[k] > 0);",
+    "softplus": "score[k] = (sum)log1p(EXP(score[k]));",
     "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import Int64s, how_many, shown
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.inference.answers import Answers
@@ -19,9 +20,6 @@ from rfsize.inference.trees import CompiledTrees
 from rfsize.models.model import Forest
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.table import StopTable
-from rfsize.utils.shown import shown
-from rfsize.utils.typing import Int64s
-from rfsize.utils.words import how_many
 from rfsize.walking.layout import PackedForest
 
 LABELS = ("labels", "class numbers")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, Int64s
 from rfsize.stopping.rules.on_sums import LabelsBySums
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 MOST = 16

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.exceptions import ForestFileError, TableError
+from rfsize._files import written_whole
+from rfsize._util import MAX_CLASSES, is_digest
+from rfsize.exceptions import FileError
+from rfsize.inference.archive import Archive, require
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
-from rfsize.utils.archive import Archive, require
-from rfsize.utils.files import written_whole
-from rfsize.utils.validation import MAX_CLASSES, is_digest
 from rfsize.walking import layout
 from rfsize.walking.layout import Columns, Nodes, PackedForest
 
@@ -86,8 +86,8 @@ _FILE = Archive(
     version=7,
     arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
     check_sizes=_check_sizes,
-    error=ForestFileError,
-    refusal="{path} is not a forest file, or is damaged: {found}; compile the model and save it again",
+    error=FileError,
+    refusal="{path} is not a forest file, or is damaged: {reason}; compile the model and save it again",
 )
 
 
@@ -108,7 +108,7 @@ def _readable(path: Path, load: Callable[[Path], Any]) -> Iterator[Path]:
         yield partial
         try:
             load(partial)
-        except (ForestFileError, TableError) as error:
+        except FileError as error:
             raise ValueError(
                 f"{path} was not written, because it could not be read again ({error.__cause__ or error}): pickle the "
                 "compiled forest"
@@ -152,7 +152,7 @@ _FILES = Archive(
     version=1,
     arrays={"sizes": (np.int64,), "forests": (np.uint8,)},
     check_sizes=lambda sizes: require(sizes["sizes"] <= MOST_FORESTS, f"{sizes['sizes']:,} forests, more than any has"),
-    error=ForestFileError,
+    error=FileError,
     refusal=_FILE.refusal,
     deflated=False,
 )
@@ -195,7 +195,7 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
 
     Raises
     ------
-    ForestFileError, TableError
+    FileError
         If the file is damaged, or was not written by `CompiledForest.save`.
     OSError
         If the file cannot be read.
@@ -318,8 +318,8 @@ _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
 _FACTORS = ["slope", "divisor", "cut"]
 _NUMBERS = [*_FACTORS, "missing", "zero_within", "lowest_category"]
-_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity", "logistic")
-_LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic")
+_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity", "step"), ("softmax", "one-vs-all", "identity", "logistic")
+_LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize._util import how_many, shown
 from rfsize.inference.compiled import LABELS, CompiledForest, refuse_numbers
 from rfsize.inference.file import save_forests
-from rfsize.utils.shown import shown
-from rfsize.utils.words import how_many
 
 
 class CompiledMean:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rfsize import _core
+from rfsize._util import each_range
 from rfsize.models.columns import Columns
 from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
-from rfsize.utils.threads import each_range
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.quantising import quantised, rows_per_block
+from rfsize.walking.leaves import quantised, rows_per_block
 
 
 def columns_of(forest: PackedForest) -> Columns:

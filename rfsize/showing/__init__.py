@@ -1,1 +1,1 @@
-"""Results in words, pictures and pages."""
+"""What results look like: words in `text`, pictures in `plots`, pages in `html`."""

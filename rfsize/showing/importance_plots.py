@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfsize.showing.importance_text import importances_title
+from rfsize.showing.plotting import finish, ink, new_axes, shortened
 from rfsize.statistics.metrics import label_of
-from rfsize.utils.plotting import finish, ink, new_axes, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rfsize.reporting.account import Account, Grid, Picture, Section
-from rfsize.sizing.words import decimals
+from rfsize._util import how_many
+from rfsize.showing.html import Page, Picture, Section, Table
+from rfsize.showing.plotting import shortened
+from rfsize.showing.text import decimals
 from rfsize.statistics.metrics import label_of
-from rfsize.utils.plotting import shortened
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from rfsize.api.importance import Importance, Importances
@@ -41,18 +41,18 @@ def importances_text(importances: Importances) -> str:
     return "\n".join([_score(importances), *table, f"{importances_title(importances)}{noise}", origin])
 
 
-def importances_page(importances: Importances) -> Account:
+def importances_page(importances: Importances) -> Page:
     """The contents of the page."""
     score = _score(importances)
     heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval", "ranks it may have")
     rows = tuple((str(column.rank), *_cells(column)) for column in importances.columns[:_ON_PAGE])
-    return Account(
+    return Page(
         title="Importances of columns, out of bag",
         verdict=f"{importances_title(importances)}.",
         sections=(
             Section("", (f"{score[0].upper()}{score[1:]}.",)),
             Section("From the most important on", pictures=(Picture("importances", importances.plot),)),
-            Section("In numbers", grids=(Grid(heads, rows),)),
+            Section("In numbers", tables=(Table(heads, rows),)),
         ),
         origin=(
             ("rows", f"{how_many(importances.n_rows, 'row')}, out of bag"),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.sizing.plots import mark_forest
+from rfsize.showing.plots import mark_forest
+from rfsize.showing.plotting import finish, label_counts, new_axes
 from rfsize.statistics.metrics import label_of
-from rfsize.utils.plotting import finish, label_counts, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rfsize.reporting.account import Account, Figure, Grid, Picture, Remark, Section
-from rfsize.reporting.words import sentence
-from rfsize.sizing.words import decimals, rows_from
+from rfsize._util import how_many
+from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
+from rfsize.showing.text import decimals, rows_from, sentence
 from rfsize.statistics.metrics import label_of
-from rfsize.utils.words import how_many
 
 if TYPE_CHECKING:
     from rfsize.api.compare import Comparison, Difference
@@ -35,18 +34,18 @@ def score_text(score: OobScore) -> str:
     )
 
 
-def score_page(score: OobScore) -> Account:
+def score_page(score: OobScore) -> Page:
     """The contents of the page of a score."""
     value, at_all, low, high = (
         f"{number:.{decimals(score.interval)}f}" for number in (score.value, score.at_all_trees, *score.interval)
     )
     trees, name = how_many(score.available, "tree"), label_of(score.metric)
-    return Account(
+    return Page(
         title="Out-of-bag score",
         verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
-        figures=(
-            Figure(f"{name}, out of bag", value, f"of {score.votes_per_row:.1f} trees a row"),
-            Figure(f"{name}, all trees", at_all, f"95 %: {low} to {high}"),
+        numbers=(
+            KeyNumber(f"{name}, out of bag", value, f"of {score.votes_per_row:.1f} trees a row"),
+            KeyNumber(f"{name}, all trees", at_all, f"95 %: {low} to {high}"),
         ),
         sections=(Section("", pictures=(Picture(f"{name} over the number of trees", score.plot),)),),
         origin=(("rows", f"{how_many(score.n_rows, 'row')}, {_SOURCES[score.source]}"),),
@@ -67,7 +66,7 @@ def comparison_text(comparison: Comparison) -> str:
     )
 
 
-def comparison_page(comparison: Comparison) -> Account:
+def comparison_page(comparison: Comparison) -> Page:
     """The contents of the page of a comparison."""
     name, values = label_of(comparison.metric), _in_digits(comparison, *comparison.values)
     differences = [(_with_all_trees(comparison), comparison.at_hand)]
@@ -75,12 +74,12 @@ def comparison_page(comparison: Comparison) -> Account:
     cells = tuple((where, *_in_digits(comparison, of.value, *of.interval)) for where, of in differences)
     figures = zip(("first", "second"), values, comparison.n_trees, strict=True)
     source = _SOURCES.get(comparison.source, comparison.source)
-    return Account(
+    return Page(
         title="Two settings compared",
         verdict=sentence(_verdict(comparison)),
-        cautions=(Remark(sentence(f"with unlimited trees: {comparison.why}")),) if comparison.why else (),
-        figures=tuple(Figure(f"{name}, {which}", value, how_many(n, "tree")) for which, value, n in figures),
-        sections=(Section("", grids=(Grid(("first minus second", "difference", "from", "to"), cells),)),),
+        alerts=(Alert(sentence(f"with unlimited trees: {comparison.why}")),) if comparison.why else (),
+        numbers=tuple(KeyNumber(f"{name}, {which}", value, how_many(n, "tree")) for which, value, n in figures),
+        sections=(Section("", tables=(Table(("first minus second", "difference", "from", "to"), cells),)),),
         origin=(("rows", f"{how_many(comparison.n_rows, 'row')}, {source}"),),
     )
 

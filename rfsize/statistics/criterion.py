@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rfsize._util import choice, positive, refuse_unused, share
 from rfsize.exceptions import NotAForestError
 from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
-from rfsize.utils.validation import choice, positive, refuse_unused, share
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
@@ -71,7 +71,7 @@ class Criterion:
     @property
     def kind(self) -> str:
         """ "labels", "predictions", "metric", "certificate", "importance", or "auto" before `resolve`."""
-        if self.target != "limit":
+        if self.target != "limit" and self.metric in ("auto", "labels", *PREDICTIONS):
             return "certificate"
         if self.metric in PREDICTIONS:
             return "predictions"
@@ -142,7 +142,7 @@ def make_criterion(
     metric = one_name(metric)
     choice("target", target, TARGETS)
     _check_metric(metric)
-    given = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    given: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     given = {name: _plain(value) for name, value in given.items() if value is not None}
     if metric == "auto" and given and target == "limit":
         metric = "labels"

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.warn import Caution
+from rfsize._util import Caution, Floats, Int64s
 
 REPLICATES = 200
 SEED = 2013  # fixed: the same votes give the same interval
@@ -86,10 +85,13 @@ class LossCurve:
 
     def interval(self, n_trees: float) -> tuple[float, float]:
         """95 % interval of the loss."""
-        if not len(self.replicates):
-            return self.at(n_trees), self.at(n_trees)
-        low, high = np.quantile(self._at(n_trees, self.replicates), [TAIL, 1.0 - TAIL])
-        return float(low), float(high)
+        return self.quantile(n_trees, TAIL), self.quantile(n_trees, 1.0 - TAIL)
+
+    def quantile(self, n_trees: float, share: float) -> float:
+        """The loss that forests of ``n_trees`` trees do not exceed with a probability of ``share``."""
+        return (
+            float(np.quantile(self._at(n_trees, self.replicates), share)) if len(self.replicates) else self.at(n_trees)
+        )
 
     def size(self, level: float) -> int | float:
         """The smallest size whose loss is at most ``level``; ``math.inf`` if there is none."""

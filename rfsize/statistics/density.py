@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.statistics.curve import REPLICATES, SEED
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 _SPLINES = 20
 _CURVATURE = 4.0  # weight of second differences of the coefficients against first ones

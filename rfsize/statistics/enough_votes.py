@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rfsize._util import how_many, in_percent
 from rfsize.counting.coverage import FEWEST_VOTES, by_nature_advice, few_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.criterion import Criterion
-from rfsize.utils.words import how_many, in_percent
 
 FEWEST_VOTES_OF_METRICS = 40
 """Every quarter of the trees must predict rows of each kind, or the loss of smaller forests cannot be measured."""
@@ -24,7 +24,7 @@ def check_votes(outputs: TreeOutputs, criterion: Criterion) -> None:
         fewest = FEWEST_VOTES_OF_METRICS if criterion.kind == "metric" else FEWEST_VOTES
         problem = votes.problem_of_some(_WHAT, fewest=fewest)
         if problem is not None:
-            raise problem.error()
+            raise problem
 
 
 def lacks_votes(outputs: TreeOutputs, n_dropped: int, n_rows: int) -> bool:
@@ -39,7 +39,7 @@ def problem_of_votes(
     """Why the votes do not tell how many trees are enough, and what to do; None if they do."""
     if votes_per_row < fewest:
         is_oob = outputs.source == "oob"
-        return few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest).message
+        return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest))
     if not lacks:
         return None
     return (

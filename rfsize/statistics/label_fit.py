@@ -25,12 +25,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from rfsize import theory
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize._util import Floats, Int64s, in_percent
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import Density, MarginCells, VoteCells, fit_density, fitted_again, tie_warning
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.words import in_percent
 
 # For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
 # density at one tie, and on some problems this density is not smooth. Measured on twelve problems that no benchmark
@@ -181,12 +180,16 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
     else:
         points, mass, draws = density.fractions, density.mass, density.draws
         points = points if of_votes else _as_margins(points)
-    two_classes = of_votes or distance.margin.shape[1] == 1
+    two_classes = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
     ones = np.ones(len(SIZES))
     nearest = Fit(
         points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION if two_classes else 1.0
     )
-    return nearest if of_votes else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    return (
+        nearest
+        if isinstance(distance, VoteCounts)
+        else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
+    )
 
 
 def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:
@@ -256,7 +259,7 @@ def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
-    blocks = blocks.where(blocks.scores.asked > 1)
+    blocks = blocks.where(blocks.scores.n_votes > 1)
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
         return np.ones(len(SIZES))
@@ -270,7 +273,7 @@ def _all_trees(blocks: Blocks, of_scores: bool) -> Sample:
 
 
 def _n_trees(sample: Sample) -> Int64s:
-    return np.asarray(sample.asked if isinstance(sample, Scores) else sample.sum(axis=1))
+    return np.asarray(sample.n_votes if isinstance(sample, Scores) else sample.sum(axis=1))
 
 
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
@@ -295,5 +298,5 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
     forests = trees[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
     differs = leading(forests, cut) != leading(whole, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
-    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.n_votes, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfsize._util import how_many
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
@@ -22,7 +23,6 @@ from rfsize.statistics.metrics import (
     predictions_for,
 )
 from rfsize.statistics.subforests import mean_of_subforests
-from rfsize.utils.words import how_many
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
 # rows do not tell what a ranking loses: each is predicted by trees that lack one row of its class, itself.

@@ -43,13 +43,19 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from rfsize import theory
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
-from rfsize.estimation.shared_trees import weighted_sums
+from rfsize._util import Floats, Int64s
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.curve import SEED, jackknife_error
 from rfsize.statistics.metrics import Metric, value_of
-from rfsize.statistics.subforests import ForestParts, Predictions, SubforestLoss, losses_of_few_trees, parts_with
-from rfsize.utils.typing import Floats, Int64s
+from rfsize.statistics.subforests import (
+    ForestParts,
+    Predictions,
+    SubforestLoss,
+    losses_of_few_trees,
+    parts_with,
+    weighted_sums,
+)
 
 MIN_VOTES = 20
 """Fewest votes of a row, on average, from which the law of the loss is fitted."""

@@ -18,14 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rfsize._util import (
+    Caution,
+    Floats,
+    Int64s,
+    choice,
+    did_you_mean,
+    how_many,
+    in_percent,
+    sample_weights,
+    training_labels,
+)
 from rfsize.counting.outputs import TreeOutputs, predictor_of
-from rfsize.exceptions import ClippedLossWarning, NotAForestError, UndefinedMetricError
+from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
 from rfsize.models.link import Predictor
 from rfsize.statistics import ranking
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import choice, did_you_mean, sample_weights, training_labels
-from rfsize.utils.warn import Caution
-from rfsize.utils.words import how_many, in_percent
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 _LARGEST = 1e300  # a callable's values are limited to it, so that their means and differences are finite
@@ -94,7 +101,7 @@ def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
         return value
     if metric.is_ranking:
         raise _one_class_only(metric.name)
-    raise UndefinedMetricError(f"metric '{metric.name}' is no finite number: train on the target in other units")
+    raise RfsizeError(f"metric '{metric.name}' is no finite number: train on the target in other units")
 
 
 def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
@@ -205,12 +212,12 @@ def _variance(truth: NDArray[Any], weight: Floats) -> float:
     return variance
 
 
-def _no_weight() -> UndefinedMetricError:
-    return UndefinedMetricError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
+def _no_weight() -> RfsizeError:
+    return RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
 
 
-def _one_class_only(name: str) -> UndefinedMetricError:
-    return UndefinedMetricError(
+def _one_class_only(name: str) -> RfsizeError:
+    return RfsizeError(
         f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
     )
 
@@ -426,7 +433,7 @@ def metric_on_rows(
         )
     truth = training_labels(classes, y, n_rows)
     if known.is_ranking and len(np.unique(truth)) < 2:
-        raise UndefinedMetricError(f"metric '{metric}' compares rows of two classes, and y holds only one")
+        raise RfsizeError(f"metric '{metric}' compares rows of two classes, and y holds only one")
     return replace(known, truth=truth, weight=weight)
 
 
@@ -459,7 +466,7 @@ def _of_callable(
 def _estimator(predicted: Floats, forest: Predictor) -> Any:
     """An estimator that returns stored predictions, by the numbers of the rows."""
     # Imported here, because importing scikit-learn takes long.
-    from rfsize.utils.stored import StoredClassifier, StoredRegressor
+    from rfsize.statistics.stored_predictions import StoredClassifier, StoredRegressor
 
     if not len(forest.classes):
         return StoredRegressor(predicted)
@@ -534,4 +541,4 @@ def clipping_warnings(share: float, n_trees: int) -> tuple[Caution, ...]:
         f"probability of 0 for their class, which scikit-learn's log loss counts as {most:.0f} each, "
         f"{share * most:.2g} in the mean. Take metric='brier', or train trees whose leaves hold more rows"
     )
-    return (Caution(ClippedLossWarning, text),)
+    return (Caution(ForestWarning, text),)

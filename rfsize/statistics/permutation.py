@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from rfsize import _core
-from rfsize.counting.leaves import checked_walk
+from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -23,9 +23,7 @@ from rfsize.models.rows import Rows
 from rfsize.statistics.curve import SEED, TAIL
 from rfsize.statistics.metrics import Metric, influence_of, predictions_for, replicates_of, value_of
 from rfsize.statistics.row_errors import without_groups
-from rfsize.utils.threads import each_range, effective_threads
-from rfsize.utils.typing import Bools, Floats, Int64s
-from rfsize.walking.quantising import quantised
+from rfsize.walking.leaves import checked_walk, quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.
 _CELLS = 1 << 24
@@ -94,30 +92,37 @@ def permutation_losses(outputs: TreeOutputs, metric: Metric, sets: Sequence[Sequ
     ValueError
         If the rows are not in memory.
     """
-    rows, means = _shuffled_rows(outputs, sets), means_of(outputs)
-    evaluate = _evaluation(outputs, metric, rows.n_scored)
+    shuffled, means = _shuffled_rows(outputs, sets), means_of(outputs)
     clusters = np.arange(outputs.n_rows) if outputs.groups.units is None else outputs.groups.units
+    clusters = np.unique(clusters, return_inverse=True)[1]
+    rows = np.flatnonzero(means.is_known)
+    evaluate = _evaluation(outputs, metric, rows, shuffled.n_scored[:, rows], clusters[rows])
 
     def work(start: int, stop: int) -> tuple[float, list[tuple[float, Floats, float]]]:
-        total, changes = rows.scores_by_block(start, stop)
-        before, losses = evaluate(total), []
+        total, changes = shuffled.scores_by_block(start, stop)
+        before, losses = evaluate(total[:, rows]), []
         for place, change in enumerate(changes, start):
-            after, donors = evaluate(total + change), rows.donors(place)
-            variance = _row_variance(before, after, donors, clusters)
-            losses.append((after.value - before.value, after.by_block - before.by_block, variance))
-        return before.value, losses
+            after = evaluate((total + change)[:, rows])
+            by_row = after[2] - before[2]
+            if metric.influence is None:  # without each part of the rows
+                variance = float(by_row.var() * (len(by_row) - 1))
+            else:
+                variance = _dyadic_variance(by_row, clusters[rows], clusters[shuffled.donors(place)[rows]])
+            losses.append((after[0] - before[0], after[1] - before[1], variance))
+        return before[0], losses
 
-    cells = rows.n_blocks * outputs.n_rows * rows.n_scores
+    cells = shuffled.n_blocks * outputs.n_rows * shuffled.n_scores
     parts = each_range(work, len(sets), max(1, min(-(-len(sets) // effective_threads(-1)), _CELLS // cells)))
-    by_set = [losses for _, part in parts for losses in part]
-    value = metric.worse * np.array([loss for loss, _, _ in by_set]) + 0.0  # no -0.0
+    by_set = zip(*(losses for _, part in parts for losses in part), strict=True)
+    value, by_block, row_variance = (np.array(numbers) for numbers in by_set)
+    value = metric.worse * value + 0.0  # no -0.0
     return PermutationLosses(
         score=parts[0][0],
         value=value,
-        row_variance=np.array([variance for _, _, variance in by_set]),
-        block_losses=value + metric.worse * np.stack([deviation for _, deviation, _ in by_set], axis=1),
-        n_rows=int(means.is_known.sum()),
-        votes_per_row=float(means.n_votes[means.is_known].mean()),
+        row_variance=row_variance,
+        block_losses=value + metric.worse * by_block.T,
+        n_rows=len(rows),
+        votes_per_row=float(means.n_votes[rows].mean()),
     )
 
 
@@ -163,16 +168,15 @@ class _ShuffledRows(NamedTuple):
         Shapes (n_blocks, n_rows, n_scores) and (stop - start, n_blocks, n_rows, n_scores).
         """
         n_rows, n_members, n_bags = self.seen.shape
-        n_blocks = self.n_blocks
         is_here = (self.set_of_column >= start) & (self.set_of_column < stop)
         sets = np.where(is_here, self.set_of_column - start, -1).astype(np.int32)
-        total = np.zeros((n_blocks, n_rows, self.n_scores))
-        changes = np.zeros((n_blocks, stop - start, n_rows, self.n_scores))
+        total = np.zeros((self.n_blocks, n_rows, self.n_scores))
+        changes = np.zeros((self.n_blocks, stop - start, n_rows, self.n_scores))
         shift = np.ascontiguousarray(self.shift[start:stop])
         for member in range(n_members):
             for output in range(self.n_outputs):
                 is_oob = np.ascontiguousarray(~self.seen[:, member, output if n_bags > 1 else 0])
-                tree, block = member * self.n_outputs + output, member % n_blocks
+                tree, block = member * self.n_outputs + output, member % self.n_blocks
                 scores = (self.leaf_scores, output, total[block], changes[block])
                 _core.changes_of_scores(self.rows, tree, self.order, sets, shift, is_oob, *scores)
         return total, np.swapaxes(changes, 0, 1)
@@ -213,37 +217,29 @@ def _shuffled_rows(outputs: TreeOutputs, sets: Sequence[Sequence[int]]) -> _Shuf
     )
 
 
-class _Evaluated(NamedTuple):
-    """A metric of out-of-bag predictions."""
+def _evaluation(
+    outputs: TreeOutputs, metric: Metric, rows: Int64s, n_scored: Floats, clusters: Int64s
+) -> Callable[[Floats], tuple[float, Floats, Floats]]:
+    """A function that evaluates the metric on some rows, from sums of their scores by block.
 
-    value: float
-    by_block: Floats  # how far each block of trees moves the metric, (n_blocks,)
-    rows: Int64s  # with an out-of-bag tree
-    influence: Floats | None  # what each of these rows adds to the metric, if there is a formula for it
-    without_part: Floats  # else the metric without each part of the rows
-
-
-def _evaluation(outputs: TreeOutputs, metric: Metric, n_scored: Floats) -> Callable[[Floats], _Evaluated]:
-    """A function that evaluates the metric from sums of scores by block, shape (n_blocks, n_rows, n_scores)."""
-    predictions = predictions_for(outputs, metric)
-    rows = np.flatnonzero((n_scored.sum(axis=0) > 0).all(axis=1))
-    clusters = rows if outputs.groups.units is None else outputs.groups.units[rows]
-    parts, n_scored = without_groups(clusters), n_scored[:, rows]
+    It takes sums of shape (n_blocks, n_rows, n_scores). It returns the metric, how far each block of trees moves it,
+    and what each row adds to it; of a metric without a formula for that, its values without each part of the rows.
+    """
+    predictions, parts = predictions_for(outputs, metric), without_groups(clusters)
     contrasts = _contrasts(len(n_scored))
     halves = np.concatenate([contrasts > 0.0, contrasts < 0.0]).astype(np.float64)
     n_of_all, n_of_halves = n_scored.sum(axis=0), np.tensordot(halves, n_scored, axes=1)
 
-    def evaluate(total: Floats) -> _Evaluated:
-        total = total[:, rows]
+    def evaluate(total: Floats) -> tuple[float, Floats, Floats]:
         mean = total.sum(axis=0) / n_of_all
         # A half without an out-of-bag tree of a row takes the mean of all trees there.
         of_halves = np.where(n_of_halves > 0, np.tensordot(halves, total, axes=1) / np.maximum(n_of_halves, 1), mean)
         predicted, by_half = predictions(mean), predictions(of_halves)
         first, second = np.split(replicates_of(metric, rows, by_half[0], [(slice(None), by_half)]), 2)
-        influence = influence_of(metric, rows, predicted)
-        without_part = [] if influence is not None else [value_of(metric, rows[on], predicted[on]) for on in parts]
-        value = value_of(metric, rows, predicted)
-        return _Evaluated(value, contrasts.T @ (first - second) / 2.0, rows, influence, np.array(without_part))
+        by_row = influence_of(metric, rows, predicted)
+        if by_row is None:
+            by_row = np.array([value_of(metric, rows[part], predicted[part]) for part in parts])
+        return value_of(metric, rows, predicted), contrasts.T @ (first - second) / 2.0, by_row
 
     return evaluate
 
@@ -262,19 +258,13 @@ def _contrasts(n_blocks: int) -> Floats:
     return np.column_stack([np.ones(n_blocks - 1), np.where(is_square, 1.0, -1.0)])
 
 
-def _row_variance(before: _Evaluated, after: _Evaluated, donors: Int64s, clusters: Int64s) -> float:
-    """Variance of a loss over other draws of rows, where each row takes columns from its donor.
+def _dyadic_variance(lost: Floats, clusters: Int64s, donors: Int64s) -> float:
+    """Variance over other draws of rows of a sum over pairs of rows, given the cluster of both rows of each pair.
 
-    The loss is a sum over such pairs of rows, and pairs that have a row in common vary together: P. Aronow, C. Samii,
-    V. Assenova (2015). "Cluster-robust variance estimation for dyadic data." Political Analysis 23(4), 564-577.
+    Pairs that have a cluster in common vary together: P. Aronow, C. Samii, V. Assenova (2015). "Cluster-robust variance
+    estimation for dyadic data." Political Analysis 23(4), 564-577.
     """
-    if before.influence is None or after.influence is None:
-        lost = after.without_part - before.without_part
-        return float(lost.var() * (len(lost) - 1))
-    lost = after.influence - before.influence
-    _, cluster = np.unique(clusters, return_inverse=True)
-    n_clusters = max(2, cluster.max() + 1)
-    sums = np.bincount(cluster[before.rows], lost, n_clusters)
-    sums += np.bincount(cluster[donors[before.rows]], lost, n_clusters)
+    n_clusters = int(max(1, clusters.max(), donors.max())) + 1
+    sums = np.bincount(clusters, lost, n_clusters) + np.bincount(donors, lost, n_clusters)
     # Each pair counts at both of its rows, and its square is subtracted once.
     return max(float(sums @ sums * n_clusters / (n_clusters - 1.0) - lost @ lost), 0.0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rfsize import _core
-from rfsize.utils.threads import each_range
-from rfsize.utils.typing import Bools, Floats, Int64s
+from rfsize._util import Bools, Floats, Int64s, each_range
 
 N_BINS = 1 << 14
 # Number of cells to look up the bin of a score, and how far they reach beyond the scores, as a share of their range.

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import t as student
 
-from rfsize.exceptions import FewVotesError, UndefinedMetricError
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.statistics.curve import SEED, TAIL
 from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 # Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
 _GROUPS, _GROUPS_OF_MANY = 100, 20
@@ -87,7 +87,7 @@ def delete_group_covariance(values: Floats) -> Floats:
     """Covariance over other rows, from values without each group of rows, shape (n_groups, n)."""
     defined = values[np.isfinite(values).all(axis=1)]  # without a group, a rare class may be missing
     if len(defined) < 2:
-        raise UndefinedMetricError("the metric has no value on most parts of the rows: give more rows of each class")
+        raise RfsizeError("the metric has no value on most parts of the rows: give more rows of each class")
     return np.atleast_2d(np.cov(defined.T)) * (len(values) - 1.0) ** 2 / len(values)
 
 

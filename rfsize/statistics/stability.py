@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from rfsize._util import Bools, Floats, Int64s
 from rfsize.statistics.curve import REPLICATES, SEED, LossCurve, jackknife_error
-from rfsize.utils.typing import Bools, Floats, Int64s
 
 SIZES = np.unique(np.round(2.0 ** np.arange(0.0, 20.5, 0.5))).astype(np.int64)
 """Ensemble sizes for which the instability of importances is predicted."""

@@ -15,18 +15,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
-from rfsize.estimation.shared_trees import weighted_sums
+from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.statistics.curve import SEED
 from rfsize.statistics.metrics import Metric, replicates_of, value_of, value_or_nan
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
-from rfsize.utils.progress import CELLS_PER_BLOCK
-from rfsize.utils.typing import Floats, Int64s
 
 Predictions = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""
@@ -244,3 +242,13 @@ def _deals(n_trees: int, size: int, generator: np.random.Generator) -> list[Floa
         forest = generator.permutation(n_trees) // size
         deals.append((forest == np.arange(n_forests)[:, None]).astype(np.float64))
     return deals
+
+
+def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
+    """Sums over the blocks, shape (n_draws, n_rows, n), of an array of shape (n_rows, n_blocks, n).
+
+    ``weights`` has shape (n_draws, n_blocks).
+    """
+    n_rows, n_blocks, n = of_blocks.shape
+    by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)
+    return np.asarray((weights @ by_block).reshape(len(weights), n_rows, n))

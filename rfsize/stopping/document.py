@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.exceptions import TableError
-from rfsize.utils.files import check_format, json_of, short, written_whole
+from rfsize._files import check_format, json_of, short, written_whole
+from rfsize.exceptions import FileError
 
 FORMAT, VERSION = "rfsize.StopTable", 5
 
@@ -26,7 +26,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def read_document(path: str | PathLike[str]) -> Any:
-    """Read a JSON file; ``TableError`` if it is not JSON."""
+    """Read a JSON file; ``FileError`` if it is not JSON."""
     with open(path, "rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
@@ -50,13 +50,13 @@ def checksum(document: dict[str, Any]) -> str:
 
 
 def check_signature(document: dict[str, Any]) -> None:
-    """Raise ``TableError`` if the checksum does not fit the document."""
+    """Raise ``FileError`` if the checksum does not fit the document."""
     if document["checksum"] != checksum({key: value for key, value in document.items() if key != "checksum"}):
         refuse("the checksum does not fit the content: the table is damaged")
 
 
 def content_of(document: Any, names: tuple[str, ...]) -> Fields:
-    """The content of a document that `signed` made; ``TableError`` if format, version or keys are wrong."""
+    """The content of a document that `signed` made; ``FileError`` if format, version or keys are wrong."""
     keys = {"format", "version", *names, "checksum"}
     try:
         check_format(document, FORMAT, VERSION)
@@ -69,12 +69,12 @@ def content_of(document: Any, names: tuple[str, ...]) -> Fields:
 
 
 def refuse(found: str) -> NoReturn:
-    """Raise `TableError` with what was found and what to do."""
-    raise TableError(f"{found}; build and save the table again")
+    """Raise `FileError` with what was found and what to do."""
+    raise FileError(f"{found}; build and save the table again")
 
 
 class Fields:
-    """Reads entries of a document by name, each with its type and range checked; ``TableError`` if one is wrong."""
+    """Reads entries of a document by name, each with its type and range checked; ``FileError`` if one is wrong."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.utils.typing import Floats, Int64s
+from rfsize._util import Floats, Int64s
 
 # Penalties that are tried for a row with a changed label, in trees, relative to T.
 _PENALTIES = np.geomspace(2.0, 60.0, 8)
@@ -36,7 +36,7 @@ def best_shape(lead: Floats, label: NDArray[np.int32], plain: Floats, price: Pri
     Parameters
     ----------
     lead, label : ndarray, shape (n, T)
-        Lead and label of the running means on the learning rows; see `rfsize.certifying.smaller_forests.running_leads`.
+        Lead and label of the running means on the learning rows; see `rfsize.statistics.first_trees.running_leads`.
     plain : ndarray, shape (T,)
         √((T − t)/(tT)), the unit of all leads.
     price : callable

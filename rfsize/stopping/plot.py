@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfsize.certifying.certificate import Certificate, bounds
-from rfsize.reporting.words import most_changed
+from rfsize._util import how_many, in_percent
+from rfsize.showing.plotting import (
+    draw_shares,
+    faint,
+    finish,
+    label_counts,
+    label_sparsely,
+    new_axes,
+    pyplot,
+    shortened,
+)
+from rfsize.showing.text import most_changed
+from rfsize.statistics.certify import Certificate, clopper_pearson
 from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.plotting import draw_shares, faint, finish, label_counts, label_sparsely, new_axes, pyplot, shortened
-from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +56,7 @@ def _draw_certificate(terms: Terms, known: Certificate, ax: Axes) -> None:
     counts = known.counts
     if known.average == "macro":
         found = [
-            (name, differing / rows, float(bounds(np.array(differing), np.array(rows), known.confidence)))
+            (name, differing / rows, float(clopper_pearson(np.array(differing), np.array(rows), known.confidence)))
             for name, differing, rows in zip(terms.class_labels, counts.disagreements, counts.rows, strict=True)
             if rows
         ]

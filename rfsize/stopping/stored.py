@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from rfsize.certifying.certificate import AVERAGES, COUNTS, Certificate, ClassCounts
+from rfsize._files import short
+from rfsize._util import MAX_CLASSES, is_digest
+from rfsize.statistics.certify import COUNTS, Certificate, ClassCounts
+from rfsize.statistics.criterion import AVERAGES
 from rfsize.stopping.document import Fields, content_of, refuse
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.files import short
-from rfsize.utils.validation import MAX_CLASSES, is_digest
 
 KEYS = (
     *("n_trees", "n_classes", "kind", "alpha", "prior", "stops", "nominal"),
@@ -25,7 +26,7 @@ _ROUNDING = 1e-9
 
 
 def stored_fields(document: Any) -> dict[str, Any]:
-    """The fields of the `StopTable` in a document, each checked by itself; ``TableError`` if one is wrong."""
+    """The fields of the `StopTable` in a document, each checked by itself; ``FileError`` if one is wrong."""
     given = content_of(document, KEYS)
     n_trees, n_classes = given.whole("n_trees", 1, MAX_TREES), given.whole("n_classes", 1, MAX_CLASSES)
     kinds = Stops.kinds(n_trees, n_classes)
@@ -99,7 +100,7 @@ def _certificate(fields: Fields, n_trees: int, n_classes: int) -> Certificate | 
 
 
 def check_certificate(terms: Terms, stops: Stops, certificate: Certificate | None) -> None:
-    """``TableError`` if certificate or threshold do not fit the stops, or the bound breaks the promise."""
+    """``FileError`` if certificate or threshold do not fit the stops, or the bound breaks the promise."""
     if stops.voting == "soft" and certificate is None:
         refuse("a table of scores has a certificate")
     if (terms.nominal is not None) != (certificate is not None and stops.voting == "hard"):

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.certifying.certificate import AVERAGES, Certificate, ClassOutcome
-from rfsize.certifying.promise import Promise, check_classes, checked_confidence, checked_tolerance
-from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
+from rfsize.counting.trees_on_rows import TreesOnRows
 from rfsize.counting.votes import Votes
-from rfsize.exceptions import NotAForestError, RareClassWarning
+from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
+from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
+from rfsize.statistics.criterion import AVERAGES, check_classes
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops
 from rfsize.stopping.rules.weighted import WeightedStops, checked_weights
 from rfsize.stopping.stored import KEYS, check_certificate, stored_fields
 from rfsize.stopping.terms import Terms, labels_of
-from rfsize.utils.validation import MAX_CLASSES, choice, refuse_unused, share, whole
-from rfsize.utils.warn import warn
-from rfsize.utils.words import how_many, in_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,7 +209,7 @@ class StopTable(Terms):
 
         Warns
         -----
-        RareClassWarning
+        LabelsOnlyWarning
             If more than one in five rows of a class get another label or number.
 
         References
@@ -251,7 +249,7 @@ class StopTable(Terms):
         if goes_by == "soft":
             check_classes(adapter.classes.size, metric, average)
         rule = Stops.calibrating(metric, goes_by, adapter.n_trees, max(1, adapter.classes.size))
-        promise = Promise(alpha, confidence, average, adapter.digest, metric, tolerance)
+        promise = RiskTarget(alpha, confidence, average, adapter.digest, metric, tolerance)
         return cls.of(*rule.calibrated(trees, promise))
 
     def certified(
@@ -297,7 +295,7 @@ class StopTable(Terms):
         trees = TreesOnRows.of(model, X, casts_votes=True, threshold=at, missing=missing)
         adapter = trees.forest
         self.check_labels(adapter.n_trees, adapter.classes, trees.threshold)
-        promise = Promise(self.alpha, checked_confidence(confidence), average, adapter.digest)
+        promise = RiskTarget(self.alpha, checked_confidence(confidence), average, adapter.digest)
         of_forest = replace(self, classes=labels_of(adapter.classes), threshold=trees.threshold)
         nominal, stops, certificate = VotesOnRows.of(trees).certified(of_forest, promise)
         return self.of(replace(of_forest, nominal=nominal), stops, certificate)
@@ -452,7 +450,7 @@ class StopTable(Terms):
 
         Raises
         ------
-        TableError
+        FileError
             If the file is damaged or was not written by `save`.
         OSError
             If the file cannot be read.
@@ -549,5 +547,5 @@ def _warn_of_lost_classes(table: StopTable) -> None:
             f"the table changes the label of {in_percent(table.expected_disagreement())} of all rows, but of the "
             f"rows of single classes it changes more: {', '.join(lost[:_CLASSES_SAID])}. If these classes matter, use "
             "StopTable.calibrate(..., average='macro'), which bounds each by itself, or a higher alpha",
-            RareClassWarning,
+            LabelsOnlyWarning,
         )

@@ -7,11 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.trees_on_rows import TreesOnRows
-from rfsize.utils.typing import Floats
-from rfsize.utils.validation import whole
-from rfsize.utils.words import how_many
+from rfsize._util import Floats, how_many, whole
+from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.statistics.certify import RiskTarget
 
 MAX_TREES = 10_001
 """The largest forest that a table can be built for."""
@@ -32,7 +30,7 @@ class Terms:
     threshold: float | None = None
 
     @classmethod
-    def of_forest(cls, trees: TreesOnRows, promise: Promise) -> Terms:
+    def of_forest(cls, trees: TreesOnRows, promise: RiskTarget) -> Terms:
         """The terms of a table that is calibrated on rows of a forest."""
         adapter = trees.forest
         n_trees, n_classes = checked_trees(adapter.n_trees), max(1, adapter.classes.size)

@@ -34,7 +34,7 @@ from helpers.models import (
     model,
     own_predict,
 )
-from rfsize.exceptions import FewVotesError, NoVotesWarning
+from rfsize.exceptions import FewVotesError, ForestWarning
 
 GOALS: dict[str, dict[str, Any]] = {
     "labels": {"alpha": 0.9},
@@ -155,10 +155,10 @@ def test_fill_is_what_you_gave(kind: str) -> None:
 def test_rows_that_every_tree_saw_have_no_prediction() -> None:
     forest, numbers = (kind(3, random_state=0) for kind in (RandomForestClassifier, RandomForestRegressor))
     unseen = rfsize.inbag(forest.fit(X, TWO), X).all(axis=0)
-    with pytest.warns(NoVotesWarning):
+    with pytest.warns(ForestWarning):
         assert np.isnan(rfsize.oob_predict_proba(forest, X)).all(axis=1).tolist() == unseen.tolist()
     unseen = rfsize.inbag(numbers.fit(X, NUMBER), X).all(axis=0)
-    with pytest.warns(NoVotesWarning):
+    with pytest.warns(ForestWarning):
         assert np.isnan(rfsize.oob_predict(numbers, X)).tolist() == unseen.tolist()
     assert (rfsize.oob_predict(numbers, X, fill=1e9) == 1e9).tolist() == unseen.tolist()
 
@@ -214,7 +214,7 @@ def test_folds_may_leave_rows_out_and_lack_classes() -> None:
     outputs = rfsize.tree_outputs(ESTIMATORS["LightGBM"], X, y, cv=iter(folds))
     assert outputs.classes.tolist() == [0, 1, 7]
     assert (outputs.votes.counts[:10, 2] == 0).all()
-    assert outputs.votes.asked.tolist() == np.repeat([N_TREES, 0, N_TREES], [10, 290, 200]).tolist()
+    assert outputs.votes.n_votes.tolist() == np.repeat([N_TREES, 0, N_TREES], [10, 290, 200]).tolist()
     report = rfsize.size(outputs, alpha=0.8)
     assert (report.n_rows + report.n_dropped, report.available) == (N_ROWS, N_TREES)
 
@@ -223,7 +223,7 @@ def test_folds_hold_out_groups_whole() -> None:
     groups = np.arange(N_ROWS) // 5
     outputs = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=4, groups=groups, threshold=0.3)
     assert outputs.votes.threshold == 0.3
-    assert (outputs.votes.asked == N_TREES).all()
+    assert (outputs.votes.n_votes == N_TREES).all()
     alone = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=StratifiedKFold(4), threshold=0.3)
     assert outputs.votes != alone.votes
     with pytest.raises(ValueError, match="groups"):

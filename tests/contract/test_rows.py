@@ -24,7 +24,7 @@ from sklearn.base import clone
 import rfsize
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, TWO, XGBOOST, X, frame, model
 from helpers.rows import ARRAYS, FRAMES, Batches, Slices, parquet, split
-from rfsize.exceptions import UnknownColumnsWarning
+from rfsize.exceptions import ForestWarning
 
 FORESTS = ["lightgbm", "xgboost", "random forest"]
 
@@ -115,11 +115,11 @@ def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert answers(trained, FRAMES[form](TABLE, tmp_path)) == expected
         assert answers(trained, FRAMES[form](turned, tmp_path)) == expected
-    with pytest.warns(UnknownColumnsWarning) as caught:
+    with pytest.warns(ForestWarning) as caught:
         found = rfsize.compile(trained).predict_proba(FRAMES[form](more, tmp_path))
     assert len(caught) == 1
     assert found.tolist() == expected[2]
-    with pytest.warns(UnknownColumnsWarning):
+    with pytest.warns(ForestWarning):
         assert rfsize.tree_outputs(trained, FRAMES[form](more, tmp_path)).votes.counts.tolist() == expected[0]
     for call in (lambda rows: rfsize.tree_outputs(trained, rows), rfsize.compile(trained).predict):
         with pytest.raises(ValueError, match=r"\['b', 'e'\].*\['id'\]"):
@@ -207,7 +207,7 @@ def test_categories_in_files(kind: str, tmp_path: Path) -> None:
     for number, (part, order) in enumerate(zip(split(LETTERS), ["srqp", "qrsp", "spqr"], strict=True)):
         letters = part["b"].astype(object).where(part["b"].notna()).astype(pd.CategoricalDtype(list(order)))
         part.assign(b=letters, when=datetime(2000, 1, 1)).to_parquet(tmp_path / f"{number}.parquet")
-    with pytest.warns(UnknownColumnsWarning):
+    with pytest.warns(ForestWarning):
         assert answers(named(kind, letters=True), tmp_path) == of_frame(kind, letters=True)
 
 

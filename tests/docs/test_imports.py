@@ -23,8 +23,8 @@ ROOMS += "stopping inference sizing showing importance api shrinking training sk
 ROOMS += "__init__ cli __main__"
 OF_INTEGRATIONS = {"_core", "exceptions", "utils", "models", "counting"}
 BEYOND = {  # what one module may import as well
+    ("api.importance", "showing"),
     ("integrations.lightgbm.callback", "sizing"),
-    ("integrations.lightgbm.callback", "statistics"),
     ("integrations.lightgbm.callback", "training"),
     ("integrations.sklearn.training", "theory"),
     ("models.training", "counting"),
@@ -78,7 +78,7 @@ def in_the_package() -> dict[str, list[Import]]:
 
 
 def is_allowed(one: Import) -> bool:
-    """No later room but for types, no private name of another module, and no framework outside of the integrations."""
+    """No later room, no private name of another module, and no framework outside of the integrations."""
     room, other = one.importer.split(".")[0], one.imported.split(".")[0]
     if (one.importer, other) in BEYOND:
         return True
@@ -88,7 +88,7 @@ def is_allowed(one: Import) -> bool:
         return False
     if room == "integrations":
         return other in OF_INTEGRATIONS or one.imported.split(".")[:2] == one.importer.split(".")[:2]
-    return one.is_for_types or other in ROOMS.split()[: ROOMS.split().index(room) + 1]
+    return other in ROOMS.split()[: ROOMS.split().index(room) + 1]
 
 
 def circle(imports: list[Import]) -> list[str]:

@@ -35,7 +35,7 @@ import rfsize
 from helpers.advised import advised_calls, keywords_of, without_calls
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, NUMBER, ONE_ROUND, THREE, TWO, WEIGHT, WRAPPER, XGBOOST, X, model
 from rfsize import RightSizedClassifier, RightSizedRegressor, SizeCallback, StopTable, theory
-from rfsize.exceptions import FewVotesError, ForestFileError, InbagError, NotAForestError, TableError
+from rfsize.exceptions import FewVotesError, FileError, InbagError, NotAForestError
 
 N_FRESH = len(FRESH)
 FOREST = RandomForestClassifier(n_estimators=20, max_depth=3)  # never fitted itself
@@ -233,11 +233,11 @@ OF_QUESTIONS: list[Case] = [
     (lambda: outputs(own("lightgbm regression"), threshold=0.3), "threshold"),
     (lambda: size(own(), groups=np.arange(N_FRESH)), "oob=True"),
     (lambda: size(own(), X, oob=True, groups=np.arange(9)), "groups"),
-    (lambda: size(own(), method="smooth", target="forest"), "method"),
-    (lambda: size(own(), max_rows=50, target="forest"), "max_rows"),
+    (lambda: size(own(), method="smooth", target="model"), "method"),
+    (lambda: size(own(), max_rows=50, target="model"), "max_rows"),
     (lambda: size(own(), confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), FRESH, confidence=0.9), "confidence"),
-    (lambda: rfsize.truncate(own(), n_trees=5, target="forest", confidence=0.9), "target and confidence"),
+    (lambda: rfsize.truncate(own(), n_trees=5, target="model", confidence=0.9), "target and confidence"),
     (lambda: size(outputs()), "X would"),
     (lambda: size(outputs().votes), "X would"),
     (lambda: rfsize.size(outputs(), max_rows=300), "max_rows"),
@@ -402,9 +402,9 @@ CASES: list[tuple[type[Exception], list[Case]]] = [
     (ValueError, OF_THEORY),
     (NotFittedError, [(lambda kind=kind: size(kind), "fit") for kind in (FOREST, lgb.LGBMClassifier(**WRAPPER))]),
     (NotFittedError, [(lambda: size(xgb.XGBClassifier(**ONE_ROUND)), "fit")]),
-    (ForestFileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.load(written(b"text")), "file")]),
-    (TableError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
+    (FileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.load(written(b"text")), "file")]),
+    (FileError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
 ]
 # Parameters of trainings too: with a value, it may be that which a message speaks of.
 OF_TRAININGS = {"seed", "subsample", "missing", "n_trees", "estimator"}

@@ -22,7 +22,7 @@ import rfsize
 from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers, damaged_text, damaged_values, some
 from helpers.models import FRESH, model
 from rfsize.cli.main import main
-from rfsize.exceptions import ForestFileError, TableError
+from rfsize.exceptions import FileError
 
 pytestmark = [
     pytest.mark.slow,
@@ -147,7 +147,7 @@ def _in_a_child(use: Callable[[Path], None], path: Path) -> str:
                 try:
                     use(path)
                     status = 0
-                except (ForestFileError, TableError) as error:
+                except FileError as error:
                     status = int(isinstance(error.__cause__, MemoryError))
                 except BaseException as error:
                     failure.write(repr(error)[:300])

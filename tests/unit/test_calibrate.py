@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import rfsize
 from helpers import zoo
 from rfsize import StopTable
-from rfsize.exceptions import RareClassWarning
+from rfsize.exceptions import LabelsOnlyWarning
 
 ALPHA, CONFIDENCE, TREES = 0.97, 0.95, 61
 
@@ -142,8 +142,8 @@ def test_a_class_without_rows_certifies_nothing(kind: str, forests: dict[str, An
     labels = rfsize.compile(forest).predict_labels(X)
     for call in (
         lambda rows: StopTable.calibrate(forest, rows, alpha=0.9, average="macro"),
-        lambda rows: rfsize.size(forest, rows, alpha=0.9, average="macro", target="forest"),
-        lambda rows: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="forest"),
+        lambda rows: rfsize.size(forest, rows, alpha=0.9, average="macro", target="model"),
+        lambda rows: rfsize.truncate(forest, rows, alpha=0.9, average="macro", target="model"),
         lambda rows: rfsize.shrink(forest, rows, alpha=0.9, average="macro"),
         lambda rows: rfsize.shrink(forest, rows, n_trees=5, average="macro"),
     ):
@@ -190,7 +190,7 @@ def test_rare_classes_are_warned_of() -> None:
     X = rng.normal(size=(9000, 5))
     y = (X[:, 0] + 0.6 * rng.normal(size=9000) > 2.4).astype(int)
     forest = RandomForestClassifier(TREES, max_features=2, random_state=0).fit(X[:4000], y[:4000])
-    with pytest.warns(RareClassWarning, match="average='macro'"):
+    with pytest.warns(LabelsOnlyWarning, match="average='macro'"):
         StopTable.calibrate(forest, X[4000:], alpha=0.98)
 
 

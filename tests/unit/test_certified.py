@@ -27,10 +27,10 @@ import rfsize
 from helpers.lookup import by_scores, regressor, rows_of
 from helpers.trained import FRAMEWORKS, X, Y, model, predicted, problem, train
 from rfsize.certifying.certificate import most_disagreements
-from rfsize.exceptions import LabelsOnlyWarning, NotCertifiedWarning
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
 
 FRESH, TRUTH = problem(2500, 8)
-FOREST: dict[str, Any] = {"target": "forest"}
+FOREST: dict[str, Any] = {"target": "model"}
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_report_knows_an_unlimited_forest_too(trees: Any) -> None:
     report = rfsize.size(trees, FRESH, TRUTH["two"], **FOREST, alpha=0.95)
     limit, told = rfsize.size(trees, FRESH, alpha=0.95), json.loads(json.dumps(report.to_dict()))
     assert told["certificate"]["bound"] == report.certificate.bound
-    assert (told["target"], told["confidence"], told["limit_n_trees"]) == ("forest", 0.95, limit.n_trees)
+    assert (told["target"], told["confidence"], told["limit_n_trees"]) == ("model", 0.95, limit.n_trees)
     assert report.loss_at(50, "labels") == limit.loss_at(50)
     again = pickle.loads(pickle.dumps(report))
     assert (again.to_dict(), again.certificate) == (report.to_dict(), report.certificate)
@@ -198,13 +198,13 @@ def test_outputs_of_fresh_rows_are_taken_at_their_threshold(trees: Any) -> None:
 
 def test_rows_that_certify_nothing_keep_all_trees(trees: Any) -> None:
     near_ties = np.argsort(np.abs(trees.predict_proba(FRESH)[:, 1] - 0.5))[:300]
-    with pytest.warns(NotCertifiedWarning):
+    with pytest.warns(NotConvergedWarning):
         report = rfsize.size(trees, FRESH[near_ties], **FOREST)
     assert report.n_trees == report.n_kept == 100
-    with pytest.warns(NotCertifiedWarning):
+    with pytest.warns(NotConvergedWarning):
         assert len(rfsize.truncate(trees, FRESH[near_ties], **FOREST).estimators_) == 100
     one = RandomForestClassifier(1, random_state=0).fit(X, Y["two"])
-    with pytest.warns(NotCertifiedWarning):
+    with pytest.warns(NotConvergedWarning):
         assert rfsize.size(one, FRESH, **FOREST, alpha=0.5).n_trees == 1
 
 

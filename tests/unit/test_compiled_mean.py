@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
 from helpers import zoo
-from rfsize.exceptions import ForestFileError
+from rfsize.exceptions import FileError
 
 X, SIGNAL = np.nan_to_num(zoo.training()[0]), zoo.training()[1]
 Y, FRESH = zoo.classes_of(SIGNAL, 2), np.nan_to_num(zoo.fresh_rows(300))
@@ -87,8 +87,8 @@ def test_files_of_other_sizes_are_refused(tmp_path: Path) -> None:
     whole = arrays["sizes"].sum()
     for sizes in ([whole], [0, whole], [-1, whole + 1], [huge, huge, huge], arrays["sizes"][::-1], arrays["sizes"] + 1):
         np.savez(path, **{**arrays, "sizes": np.array(sizes)})
-        with pytest.raises(ForestFileError):
+        with pytest.raises(FileError):
             rfsize.load(path)
     np.savez(path, sizes=arrays["sizes"][:0], forests=arrays["forests"][:0])
-    with pytest.raises(ForestFileError):
+    with pytest.raises(FileError):
         rfsize.load(path)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
-from rfsize.exceptions import CopiesWarning
+from rfsize.exceptions import ForestWarning
 
 
 def rows(n_copies: int) -> tuple[np.ndarray, np.ndarray]:
@@ -24,7 +24,7 @@ def copies_warnings(call: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         call()
-    return [str(warning.message) for warning in given if warning.category is CopiesWarning]
+    return [str(warning.message) for warning in given if warning.category is ForestWarning]
 
 
 @pytest.mark.parametrize("groups", ["copies", "rows"])
@@ -46,12 +46,12 @@ def test_a_few_copies_are_no_matter() -> None:
 def test_rows_count_as_they_are() -> None:
     X, y = rows(100)
     forest = RandomForestClassifier(60, random_state=0).fit(X, y)
-    with pytest.warns(CopiesWarning):
+    with pytest.warns(ForestWarning, match="groups"):
         report = rfsize.size(forest, X, oob=True, alpha=0.9)
     alone = rfsize.size(forest, X, oob=True, alpha=0.9, groups="rows")
     assert (report.groups, report.copied, report.n_trees) == ("rows", 0.5, alone.n_trees)
-    assert CopiesWarning in [warning.category for warning in report.warnings]
-    assert CopiesWarning not in [warning.category for warning in alone.warnings]
+    assert ForestWarning in [warning.category for warning in report.warnings]
+    assert ForestWarning not in [warning.category for warning in alone.warnings]
 
 
 @pytest.mark.parametrize(

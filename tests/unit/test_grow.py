@@ -21,8 +21,8 @@ from xgboost import XGBClassifier
 import rfsize
 from helpers.copied import continuous, of_few_values, twice
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
-from rfsize.exceptions import CopiesWarning, FewVotesError, LabelsOnlyWarning, NotConvergedWarning
-from rfsize.training.until_enough import UntilEnough
+from rfsize.exceptions import FewVotesError, ForestWarning, LabelsOnlyWarning, NotConvergedWarning
+from rfsize.training.stopping_rule import StoppingRule
 
 BOOSTERS = ("lightgbm", "xgboost")
 QUIET = pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
@@ -170,18 +170,18 @@ def test_first_trees_kept_agree_with_all(
 ) -> None:
     """By the law that the share which differs from all T trees goes as √(1/t − 1/T), from votes to trees."""
     before, now = (labels_seen(trees[i], votes[i], (unlike, 0)[i], average) for i in (0, 1))
-    until = UntilEnough(trees[0], 1000)
-    until.look(trees[0], lambda: before)
-    until.next_look = trees[1]
-    found = until.look(trees[1], lambda: now)
+    rule = StoppingRule(trees[0], 1000)
+    rule.update(trees[0], lambda: before)
+    rule.next_size = trees[1]
+    found = rule.update(trees[1], lambda: now)
     changed = unlike / 1000 if average == "micro" else unlike / 900 / 2
     scatter = changed / np.sqrt(1.0 / votes[0] - 1.0 / votes[1])
     enough = [t for t in range(1, trees[1] + 1, 2) if scatter * np.sqrt(1.0 / t - 1.0 / trees[1]) <= 0.05]
-    assert (now.n_kept, found.n_kept, until.is_over) == (1, enough[0], True)
-    same = UntilEnough(trees[0], 1000)  # where no label changed, the estimate alone decides
-    same.look(trees[0], lambda: now)
-    same.next_look = trees[1]
-    assert same.look(trees[1], lambda: now).n_kept == 1
+    assert (now.n_kept, found.n_kept, rule.done) == (1, enough[0], True)
+    same = StoppingRule(trees[0], 1000)  # where no label changed, the estimate alone decides
+    same.update(trees[0], lambda: now)
+    same.next_size = trees[1]
+    assert same.update(trees[1], lambda: now).n_kept == 1
 
 
 def test_looks_come_at_the_size_or_at_twice_the_trees() -> None:
@@ -195,32 +195,32 @@ def test_looks_come_at_the_size_or_at_twice_the_trees() -> None:
     near, far, enough = report(40, 0.3, 0.98), report(40, 0.49, 0.999), report(40, 0.1, 0.9)
     few = report(12, 0.05, 0.6, votes=4)
     assert (far.n_trees > 80, few.enough, enough.enough) == (True, False, True)
-    for of, next_look in ((near, min(near.n_trees, 80)), (far, 80), (few, 24)):
-        until = UntilEnough(1, 1000)
-        assert until.look(of.available, lambda of=of: of) is of
-        assert (until.next_look, until.is_over) == (next_look, False)
-    for of, allowed, is_over in ((enough, 1000, True), (far, 1000, False), (far, 60, False), (far, 40, True)):
-        until = UntilEnough(10, allowed)
-        until.look(40, lambda of=of: of)
-        assert until.is_over == is_over
-    early = UntilEnough(100, 1000)  # before the next look nothing is decided
-    early.look(40, lambda: enough)
-    assert (early.next_look, early.is_over, UntilEnough(100, 60).next_look) == (100, False, 60)
+    for of, next_size in ((near, min(near.n_trees, 80)), (far, 80), (few, 24)):
+        rule = StoppingRule(1, 1000)
+        assert rule.update(of.available, lambda of=of: of) is of
+        assert (rule.next_size, rule.done) == (next_size, False)
+    for of, allowed, done in ((enough, 1000, True), (far, 1000, False), (far, 60, False), (far, 40, True)):
+        rule = StoppingRule(10, allowed)
+        rule.update(40, lambda of=of: of)
+        assert rule.done == done
+    early = StoppingRule(100, 1000)  # before the next look nothing is decided
+    early.update(40, lambda: enough)
+    assert (early.next_size, early.done, StoppingRule(100, 60).next_size) == (100, False, 60)
 
 
-def test_too_few_votes_put_the_next_look_off() -> None:
+def test_too_few_votes_put_the_next_size_off() -> None:
     def too_few(enough: int | None) -> Callable[[], rfsize.Report]:
         def look() -> rfsize.Report:
             raise FewVotesError("too few votes", enough=enough)
 
         return look
 
-    until = UntilEnough(10, 100)
-    assert (until.look(10, too_few(35)), until.next_look, until.is_over) == (None, 35, False)
-    assert (until.look(35, too_few(120)), until.next_look) == (None, 100)
+    rule = StoppingRule(10, 100)
+    assert (rule.update(10, too_few(35)), rule.next_size, rule.done) == (None, 35, False)
+    assert (rule.update(35, too_few(120)), rule.next_size) == (None, 100)
     for n_trees, enough in ((100, 120), (10, None), (10, 201)):
         with pytest.raises(FewVotesError):
-            UntilEnough(10, 100).look(n_trees, too_few(enough))
+            StoppingRule(10, 100).update(n_trees, too_few(enough))
 
 
 # What it is to be enough for
@@ -352,7 +352,7 @@ def test_doubtful_copies_are_warned_of() -> None:
     rows, y = twice(*of_few_values(150))
     y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
     forest = RandomForestClassifier(max_samples=0.5, random_state=1)
-    with pytest.warns(CopiesWarning) as caught:
+    with pytest.warns(ForestWarning) as caught:
         _, report = rfsize.grow(forest, rows, y, alpha=0.97, max_trees=400)
     assert ({one.filename for one in caught}, report.groups) == ({__file__}, "rows")
 

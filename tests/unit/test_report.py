@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 import rfsize
 from helpers.pages import Page
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model
-from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, OpenSizeWarning, RfsizeWarning
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, RfsizeWarning
 
 mpl.use("Agg")
 
@@ -73,7 +73,7 @@ REPORTS: dict[str, Callable[[], rfsize.Report]] = {
     "numbers": lambda: rfsize.size(out_of_bag("sklearn", "number"), metric="scores", tolerance=0.3),
     "metric": lambda: rfsize.size(out_of_bag("xgboost"), metric="auc", tolerance=0.02),
     "no metric": lambda: rfsize.size(out_of_bag(), metric="brier", tolerance=1e-5),
-    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="forest", alpha=0.8),
+    "certified": lambda: rfsize.size(model("lightgbm"), FRESH, TRUTH["two"], target="model", alpha=0.8),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
     "shrunk": lambda: rfsize.shrink(model("lightgbm"), FRESH, n_trees=10)[1],
@@ -231,13 +231,13 @@ def test_a_forest_that_is_too_small_warns_so_alone() -> None:
 def test_few_rows_leave_the_size_open() -> None:
     forest = model("sklearn", n_trees=200)
     few, many = rfsize.size(forest, FRESH[:10], alpha=0.97), rfsize.size(forest, FRESH, alpha=0.97)
-    assert [caution.category for caution in few.warnings] == [OpenSizeWarning]
+    assert [caution.category for caution in few.warnings] == [NotConvergedWarning]
     assert few.interval[1] > 4 * few.interval[0]
     assert many.warnings == ()
     assert many.interval[1] < 4 * many.interval[0]
     beyond = rfsize.size(forest, FRESH, alpha=1.0 - many.loss_at(190).value)
     assert (beyond.enough, beyond.available < beyond.interval[1] < 4 * beyond.interval[0]) == (True, True)
-    assert OpenSizeWarning in [caution.category for caution in beyond.warnings]
+    assert NotConvergedWarning in [caution.category for caution in beyond.warnings]
 
 
 # Pictures

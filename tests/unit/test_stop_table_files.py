@@ -19,7 +19,7 @@ from helpers import zoo
 from helpers.damaged import damaged_bytes, damaged_values
 from helpers.documents import signed
 from rfsize import StopTable
-from rfsize.exceptions import TableError
+from rfsize.exceptions import FileError
 
 
 def calibrated(name: str, **options: Any) -> StopTable:
@@ -92,7 +92,7 @@ def test_damaged_files_are_refused(seed: int, name: str, tmp_path_factory: pytes
     path.write_bytes(damaged_bytes(json.dumps(table_of(name).to_dict()).encode(), rng))
     try:
         assert StopTable.load(path) == table_of(name)
-    except TableError:
+    except FileError:
         return
 
 
@@ -105,7 +105,7 @@ def test_altered_values_are_refused_or_harmless(seed: int, name: str) -> None:
         document = signed(document)
     try:
         table = StopTable.from_dict(document)
-    except TableError:
+    except FileError:
         return
     answer, asked = table.apply(outputs_for(table, seed))
     assert ((asked >= 1) & (asked <= table.n_trees)).all()
@@ -159,7 +159,7 @@ def test_promises_that_cannot_be_are_refused(name: str, changes: dict[str, Any])
     for place, value in changes.items():
         outer, _, inner = place.rpartition(".")
         (document[outer] if outer else document)[inner] = value
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         StopTable.from_dict(signed(document))
 
 
@@ -172,13 +172,13 @@ def test_spreads_that_cannot_be_are_refused(entry: str, value: Any) -> None:
     document = table_of("probabilities").to_dict()
     assert entry in document["stops"]
     document["stops"][entry] = value
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         StopTable.from_dict(signed(document))
 
 
 def test_a_changed_figure_breaks_the_checksum() -> None:
     for table in map(table_of, TABLES):
-        with pytest.raises(TableError, match="checksum"):
+        with pytest.raises(FileError, match="checksum"):
             StopTable.from_dict({**table.to_dict(), "checksum": "0" * 64})
 
 
@@ -202,7 +202,7 @@ def test_hostile_files_are_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         StopTable.load(tmp_path / "table.json")
     (tmp_path / "table.json").write_bytes(content)
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         StopTable.load(tmp_path / "table.json")
 
 
@@ -211,11 +211,11 @@ def test_numbers_that_are_none(number: str, tmp_path: Path) -> None:
     path = tmp_path / "table.json"
     table_of("weights").save(path)
     path.write_text(path.read_text().replace("1.7", number))
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         StopTable.load(path)
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {1: 2}, {"format": {}}, "table"])
 def test_other_documents_are_refused(document: Any) -> None:
-    with pytest.raises(TableError):
+    with pytest.raises(FileError):
         StopTable.from_dict(document)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import reference.stopping
 import reference.urn
 from rfsize import StopTable, Votes
-from rfsize.exceptions import RareClassWarning
+from rfsize.exceptions import LabelsOnlyWarning
 
 matplotlib.use("Agg")
 
@@ -195,7 +195,7 @@ def test_a_rare_class_is_not_lost_to_the_prior() -> None:
     assert labels.tolist() == [1]
     assert asked[0] > 1
     votes = Votes([[99, 2]] * 9700 + [[48, 53]] * 300, ["no", "yes"])
-    with pytest.warns(RareClassWarning, match="'yes'"):
+    with pytest.warns(LabelsOnlyWarning, match="'yes'"):
         built = StopTable.build(101, alpha=0.95, prior=votes)
     assert built.classes == ("no", "yes")
 

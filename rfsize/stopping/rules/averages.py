@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize.certifying.certificate import Certificate
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.smaller_forests import running_leads
-from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize._util import Floats, Int64s
+from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.statistics.certify import Certificate, RiskTarget
+from rfsize.statistics.first_trees import running_leads
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.learning import best_shape
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 # The boldest limit, relative to the range of the scores: below the scatter of the rows of any forest.
@@ -58,7 +57,7 @@ class AverageStops(ScoreStops):
     cut: float
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, AverageStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, AverageStops, Certificate]:
         """If there are many rows, learn on some how the lead that stops should fall, and certify on the others."""
         terms = Terms.of_forest(trees, promise)
         every, plain = _learning_rows(trees), needed_leads(1.0, trees.forest.n_trees)[1:]
@@ -143,7 +142,7 @@ def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> li
     return [running_leads(scores[one_in(every, place)], cut)]
 
 
-def _learned_shape(trees: TreesOnRows, promise: Promise, every: int, plain: Floats) -> Floats:
+def _learned_shape(trees: TreesOnRows, promise: RiskTarget, every: int, plain: Floats) -> Floats:
     """The shape of leads that asks the fewest trees on the learning rows."""
     blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import Certificate, ClassCounts, ClassOutcome
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize._util import Floats, Int64s
+from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.statistics.certify import Certificate, ClassCounts, ClassOutcome, RiskTarget
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.layout import PackedForest
 
 TREES_BETWEEN_LOOKS = 8
@@ -125,7 +124,7 @@ class Stops(ABC):
         return n_classes > 1
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, Stops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, Stops, Certificate]:
         """The terms, the boldest stops (those that ask fewest trees) that the rows certify, and their certificate."""
         raise NotImplementedError
 

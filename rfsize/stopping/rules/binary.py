@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import ClassCounts, ClassOutcome
+from rfsize._util import Floats, Int64s
 from rfsize.counting.votes import Votes
+from rfsize.statistics.certify import ClassCounts, ClassOutcome
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.from_prior import UrnStops, wins_of
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part
 
 _ANSWER = """    const int look = (asked + EVERY - 1) / EVERY;

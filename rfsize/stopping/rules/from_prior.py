@@ -11,18 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rfsize.certifying.certificate import Certificate, ClassCounts
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
-from rfsize.counting.collect import outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, coverage, distinct
+from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
+from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.votes import Votes
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.votes import VoteStops
 from rfsize.stopping.terms import Terms, checked_trees, labels_of
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import MAX_CLASSES, choice, whole
 
 _ROUNDING = 1e-9  # of the sum of a stored prior
 
@@ -57,7 +54,7 @@ class UrnStops(VoteStops):
         """The earliest stops that never change a label."""
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, UrnStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, UrnStops, Certificate]:
         """Take the prior from one row in five, and certify on the other rows."""
         terms = Terms.of_forest(trees, promise)
         for_prior, others = VotesOnRows.of(trees).parts(_ROWS_PER_PRIOR)
@@ -118,7 +115,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
     outputs = outputs_of_votes(prior) if isinstance(prior, Votes) else distinct(prior)
     problem = coverage(outputs).problem_of_some("where voting may stop") if outputs.votes.is_out_of_bag else None
     if problem is not None:
-        raise problem.error()
+        raise problem
     return outputs.votes
 
 
@@ -163,7 +160,7 @@ class VotesOnRows:
         labels, asked = stops.answers(self.votes, self.n_classes)
         return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
 
-    def certified(self, terms: Terms, promise: Promise) -> tuple[float, UrnStops, Certificate]:
+    def certified(self, terms: Terms, promise: RiskTarget) -> tuple[float, UrnStops, Certificate]:
         """The nominal α of the boldest stops that the rows certify, the stops, and their certificate.
 
         A sequence of nominal α is tried. The first stops are lossless; the first that fail end the sequence.
@@ -177,7 +174,7 @@ class VotesOnRows:
         for alpha in nominal[nominal > 0.0].tolist():
             bolder = build(replace(terms, nominal=alpha))
             found = self.outcome(bolder)
-            if promise.boldest(np.array(found.disagreements)[:, None], sizes) < 0:
+            if promise.fixed_sequence(np.array(found.disagreements)[:, None], sizes) < 0:
                 break
             best, stops, counts = alpha, bolder, found
         return best, stops, promise.certificate(counts)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import ClassCounts, ClassOutcome
+from rfsize._util import Floats, Int64s
 from rfsize.counting.votes import Votes
+from rfsize.statistics.certify import ClassCounts, ClassOutcome
 from rfsize.stopping import urn
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing
@@ -19,7 +20,6 @@ from rfsize.stopping.rules.binary import BinaryStops
 from rfsize.stopping.rules.from_prior import UrnStops, wins_of
 from rfsize.stopping.rules.votes import LabelsByVotes, ask_in_turn
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part
 from rfsize.walking.layout import PackedForest
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
+from rfsize._util import Floats, Int64s
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Settling
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real
 from rfsize.walking.layout import HIGHEST_RANK, RANK_MASK, PackedForest
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import Certificate, ClassCounts
-from rfsize.certifying.promise import Promise
+from rfsize._util import Floats, Int64s
+from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Floats, Int64s
 
 TRIED = 2048
 """Number of rules to try. Consecutive limits are within 1 % of each other."""
@@ -79,11 +78,11 @@ class Tallies:
         _core.count_stops(evidence, differs, group, limits, scale, found.differing, found.trees)
         return found
 
-    def boldest(self, promise: Promise, labels: Sequence[Any]) -> int:
+    def boldest(self, promise: RiskTarget, labels: Sequence[Any]) -> int:
         """Index of the boldest rule that the rows certify; −1 if they certify none."""
         promise.check_rows(self.rows, labels)
-        return promise.boldest(self.differing, self.rows)
+        return promise.fixed_sequence(self.differing, self.rows)
 
-    def certificate(self, rule: int, promise: Promise) -> Certificate:
+    def certificate(self, rule: int, promise: RiskTarget) -> Certificate:
         """The certificate of one rule."""
         return promise.certificate(ClassCounts.of_sums(self.rows, self.differing[:, rule], self.trees[:, rule]))

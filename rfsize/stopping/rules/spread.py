@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import Certificate
-from rfsize.certifying.promise import Promise
-from rfsize.certifying.trees_on_rows import TreesOnRows, one_in
+from rfsize._util import MAX_CLASSES, Floats, Int64s
+from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.models.link import LINKS, Link
+from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import TREES_BETWEEN_LOOKS, Drawing, Settling
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.typing import Floats, Int64s
-from rfsize.utils.validation import MAX_CLASSES
 from rfsize.walking.layout import PackedForest
 
 # In the spread of one row, the pooled spread counts as much as this many trees.
@@ -74,7 +72,7 @@ class SpreadStops(ScoreStops):
         return True
 
     @classmethod
-    def calibrated(cls, trees: TreesOnRows, promise: Promise) -> tuple[Terms, SpreadStops, Certificate]:
+    def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, SpreadStops, Certificate]:
         """Take the pooled spread from one row in ten, and certify on the other rows.
 
         The same rows must not do both: the rules to test must not depend on the rows that test them.

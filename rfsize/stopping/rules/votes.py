@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
+from rfsize._util import Int64s
 from rfsize.stopping.rules.base import Settling, Stops
 from rfsize.stopping.terms import Terms
-from rfsize.utils.typing import Int64s
 from rfsize.walking.c_text import part
 from rfsize.walking.layout import PackedForest
 

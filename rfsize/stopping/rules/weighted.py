@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
-from rfsize.certifying.certificate import ClassCounts, ClassOutcome
+from rfsize._util import Floats, Int64s
+from rfsize.statistics.certify import ClassCounts, ClassOutcome
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.votes import LabelsByVotes, VoteStops, ask_in_turn
 from rfsize.stopping.terms import MAX_TREES, Terms
-from rfsize.utils.typing import Floats, Int64s
 from rfsize.walking.c_text import array, part, real, smallest
 from rfsize.walking.layout import PackedForest
 

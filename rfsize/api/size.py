@@ -1,0 +1,493 @@
+"""size and truncate: find how many trees are enough, and cut a forest down to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
+from rfsize.api.report import Report, make_report
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    collect_outputs,
+    outputs_of,
+    outputs_of_votes,
+    task_of,
+    warnings_for,
+    with_warnings,
+)
+from rfsize.counting.task import Task, brought_here
+from rfsize.counting.training_rows import warning_of_training_rows
+from rfsize.counting.votes import Votes
+from rfsize.inference.api import compile as compiled
+from rfsize.models.framework import read_forest, read_model, refuse_regression
+from rfsize.models.model import Forest, first_trees
+from rfsize.showing.text import loss_phrase
+from rfsize.showing.warnings import cut_warning
+from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.first_trees import refuse_to_certify
+from rfsize.statistics.metrics import MetricLike
+
+MAX_ROWS = 100_000
+"""Number of rows that ``max_rows="auto"`` draws."""
+
+_Model = TypeVar("_Model")
+
+
+def size(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    oob: bool = False,
+    groups: ArrayLike | str | None = None,
+    metric: MetricLike = "auto",
+    alpha: float | None = None,
+    tolerance: float | None = None,
+    average: str | None = None,
+    target: Literal["limit", "model"] = "limit",
+    confidence: float | None = None,
+    voting: str | None = None,
+    method: str | None = None,
+    max_rows: int | Literal["auto"] | None = None,
+) -> Report:
+    """Find how many trees are enough.
+
+    You choose what must stay the same: labels on a share ``alpha`` of the rows, probabilities or numbers within a
+    ``tolerance``, or a metric within a ``tolerance``. Only metrics need ``y``. You also choose the ``target``, the
+    forest to compare with:
+
+    - ``target="limit"`` tells whether your forest is large enough. It estimates T* [1]_, the size of the smallest
+      forest that predicts like an unlimited forest, on average over forests. (An unlimited forest is what you would get
+      if training never stopped.) The rows may be the training rows, out of bag, or other rows.
+    - ``target="model"`` tells how far you can cut your forest. It certifies [3]_ how few first trees of *your*
+      forest predict like all of its trees, on rows like these. The rows must be new to the forest.
+
+    Parameters
+    ----------
+    model
+        A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs`, or counted `Votes`. Weights,
+        seeds, a threshold and a memory limit are arguments of `tree_outputs`.
+    X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
+        Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
+    y : array_like, shape (n_rows,), optional
+        True labels or numbers of the rows, for a metric. With ``oob`` also needed if the bags depend on ``y``, see
+        `inbag`.
+    oob : bool, default False
+        ``X`` are the training rows; predict each row only by the trees that were not trained on it.
+    groups : array_like of shape (n_rows,), "copies" or "rows", optional
+        Training rows that belong together, as in `tree_outputs`. The report says what share of the rows has copies.
+    metric : str or scorer, default "auto"
+        What must stay the same:
+
+        - ``"labels"``: the predicted classes, on a share ``alpha`` of the rows;
+        - ``"probabilities"``: within ``tolerance``, for the class of each row whose probability moves most;
+        - ``"scores"``: within ``tolerance``. For a regressor, the predictions. For a classifier, the trees' mean score
+          before it becomes a probability (LightGBM's ``predict(raw_score=True)`` divided by the number of trees,
+          XGBoost's ``predict(output_margin=True)``);
+        - a metric, expected to get worse by at most ``tolerance``: ``"log_loss"``, ``"brier"``, ``"accuracy"``; for
+          two classes also ``"auc"`` and ``"average_precision"``; for a regressor ``"rmse"``, ``"mae"``, ``"r2"``; or a
+          scikit-learn scorer, by its name or from `sklearn.metrics.make_scorer`.
+
+        ``"auto"`` is ``"labels"`` for a classifier and ``"scores"`` for a regressor, by default within 5 % of the
+        standard deviation of ``y``. ``target="model"`` takes labels, probabilities and scores only.
+    alpha : float, default 0.99
+        Share of the rows whose label must stay the same, strictly between 0 and 1. With ``target="model"`` also the
+        share of the rows whose probabilities or scores must stay within ``tolerance``.
+    tolerance : float, optional
+        How far probabilities or scores may move: as root mean square over the rows, and also on 95 % of the rows (with
+        ``target="model"``, on a share ``alpha`` of the rows). For a metric, how much worse it may get. Needed for
+        everything except labels.
+    average : {"micro", "macro"}, default "micro"
+        Average agreement over rows ("micro") or over classes ("macro"). If a class is rare, a few trees give the same
+        labels on nearly all rows, but not on the rows of that class: take "macro". Only for labels, or with
+        ``target="model"``, where "macro" bounds each class separately.
+    target : {"limit", "model"}, default "limit"
+        Compare with an unlimited forest, or with all trees of your forest.
+    confidence : float, default 0.95
+        How sure the certificate of ``target="model"`` is, at least 0.5. A certificate is wrong if more than a share
+        1 − α of rows like these would change. Over random choices of rows, the probability of that is at most 1 −
+        confidence.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Which labels must stay the same: those of the model's own ``predict`` (``"auto"``), of the averaged scores
+        (``"soft"``), or of the majority vote (``"hard"``), as in the papers. ``predict`` averages scores in LightGBM,
+        XGBoost and scikit-learn's forests; it counts votes in bagging without probabilities. Counted `Votes` have no
+        scores. Only for labels.
+    method : {"auto", "plugin", "smooth"}, default "auto"
+        How to estimate agreement. ``"smooth"`` fits one density of vote fractions [2]_ to the votes of all rows; 50
+        trees are enough for it. ``"plugin"`` takes each row's counted vote fraction as the true one, by equation (17)
+        of [1]_, which is noisy with few votes a row. ``"auto"`` is ``"smooth"``, unless exact ties explain the votes
+        better, by a log-likelihood ratio of 4. Then ``"auto"`` is ``"plugin"``, and the report warns that T* may be far
+        larger. Only for labels.
+    max_rows : int or "auto", optional
+        Use at most this number of rows, drawn at random; not with ``oob``. ``"auto"`` is 100,000 rows. (All rows share
+        the same trees, so more rows hardly narrow the interval of T*.)
+
+    Returns
+    -------
+    Report
+        How many trees are enough, with a 95 % interval; whether your forest has as many; and what forests of any size
+        lose. With ``target="model"`` also the ``certificate``.
+
+    Raises
+    ------
+    NotAForestError
+        If the model is not a forest of independent trees.
+    InbagError
+        With ``oob``, if rfsize cannot prove which rows each tree was trained on.
+    FewVotesError
+        If no tree can vote on any row, or if a class has fewer than ten votes a row (as when bags are drawn by weight).
+    ValueError
+        If ``X`` or an option does not fit, or ``y`` does not fit the metric. With ``target="model"``, if the rows are
+        recognised as training rows or too few for a certificate: α = 0.99 at a confidence of 0.95 takes 299.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If the rows certify no smaller forest. The report says how many rows would.
+    TrainingRowsWarning
+        If ``X`` are the training rows, or begin with the first of them in the order of training, and ``oob`` is not
+        given. Not recognised are training rows in another order, from another place than the beginning, of a small part
+        (below a tenth of many rows), or of a forest whose bags cannot be drawn again.
+    ForestWarning
+        If training rows have copies, and ``groups`` does not say what they are; if several trees were trained on the
+        same bag; or if LightGBM samples features in a way that makes forests of other seeds predict differently.
+
+    See Also
+    --------
+    truncate : Cut a forest down.
+    grow : Train a forest to its size.
+    tree_outputs : Ask the trees once for several questions.
+
+    References
+    ----------
+    .. [1] D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+       be?" Pattern Recognition 46(5), 1323-1336.
+
+    .. [2] B. Efron (2016). "Empirical Bayes deconvolution estimates." Biometrika 103(1), 1-20.
+
+    .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). "Learn then test: calibrating
+       predictive algorithms to achieve risk control." arXiv 2110.01052.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
+    >>> report.n_trees <= report.available
+    True
+
+    You can also size votes that you counted elsewhere:
+
+    >>> votes = rfsize.Votes([[3, 97], [20, 80], [45, 55], [98, 2]])
+    >>> rfsize.size(votes, alpha=0.95, method="plugin").n_trees
+    71
+
+    How far can you cut this forest? Rows that it was not trained on certify the answer:
+
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> forest = RandomForestClassifier(200, random_state=0).fit(X[:1000], y[:1000])
+    >>> report = rfsize.size(forest, X[1000:], alpha=0.98, target="model")
+    >>> report.n_trees < 200, report.certificate.rows, report.certificate.bound <= 0.02
+    (True, 2000, True)
+    """
+    refuse_option_as_labels(y)
+    options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
+    criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
+    report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    give(_warnings_about_rows(report))
+    return report
+
+
+def _confidence(target: str, confidence: float | None) -> float | None:
+    """The confidence of a certificate; ``ValueError`` if it is given for a target that certifies nothing."""
+    if target == "limit":
+        refuse_unused(
+            "target='limit' estimates T*, and certifies nothing. Leave it out and look at report.upper(confidence), or "
+            "give target='model'",
+            confidence=confidence,
+        )
+    return confidence
+
+
+def _report(
+    model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any = None
+) -> Report:
+    """The report of `size`, whose warnings are not yet given."""
+    if isinstance(model, Votes | TreeOutputs):
+        what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
+        of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
+        refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
+        return make_report(_with_truth(model, y), criterion)
+    if criterion.target == "model":
+        refuse_to_certify("oob" if oob else "rows given")
+        reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
+        refuse_unused(reason, max_rows=max_rows)
+    if X is None:
+        raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
+    forest = read_forest(model)
+    if criterion.metric == "labels":
+        refuse_regression(forest)
+    task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
+    outputs = collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
+    return make_report(outputs, criterion)
+
+
+def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
+    """The warnings about the forest, the rows and what they tell, which do not depend on the size."""
+    assert report.outputs is not None
+    of_forest = warnings_for(report.outputs, of_labels=report.criterion.of_labels)
+    return (*of_forest, *report.estimate.warnings)
+
+
+def _with_truth(given: Votes | TreeOutputs, y: Any) -> TreeOutputs:
+    """The outputs that a user gave in place of a model and rows, with ``y`` if it is given only now."""
+    if isinstance(given, Votes):
+        refuse_unused("metrics need the trees' scores, and counted Votes have none. Leave it out", y=y)
+        return outputs_of_votes(given)
+    return given if y is None else given.with_truth(y, given.sample_weight)
+
+
+def _outputs_of_drawn_rows(task: Task, y: Any, max_rows: int | str) -> TreeOutputs:
+    """The outputs on ``max_rows`` random rows; beyond them, only the noise of the trees makes T* uncertain."""
+    if task.bags is not None:
+        raise ValueError(
+            "max_rows draws some of the rows, and out of bag the proof of the bags needs all of them: leave "
+            "max_rows out, or give rows that the forest was not trained on"
+        )
+    if isinstance(max_rows, str):
+        choice("max_rows", max_rows, ("auto",), "; or give a number of rows")
+        max_rows = MAX_ROWS
+    n_rows, y = whole("max_rows", max_rows, at_least=1), brought_here(task.X, y)
+    of_rows = warning_of_training_rows(task, y)
+    if n_rows < task.n_rows:
+        drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
+        y = None if y is None else one_per_row(y, task.n_rows)[drawn]
+        task = replace(task, X=task.X.pick(drawn))
+    return with_warnings(outputs_of(task).with_truth(y), *of_rows)
+
+
+def truncate(
+    model: _Model,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    n_trees: int | Report | None = None,
+    max_bytes: int | None = None,
+    oob: bool = False,
+    groups: ArrayLike | str | None = None,
+    metric: MetricLike = "auto",
+    alpha: float | None = None,
+    tolerance: float | None = None,
+    average: str | None = None,
+    target: Literal["limit", "model"] = "limit",
+    confidence: float | None = None,
+    voting: str | None = None,
+) -> _Model:
+    """Cut a forest down to as many first trees as are enough.
+
+    Parameters
+    ----------
+    model
+        A forest or tree outputs, as in `size`. The model is not changed.
+    X, y
+        As in `size`; not needed with ``n_trees`` or ``max_bytes``.
+    n_trees : int or Report, optional
+        Number of first trees to keep, instead of T*. If you give the report of `size` on this forest, its number of
+        trees is kept and its warnings are repeated.
+    max_bytes : int, optional
+        Keep as many first trees as fit into a file of this many bytes, instead of T*. The file is LightGBM's text,
+        XGBoost's UBJSON, or the pickle of a scikit-learn forest. If you also give ``X``, the forest is sized too, and
+        a warning says what is lost if fewer trees fit than are enough. A compiled forest (`compile`) holds all trees
+        in far fewer bytes: the warning says in how many.
+    oob, groups, metric, alpha, tolerance, average, target, confidence, voting
+        As in `size`.
+
+    Returns
+    -------
+    model of the same type as ``model``
+        A forest that predicts the mean of its trees. It keeps all trees of ``model`` if these are fewer than T*, or
+        if the rows certify no smaller forest.
+
+    Raises
+    ------
+    ValueError
+        As in `size`; or if ``n_trees`` is not between 1 and the number of trees of ``model``, or is the certified
+        report of another forest; or if a single tree takes more than ``max_bytes``.
+
+    Warns
+    -----
+    NotConvergedWarning
+        If the forest has fewer than T* trees, or ``max_bytes`` leaves fewer, or without ``X`` less than half of the
+        trees. The message says how many trees it takes. Also if the rows leave T* open (the upper end of its interval
+        is more than four times the lower end, or beyond the trees at hand), or certify no smaller forest.
+    LabelsOnlyWarning
+        If so few trees are enough for the labels that the labels of a rare class change, or that the ranking or the
+        probabilities suffer. With ``target="model"`` this is measured against all trees on the rows given: by AUC and
+        log loss if ``y`` is given, else by the probabilities of rare classes.
+    ForestWarning
+        As in `size`.
+
+    See Also
+    --------
+    size : See how many trees are enough.
+    shrink : Make the forest smaller still: choose trees and refit their leaves.
+    compile : Predict faster, without the framework.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> report = rfsize.size(forest, X, oob=True, alpha=0.95)
+    >>> small = rfsize.truncate(forest, n_trees=report)
+    >>> len(small.estimators_) == report.n_trees
+    True
+    >>> len(rfsize.truncate(forest, X, oob=True, alpha=0.95).estimators_) == report.n_trees
+    True
+    >>> len(rfsize.truncate(forest, n_trees=25).estimators_)
+    25
+    >>> import pickle
+    >>> len(pickle.dumps(rfsize.truncate(forest, max_bytes=300_000))) <= 300_000
+    True
+
+    Keep as few first trees as are certified to give all trees' labels on 98 % of rows like these:
+
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, random_state=0)
+    >>> forest = RandomForestClassifier(200, random_state=0).fit(X[:1000], y[:1000])
+    >>> small = rfsize.truncate(forest, X[1000:], alpha=0.98, target="model")
+    >>> bool((small.predict(X[1000:]) == forest.predict(X[1000:])).mean() > 0.98)
+    True
+    """
+    given: Any = model
+    if isinstance(given, Votes):
+        raise ValueError("truncate cuts a model, found counted Votes; size them, then truncate(model, n_trees=report)")
+    if isinstance(X, Report):
+        raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
+    refuse_option_as_labels(y)
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
+    if n_trees is not None and max_bytes is not None:
+        raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
+    if max_bytes is not None:
+        whole("max_bytes", max_bytes, at_least=1)
+    criterion = None
+    if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
+        of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
+        criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
+    if isinstance(given, TreeOutputs):
+        forest = task_of(given).forest
+    else:
+        given = forest = read_forest(model)
+        if criterion is not None and criterion.metric == "labels":
+            refuse_regression(forest)
+    if criterion is not None:
+        report = _report(given, X, y, criterion, oob=oob, groups=groups)
+        if max_bytes is None:
+            return cast(_Model, _cut_to(report, forest))
+        return cast(_Model, _sized_within(max_bytes, report, forest))
+    of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
+    of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
+    of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
+    if max_bytes is not None:
+        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
+        refuse_unused(reason, **of_rows)
+        return cast(_Model, _within(max_bytes, forest))
+    refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **of_rows)
+    if isinstance(n_trees, Report):
+        _check_report(n_trees, forest)
+        return cast(_Model, _cut_to(n_trees, forest))
+    assert n_trees is not None
+    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
+
+
+def _check_report(report: Report, forest: Forest) -> None:
+    """Raise ``ValueError`` if a report is not about the first trees of this forest."""
+    if report.criterion.target == "chosen":
+        raise ValueError(
+            "n_trees is the report of rfsize.shrink, whose chosen trees are not the first trees of "
+            "this model: take the smaller model that rfsize.shrink returned beside the report"
+        )
+    if report.available != forest.n_trees:
+        raise ValueError(
+            f"n_trees is the report of a forest of {how_many(report.available, 'tree')}, and the model has "
+            f"{forest.n_trees:,}: give the report that rfsize.size makes of this model, or a number of trees"
+        )
+    certified = None if report.certificate is None else report.certificate.forest
+    if None not in (certified, forest.digest) and certified != forest.digest:
+        raise ValueError(
+            "n_trees is the report of another forest, of which it certifies the first trees: give the report that "
+            "rfsize.size makes of this model, or a number of trees"
+        )
+
+
+def _cut_to(report: Report, forest: Forest) -> Any:
+    """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
+    give(report.warnings)
+    return first_trees(forest, report.n_kept)
+
+
+# Within bytes
+
+
+def _within(max_bytes: int, forest: Forest) -> Any:
+    """The first trees that fit; warns if they are less than half, of which nothing else is known."""
+    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
+    if 2 * kept < forest.n_trees:
+        unknown = f"less than half of the {forest.n_trees:,}: give X to see what that loses"
+        give([cut_warning(max_bytes, kept, unknown, _compiled_bytes(forest))])
+    return first_trees(forest, kept)
+
+
+def _sized_within(max_bytes: int, report: Report, forest: Forest) -> Any:
+    """The first trees that fit; warns if fewer fit than are enough."""
+    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
+    warnings = list(_warnings_about_rows(report))
+    if kept < report.n_kept or not report.enough:
+        rest = f"fewer than the {report.n_kept:,} that are enough"
+        if not report.enough:
+            rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
+        lost = f"{rest}: {loss_phrase(report.criterion, report.estimate, kept)}"
+        warnings.append(cut_warning(max_bytes, kept, lost, _compiled_bytes(forest)))
+    give(warnings)
+    return first_trees(forest, kept)
+
+
+def _most_trees_within(max_bytes: int, first: Callable[[int], Any], n_trees: int) -> int:
+    """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
+
+    def n_bytes(n: int) -> int:
+        return read_model(first(n)).n_bytes
+
+    if n_bytes(n_trees) <= max_bytes:
+        return n_trees
+    low, high = 0, n_trees
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if n_bytes(middle) <= max_bytes else (low, middle)
+    if low == 0:
+        raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
+    return low
+
+
+def _compiled_bytes(forest: Forest) -> int | None:
+    """Bytes of the compiled forest's file; None if there are members that are no trees."""
+    try:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "forest"
+            compiled(first_trees(forest, forest.n_trees)).save(path)
+            return path.stat().st_size
+    except ValueError:
+        return None

@@ -1,1 +1,0 @@
-"""Certify, on rows that a forest was not trained on, how often fewer trees change its answers."""

@@ -1,0 +1,299 @@
+"""The commands of the command line, each a function of its options, and their parts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize._util import class_indices, how_many, printable
+from rfsize.api.report import Report
+from rfsize.api.shrink import shrink
+from rfsize.api.size import size, truncate
+from rfsize.cli.models import LoadedModel, files_of, load_model, load_model_if_any, save_model
+from rfsize.cli.tables import (
+    STDIO,
+    Table,
+    align_columns,
+    as_trained,
+    categories_of,
+    check_columns,
+    pop_groups,
+    prediction_writer,
+    with_categories,
+)
+from rfsize.counting.api import tree_outputs
+from rfsize.inference.api import compile as compile_model
+from rfsize.inference.api import load
+from rfsize.inference.compiled import CompiledForest
+from rfsize.inference.mean import CompiledMean
+from rfsize.inference.rows import columns_of
+from rfsize.models.columns import Columns
+from rfsize.models.framework import framework_named
+from rfsize.statistics.criterion import make_criterion
+from rfsize.statistics.metrics import METRICS
+from rfsize.stopping.table import StopTable
+from rfsize.training.grow import grow
+
+# Objectives for classes begin with one of these.
+_OF_CLASSES = ("binary", "multi", "softmax", "ova", "ovr")
+
+_GOAL = ("metric", "alpha", "tolerance", "voting", "average")
+_SIZE = (*_GOAL, "method", "target", "confidence")
+
+
+# Commands
+
+
+def size_command(options: argparse.Namespace) -> Report:
+    """Print how many trees are enough."""
+    _refuse_to_overwrite(options.html, options.model, options.data)
+    report = _sized(options, load_model(options.model))
+    if options.html is not None:
+        report.to_html(options.html)
+    print(json.dumps(report.to_dict(), indent=2) if options.json else report)
+    return report
+
+
+def truncate_command(options: argparse.Namespace) -> Report:
+    """Cut a forest down to its first trees, as many as are enough."""
+    loaded = _model_to_cut(options)
+    report = _sized(options, loaded)
+    _write_model(truncate(loaded.model, n_trees=report.n_kept), loaded, report, options)
+    return report
+
+
+def shrink_command(options: argparse.Namespace) -> Report:
+    """Make a forest smaller than truncate does: choose trees, refit leaves, certify the result on DATA."""
+    loaded = _model_to_cut(options)
+    X, y, _ = _rows(options, loaded.columns)
+    rows = None
+    if options.rows is not None:  # which need no labels, and none of the columns to drop
+        rows = Table(options.rows).read(categories_of(loaded.columns))
+        rows = as_trained(rows.drop(columns=[*options.drop, options.labels or ""], errors="ignore"), loaded.columns)
+    goal = _given(options, "metric", "alpha", "tolerance", "average", "confidence", "n_trees")
+    small, report = shrink(loaded.with_class_names(), X, y, rows=rows, **goal)
+    _write_model(small, loaded, report, options)
+    return report
+
+
+def grow_command(options: argparse.Namespace) -> Report:
+    """Train a forest until it has enough trees, or add trees to one."""
+    params = _load_params(options.params)
+    _refuse_to_overwrite(options.output, options.data, options.model, options.validation, _params_file(options.params))
+    files = files_of(framework_named(options.framework))
+    files.check_path(options.output)
+    X, y, groups = _rows(options)
+    X, classes, objective = with_categories(X), None, files.objective_of(params)
+    if objective is None or objective.startswith(_OF_CLASSES):
+        classes, y = _classes_and_codes(y, objective)
+    n_classes = None if classes is None else len(classes)
+    is_binary = n_classes == 2 if objective is None else objective.startswith("binary")
+    params, data = files.forest_data(X, y, params, n_classes=n_classes, is_binary=is_binary)
+    texts = [str(name) for name in X.select_dtypes(include="category").columns]
+    if texts and not options.json:  # because one mistyped number turns its column into text
+        print(f"columns read as categories: {', '.join(map(printable, texts))}")
+    booster, report = grow(
+        params | _given(options, "seed"),
+        data,
+        groups=groups,
+        validation=None if options.validation is None else _validation_rows(options, X, classes),
+        init_model=None if options.model is None else _model_to_grow(options.model, classes),
+        **_given(options, *_GOAL, "confidence", "threshold", "max_trees", "min_trees"),
+    )
+    save_model(booster, files, options.output, classes)
+    if options.json:
+        print(json.dumps({**report.to_dict(), "classes": classes}, indent=2))
+        return report
+    if classes is not None and classes != list(range(len(classes))):
+        print("classes: " + ", ".join(f"{code} = {printable(label)}" for code, label in enumerate(classes)))
+    print(report)
+    print(_wrote(options.output))
+    return report
+
+
+def compile_command(options: argparse.Namespace) -> None:
+    """Compile a forest, so that it predicts many times faster."""
+    _refuse_to_overwrite(options.output, options.model, options.table)
+    table = None if options.table is None else StopTable.load(options.table)
+    model = load_model(options.model).with_class_names()
+    fast = compile_model(model, table, **_given(options, "voting", "threshold", "missing"))
+    fast.save(options.output)
+    print(fast)
+    print(_wrote(options.output, options.model))
+
+
+def predict_command(options: argparse.Namespace) -> None:
+    """Predict the rows of a table, piece by piece."""
+    _refuse_to_overwrite(options.output, options.forest, options.data)
+    table, fast = Table(options.data), _compiled_forest(options)
+    first = fast.forests[0] if isinstance(fast, CompiledMean) else fast
+    n_rows, n_trees_used = 0, 0
+    with prediction_writer(options.output) as write:
+        for X in table.pieces(columns_of(first.forest)):
+            predict: Any = fast.predict_labels if fast.classes.size else fast.predict
+            if isinstance(fast, CompiledMean):  # whose forests use all trees
+                predicted, used = predict(X), np.full(len(X), fast.n_trees)
+            else:
+                predicted, used = predict(X, return_trees=True)
+            shares = zip(fast.classes, fast.predict_proba(X).T, strict=True) if options.proba else ()
+            name = "label" if fast.classes.size else "prediction"
+            write({name: predicted, "trees": used, **{f"p_{label}": share for label, share in shares}})
+            n_rows, n_trees_used = n_rows + len(predicted), n_trees_used + int(used.sum())
+    to_standard = options.output == STDIO
+    print(
+        f"wrote {'to standard output' if to_standard else options.output}: {how_many(n_rows, 'row')}, "
+        f"{n_trees_used / max(n_rows, 1):.1f} of {how_many(fast.n_trees, 'tree')} used per row",
+        file=sys.stderr if to_standard else sys.stdout,
+    )
+
+
+# Their parts
+
+
+def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """The options that the user gave, as arguments by the same names. The called function has defaults."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+def _rows(options: argparse.Namespace, columns: Columns | None = None) -> tuple[Any, Any, Any]:
+    """Features of DATA, labels, and groups of rows; for a model, the features have its ``columns``."""
+    table, groups = Table(options.data), getattr(options, "groups", None)
+    labels = [] if options.labels is None else [options.labels]
+    X = table.read({*labels, *([groups] if groups else []), *([] if columns is None else categories_of(columns))})
+    check_columns(X, labels, table)
+    y = X.pop(options.labels) if labels else None
+    check_columns(X, options.drop, table, " to drop")
+    X = X.drop(columns=options.drop)
+    groups = pop_groups(X, groups, table)
+    return X if columns is None else as_trained(X, columns), y, groups
+
+
+def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
+    """The report on a model; what does not fit is refused before any tree votes."""
+    if options.metric in METRICS and options.labels is None:
+        raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
+    goal = _given(options, *_SIZE)
+    make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    X, y, groups = _rows(options, loaded.columns)
+    of_rows = _given(options, "oob", "threshold", "seed", "subsample", "missing")
+    return size(tree_outputs(loaded.with_class_names(), X, y, groups=groups, **of_rows), **goal)
+
+
+def _model_to_cut(options: argparse.Namespace) -> LoadedModel:
+    _refuse_to_overwrite(options.output, options.model, options.data, getattr(options, "rows", None))
+    loaded = load_model(options.model)
+    loaded.files.check_path(options.output)
+    return loaded
+
+
+def _write_model(small: Any, loaded: LoadedModel, report: Report, options: argparse.Namespace) -> None:
+    names = None if loaded.class_names is None else loaded.class_names.tolist()
+    save_model(small, loaded.files, options.output, names)
+    print(report)
+    print(_wrote(options.output, options.model))
+
+
+def _load_params(text: str | None) -> dict[str, Any]:
+    """Training parameters from JSON, or from a JSON file; ``ValueError`` if the text is not a JSON object."""
+    if text is None:
+        return {}
+    file = _params_file(text)
+    content = text if file is None else file.read_text(encoding="utf-8")
+    try:
+        params = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the parameters are not JSON: {error}") from error
+    if not isinstance(params, dict):
+        raise ValueError(f'the parameters must be a JSON object such as {{"max_depth": 8}}, found {text[:80]!r}')
+    return params
+
+
+def _params_file(text: str | None) -> Path | None:
+    """The file that holds the training parameters; None if the text itself is JSON."""
+    return None if text is None or text.lstrip().startswith("{") else Path(text)
+
+
+def _classes_and_codes(y: Any, objective: str | None) -> tuple[list[Any], NDArray[np.int64]]:
+    """The labels in ascending order, and the place of each row's label among them."""
+    labels = np.asarray(y)
+    n_missing = sum(label is None or label != label for label in labels.tolist())
+    if n_missing:
+        raise ValueError(f"no label on {how_many(n_missing, 'row')}: leave such rows out of the table")
+    if not labels.size:
+        raise ValueError("the table has no rows")
+    classes, codes = np.unique(labels.astype(np.str_) if labels.dtype.kind == "O" else labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"all labels are {classes.tolist()[0]!r}: there is nothing to learn")
+    numbers = classes.dtype.kind == "f" and (classes != np.floor(classes)).any()
+    if objective is None and (numbers or 2 * len(classes) > len(labels)):
+        raise ValueError(
+            f"the labels have {len(classes)} different values on {len(labels)} rows, such as {classes.tolist()[0]!r}: "
+            'if they are numbers to predict, name the objective in --params, "regression" for LightGBM or '
+            '"reg:squarederror" for XGBoost'
+        )
+    return classes.tolist(), codes
+
+
+def _validation_rows(options: argparse.Namespace, X: Any, classes: list[Any] | None) -> tuple[Any, Any]:
+    """The validation rows, with their labels if a metric needs them."""
+    table, labels = Table(options.validation), options.labels
+    rows = table.read({labels})
+    y = None
+    if options.metric in METRICS:
+        check_columns(rows, [labels], table)
+        y = rows[labels]
+        y = y if classes is None else class_indices(np.asarray(classes), y, len(y))
+    columns = Columns([str(name) for name in X.columns], X.shape[1])
+    return with_categories(align_columns(rows.drop(columns=labels, errors="ignore"), columns)), y
+
+
+def _model_to_grow(path: Path, classes: list[Any] | None) -> Any:
+    """The forest to add trees to, after a check that it has the same classes."""
+    loaded = load_model(path)
+    if loaded.class_names is not None and loaded.class_names.tolist() != classes:
+        raise ValueError(f"{path} is a forest of the classes {loaded.class_names.tolist()}, but DATA has {classes}")
+    return loaded.model
+
+
+def _compiled_forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
+    """The compiled forest in a file, or a model from a file, compiled."""
+    loaded, n_jobs = load_model_if_any(options.forest), _given(options, "n_jobs")
+    voting = {} if options.voting == "auto" else _given(options, "voting")
+    if loaded is not None:
+        fast: Any = compile_model(loaded.with_class_names(), **voting, **n_jobs)
+    else:
+        fast = load(options.forest, **n_jobs)
+        if voting and isinstance(fast, CompiledMean):
+            raise ValueError(f"{options.forest} holds several forests, whose mean has no votes: leave out --voting")
+        if voting and fast.classes.size:
+            fast = CompiledForest(fast.forest, fast.table, **voting, **n_jobs)
+    if not fast.classes.size and (options.proba or voting):
+        raise ValueError(
+            "the forest predicts numbers, and has neither probabilities nor votes: leave out --proba and --voting"
+        )
+    return fast
+
+
+def _refuse_to_overwrite(output: Path | None, *inputs: Path | None) -> None:
+    """``ValueError`` if the output is one of the files read, or lies in a folder that is read."""
+    for read in inputs:
+        if output is None or read is None or STDIO in (output, read) or not read.exists():
+            continue
+        if output.exists() and output.samefile(read):
+            raise ValueError(f"{output} is one of the files read; write to another one")
+        if read.is_dir() and output.resolve().is_relative_to(read.resolve()):
+            raise ValueError(f"{output} lies in {read}, all files of which are read; write to another folder")
+
+
+def _wrote(output: Path, before: Path | None = None) -> str:
+    """The line that says which file was written, and its size; also the size of the file ``before``, if given."""
+    if not output.is_file():  # a pipe or a device, which has no size
+        return f"wrote {output}"
+    size = f"{output.stat().st_size:,}"
+    return f"wrote {output}: " + (f"{size} bytes" if before is None else f"{before.stat().st_size:,} → {size} bytes")

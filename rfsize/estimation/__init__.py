@@ -1,1 +1,0 @@
-"""Estimates, from votes or scores, of how far a forest of any size is from the infinite forest."""

@@ -1,1 +1,0 @@
-"""Permutation importances out of bag, and how many trees it takes until they hardly change with the seed."""

@@ -1,1 +1,0 @@
-"""HTML pages and notebook output of rfsize's results."""

@@ -1,0 +1,260 @@
+"""Warnings about what else suffers if a forest is cut, and about sizes that the rows leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rfsize._util import Caution, Floats, how_many, in_percent, printable
+from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
+from rfsize.models.link import Predictor
+from rfsize.showing.text import (
+    RARE,
+    from_to,
+    in_round_percent,
+    metric_in_words,
+    paired_phrase,
+    rows_from,
+    too_small,
+)
+from rfsize.statistics.certify import CertifiedCurve
+from rfsize.statistics.criterion import Criterion
+from rfsize.statistics.curve import Estimate, LossCurve
+from rfsize.statistics.metrics import Metric, value_or_nan
+from rfsize.statistics.paired import PairedLoss
+
+if TYPE_CHECKING:
+    from rfsize.api.report import Report
+
+# If the upper end of an interval is more than _WIDE times the lower end, the interval leaves the size open. Sizes below
+# _FEW_TREES count as _FEW_TREES: a few trees more cost nothing.
+_WIDE, _FEW_TREES = 4.0, 3
+
+# A warning is given if more than _CHANGED times 1 − α of a class's labels change, or if a class gets fewer labels than
+# 1/_LABELS of its mean probability. A warning names at most _NAMED classes.
+_CHANGED, _LABELS, _NAMED = 4.0, 10.0, 3
+
+AUC_LOSS, RELATIVE_LOSS = 0.005, 0.02
+"""A forest cut for its labels gets a warning if it loses more: of the AUC; and, if a class is rare, of the log loss or
+Brier score, as a share of it. (With balanced classes this loss is normal: labels take fewer trees.)"""
+
+# The tolerances that a warning about a forest cut for its labels advises.
+_TOLERANCE = {"auc": 0.001, "log_loss": 0.001, "brier": 0.0005}
+# A loss that these rows cannot tell from 0 must be this many times as large.
+_UNSURE = 2.0
+
+# Without labels: a rare class's probabilities may move by this share of their standard deviation, as root mean square.
+# Noise of this size costs about 0.006 of an AUC of 0.75.
+_MOVED = 0.25
+
+_SURE = 1.645  # standard errors, for a one-sided test at 5 %
+
+# If only an upper bound of the loss is known, it must exceed the limit by this factor, since the loss is often half the
+# bound. And the quantile at which the loss of small forests counts as sure.
+_BOUND, _LEAST = 2.0, 0.05
+
+
+def warnings_of_size(report: Report, harms: Sequence[Caution] = ()) -> tuple[Caution, ...]:
+    """All warnings that follow from the estimates of a report; ``harms`` are losses measured against all trees."""
+    if not report.enough:
+        return (Caution(NotConvergedWarning, too_small(report)),)
+    return (*_open_size(report), *_suffering(report, harms))
+
+
+def _open_size(report: Report) -> tuple[Caution, ...]:
+    """A warning if the rows and trees leave open how many of the trees are enough."""
+    criterion = report.criterion
+    if report.certificate is not None or criterion.is_training or criterion.kind == "importance":
+        return ()
+    low, high = report.interval
+    if report.estimate.is_bound or high <= min(report.available, _WIDE * max(low, _FEW_TREES)):
+        return ()
+    more = "give more rows" if report.source == "rows given" else "more rows or more trees narrow it"
+    rows = rows_from(report.estimate.n_rows, report.source)
+    return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
+
+
+def _suffering(report: Report, harms: Sequence[Caution]) -> list[Caution]:
+    """What suffers if the forest is cut to the trees that are kept for its labels."""
+    criterion, details, n_trees = report.criterion, report.estimate.details, report.n_kept
+    if criterion.metric != "labels" or details is None:
+        return []
+    shares, curve = details.label_shares, report.estimate.curve
+    if isinstance(curve, CertifiedCurve):
+        if n_trees == report.available:
+            return []
+        changed, how = curve.by_class(n_trees), "differ from those of all trees"
+        return [*changing_classes(changed, shares, criterion, how), *harms]
+    changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
+    is_rare = min(shares.values()) < RARE
+    of_metrics = [_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
+    return [
+        *changing_classes(changed, shares, criterion, "still change"),
+        *unlabelled_classes(shares, details.probabilities or []),
+        *(harm for harm in of_metrics if harm is not None),
+    ]
+
+
+def changing_classes(
+    changed: Mapping[Any, float], shares: Mapping[Any, float], criterion: Criterion, how: str
+) -> list[Caution]:
+    """A warning about classes in which many more labels change than the criterion allows on average."""
+    most = sorted(changed, key=lambda label: -changed[label])
+    suffer = [label for label in most if changed[label] > _CHANGED * criterion.level]
+    if criterion.average == "macro" or not suffer:
+        return []
+    named = "; ".join(
+        f"class {printable(label)} (predicted on {in_round_percent(shares[label])} of rows): "
+        f"{in_round_percent(changed[label])} of its labels"
+        for label in suffer[:_NAMED]
+    )
+    more = "" if len(suffer) <= _NAMED else f" (and {len(suffer) - _NAMED} more classes)"
+    warning = Caution.advising(LabelsOnlyWarning, f"{named} {how}{more}; size them", average="macro")
+    # It is the same question of each class.
+    own = {name: value for name, value in criterion.options.items() if name != "n_trees" and value != "labels"}
+    return [replace(warning, options={**own, **warning.options})]
+
+
+def unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[float], **options: Any) -> list[Caution]:
+    """Warnings about classes that get far fewer labels than their mean probability suggests.
+
+    ``probabilities`` are in the order of the classes, or empty if they are not known. ``options`` are further arguments
+    of the advised call.
+    """
+    advice = {"metric": "probabilities", "tolerance": 0.01, **options}
+    return [
+        Caution.advising(
+            LabelsOnlyWarning,
+            f"class {printable(label)} gets {in_percent(share)} of the labels, and its mean probability is "
+            f"{in_percent(mean)}; size its probabilities",
+            **advice,
+        )
+        for (label, share), mean in zip(shares.items(), probabilities, strict=False)
+        if _LABELS * share < mean
+    ]
+
+
+def _harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
+    """The warning about a metric that a forest loses which was cut for its labels; None if it loses little."""
+    name, is_ranking = criterion.name, criterion.name == "auc"
+    if name not in _TOLERANCE or not (is_ranking or of_a_rare_class):
+        return None
+    value = estimate.details.value
+    limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * value
+    is_sure, loss = _too_much(estimate, n_trees, limit)
+    if loss is None:
+        return None
+    suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
+    words = metric_in_words(name)
+    text = f"ranking {suffer}: {words} {loss}; size it"
+    if not is_ranking:
+        text = f"probabilities {suffer}: {words} {loss} (all trees: {value:.3g}); size them"
+    return Caution.advising(LabelsOnlyWarning, text, metric=name, tolerance=_TOLERANCE[name])
+
+
+def _too_much(estimate: Estimate, n_trees: int, limit: float) -> tuple[bool, str | None]:
+    """Whether ``n_trees`` trees surely lose more than ``limit``, and how much in words; None if they do not.
+
+    If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is known.
+    """
+    curve = estimate.curve
+    assert isinstance(curve, LossCurve)
+    sign = "−" if estimate.details.larger_is_better else "+"
+    loss, least = curve.at(n_trees), curve.quantile(n_trees, _LEAST)
+    if estimate.details.is_significant:
+        return True, f"{sign}{loss:.2g}" if loss > limit else None
+    if least > limit:
+        return True, f"{sign}{least:.2g} to {sign}{loss:.2g}"
+    return False, f"{sign}{loss:.2g} at most" if loss > _BOUND * limit else None
+
+
+def cut_warning(max_bytes: int, kept: int, what_is_lost: str, compiled_bytes: int | None) -> Caution:
+    """The warning about a forest that ``max_bytes`` cuts below what is enough, or far."""
+    remedies = "Allow more bytes, or train smaller trees"
+    if compiled_bytes is not None:
+        remedies = (
+            f"rfsize.compile(model).save(path) writes all trees, without loss, in {compiled_bytes:,} bytes. {remedies}"
+        )
+    text = f"max_bytes={max_bytes:,} keeps {how_many(kept, 'tree')}, {what_is_lost}. {remedies}"
+    return Caution(NotConvergedWarning, text)
+
+
+# Losses against all trees, on the same rows
+
+
+def harms_of_cut(
+    predictor: Predictor,
+    few: Floats,
+    whole: Floats,
+    shares: dict[Any, float],
+    advice: Callable[[str, float], dict[str, Any]],
+    metrics: Iterator[Metric] | None,
+) -> list[Caution]:
+    """Warnings about what else a forest loses that was cut for its labels.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Turns mean scores into probabilities.
+    few, whole : ndarray, shape (n_rows, n_scores)
+        Mean scores of the smaller forest and of all trees.
+    shares : dict of class label to float
+        Share of the rows to which all trees give each class.
+    advice : callable
+        Takes a metric and a tolerance, and returns the arguments of the call that keeps it.
+    metrics : iterator of Metric, or None
+        The metrics with the truth; None if it is not known. Then only the probabilities of rare classes are compared.
+    """
+    by_few, by_all = predictor.predictions(few), predictor.predictions(whole)
+    moved, tolerance = _moved(by_few, by_all)
+    with np.errstate(invalid="ignore"):
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics or ()]
+    rare = np.array(list(shares.values())) < RARE
+    if losses := [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]:
+        found = (_harm_of_cut(metric, loss, by_all, bool(rare.any()), advice, tolerance) for metric, loss in losses)
+        return [harm for harm in found if harm is not None]
+    worst = int(np.where(rare, moved, 0.0).argmax())
+    if not rare.any() or moved[worst] <= _MOVED:
+        return []
+    text = (
+        f"probabilities of class {printable(list(shares)[worst])} (mean {in_percent(float(by_all[:, worst].mean()))}) "
+        f"move by {in_round_percent(float(moved[worst]))} of their standard deviation, and ranking with them; keep them"
+    )
+    return [Caution.advising(LabelsOnlyWarning, text, **advice("probabilities", tolerance))]
+
+
+def _moved(by_few: Floats, by_all: Floats) -> tuple[Floats, float]:
+    """How far the probabilities of each class move, in standard deviations, and a tolerance that would notice it."""
+    spread = by_all.std(axis=0)
+    moved = np.sqrt(np.square(by_few - by_all).mean(axis=0)) / np.maximum(spread, 1e-12)
+    return moved, float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
+
+
+def _harm_of_cut(
+    metric: Metric,
+    loss: PairedLoss,
+    by_all: Floats,
+    is_rare: bool,
+    advice: Callable[[str, float], dict[str, Any]],
+    tolerance: float,
+) -> Caution | None:
+    """The warning about a metric, if these rows show a loss that is too large."""
+    is_ranking = metric.is_ranking
+    now = value_or_nan(metric, np.arange(len(metric.truth)), by_all)
+    limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * now
+    is_sure = loss.lost > max(limit, _SURE * loss.error)
+    is_likely = loss.lost > max(_UNSURE * limit, loss.error)
+    if not (is_ranking or is_rare) or not (is_sure or is_likely):
+        return None
+    what = "ranking" if is_ranking else "probabilities"
+    suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
+    text = f"{what} {suffer}: {_paired(metric.name, loss)} against all trees ({now:.3g}); keep them"
+    return Caution.advising(LabelsOnlyWarning, text, **advice(metric.name, tolerance))
+
+
+def _paired(metric: str, loss: PairedLoss) -> str:
+    """The loss in a few words, such as "AUC −0.013 (± 0.004)"."""
+    return paired_phrase(metric, loss.lost, loss.error)

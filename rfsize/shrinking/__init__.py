@@ -1,1 +1,0 @@
-"""Shrink a forest further than T*: choose trees and refit their leaves, so that predictions hardly change."""

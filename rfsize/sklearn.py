@@ -1,0 +1,703 @@
+"""RightSizedClassifier and RightSizedRegressor: forests of T* trees as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rfsize._util import (
+    Floats,
+    choice,
+    give,
+    refuse_unused,
+    sample_weights,
+    share,
+)
+from rfsize.api.report import Report, finished, report_of, with_warnings
+from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
+from rfsize.counting.groups import resolve_groups
+from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of, outputs_of
+from rfsize.counting.task import Task
+from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
+from rfsize.models.estimators import (
+    TrainingData,
+    allows_nan,
+    checked_target,
+    input_tags,
+    is_regression,
+    of_size,
+    tree_counts,
+)
+from rfsize.models.framework import read_forest, training_of
+from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
+from rfsize.models.rows import for_training, n_rows_of, open_rows
+from rfsize.statistics.criterion import Criterion, make_criterion
+from rfsize.statistics.metrics import MetricLike, one_name
+from rfsize.training.grow import checked_criterion, grow_until_enough, start_from_estimator
+from rfsize.training.stopping_rule import StoppingRule
+
+# Folds of the cross-validation if there are no out-of-bag votes.
+_N_FOLDS = 5
+
+
+class _OutOfBag(NamedTuple):
+    """Out-of-bag predictions of the training rows.
+
+    Attributes
+    ----------
+    predicted : ndarray of float64, shape (n_rows, n_classes), or (n_rows, 1) for a regression; or str
+        NaN on rows that every tree saw; or a text that says why there are no predictions.
+    score : float or str
+        Accuracy on the other rows, or R² for a regression; or a text that says why there is no score.
+    """
+
+    predicted: Floats | str
+    score: float | str
+
+
+def _out_of_bag(forest: Any, data: TrainingData, threshold: float) -> _OutOfBag:
+    """The out-of-bag predictions of a forest and their score."""
+    options: dict[str, Any] = {"sample_weight": data.weight, "groups": data.groups, "threshold": threshold}
+    try:
+        task = Task.of(forest, data.X, data.target(forest), oob=True, **options)
+        outputs = replace(outputs_of(task, means=True), y=data.truth)
+    except (InbagError, NotAForestError) as error:
+        return _OutOfBag(str(error), str(error))
+    means, predictor = means_of(outputs), task.predictor
+    is_known, predicted = means.is_known, predictor.predictions(means.mean)
+    problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
+    score: float | str = math.nan
+    if problem is not None:
+        score = str(problem)
+    elif is_known.any() and len(data.classes):
+        score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
+    elif np.count_nonzero(is_known) > 1:
+        weight = None if data.weight is None else data.weight[is_known]
+        score = float(r2_score(data.label[is_known], predicted[is_known, 0], sample_weight=weight))
+    return _OutOfBag(np.where(is_known[:, None], predicted, np.nan), score)
+
+
+class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Trains the forest that ``estimator`` describes until it is large enough."""
+
+    # The weights go to the estimator, so the estimator requests them.
+    __metadata_request__fit = {"sample_weight": UNUSED}  # noqa: RUF012
+
+    # Parameters of the estimators that inherit from this one
+    estimator: Any
+    max_trees: int
+    min_trees: int
+    cv: Any
+    threshold = 0.5
+
+    _example = ""  # forests that fit, for messages
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, criterion: Criterion) -> Criterion:
+        """Train the forest; returns the criterion as it was checked."""
+        rule, of_labels = StoppingRule(self.min_trees, self.max_trees), isinstance(self, ClassifierMixin)
+        self._check_estimator()
+        X = self._checked_rows(X, reset=True)
+        classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
+        data = TrainingData(X, classes, label, self._checked_weights(sample_weight, len(label)), groups)
+        criterion = checked_criterion(criterion, classes, data.truth, data.weight)
+        self.oob_refusal_ = None
+        if self.cv is None:
+            estimator, target = of_size(self.estimator, rule.next_size), data.target(self.estimator)
+            of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
+            try:
+                growth = start_from_estimator(estimator, X, target, criterion, **of_rows)
+                forest, report = grow_until_enough(growth, rule)
+            except (InbagError, FewVotesError) as error:
+                self.oob_refusal_ = str(error)
+        if self.cv is None and self.oob_refusal_ is None:
+            self._oob_result = _out_of_bag(forest, data, self.threshold)
+        else:
+            report = self._cross_validated(data, criterion)
+            forest = data.fitted(of_size(self.estimator, report.n_kept))
+            read = read_forest(forest)
+            report = with_warnings(report, *dependence_of(read), *learning_rate_of(read))
+            give(report.warnings)
+            reason = "the forest was sized by cross-validation, see oob_refusal_ and cv"
+            self._oob_result = _OutOfBag(reason, reason)
+        self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
+        if of_labels:
+            self.classes_ = classes
+        return criterion
+
+    def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
+        """The report on forests of all folds, trained with more and more trees until these are enough."""
+        groups = resolve_groups(data.groups, data.X, len(data.label))
+        cv = _N_FOLDS if self.cv is None else self.cv
+        folds = held_out_folds(cv, data.label, groups, stratified=len(data.classes) > 0)
+        rule, report = StoppingRule(self.min_trees, self.max_trees), None
+        while report is None or not rule.done:
+            n_trees = rule.next_size
+            outputs = outputs_of_estimator(of_size(self.estimator, n_trees), data, folds, groups, self.threshold)
+            outputs = outputs.with_truth(data.truth, data.weight)
+            report = rule.update(n_trees, partial(report_of, outputs, criterion, interval=False))
+        return finished(report)
+
+    def _check_estimator(self) -> None:
+        """Raise an error if ``estimator`` is not a forest that fits."""
+        kind = type(self.estimator).__name__
+        if not hasattr(self.estimator, "fit") or not tree_counts(self.estimator):
+            raise NotAForestError(
+                f"estimator is a {kind}; give a forest, such as {self._example} (put a pipeline around this "
+                "estimator, not inside)"
+            )
+        training_of(self.estimator).check_estimator(self.estimator)
+        predicts_numbers = is_regression(self.estimator)
+        if predicts_numbers != isinstance(self, RegressorMixin):
+            what, taker = ("numbers", "Regressor") if predicts_numbers else ("labels", "Classifier")
+            raise NotAForestError(f"estimator is a {kind}, which predicts {what}: give it to RightSized{taker}")
+
+    @property
+    def report_(self) -> Report:
+        """The estimate of T*; a pickled estimator comes back without it."""
+        check_is_fitted(self)
+        if self._report is None:
+            raise AttributeError(
+                "report_ is not pickled with the estimator, because it may be many times as large as the forest: "
+                "pickle report_ by itself, or keep its page by report_.to_html(path)"
+            )
+        return self._report
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_report": None}
+
+    @property
+    def as_model(self) -> Forest:
+        """The fitted forest with this estimator's class labels, for `rfsize.size` and the other functions."""
+        check_is_fitted(self)
+        forest = read_forest(self.estimator_)
+        classes = getattr(self, "classes_", forest.classes)
+        return wrapped_by(forest, Wrapper(type(self).__name__, self._with_forest, self.threshold), classes)
+
+    def _with_forest(self, forest: Any) -> Self:
+        """A copy of this estimator with a smaller forest."""
+        small = copy.copy(self)
+        small._report = self._report
+        small.estimator_, small.n_trees_ = forest, read_forest(forest).n_trees
+        reason = "the forest was cut after fit: take rfsize.oob_predict or rfsize.oob_score of the smaller one"
+        small._oob_result = _OutOfBag(reason, reason)
+        return small
+
+    @property
+    def feature_importances_(self) -> NDArray[Any]:
+        """The importances of the features, as the forest itself computes them."""
+        check_is_fitted(self)
+        if not hasattr(self.estimator_, "feature_importances_"):
+            raise AttributeError(
+                f"{type(self.estimator_).__name__} has no feature_importances_, which are those of the forest itself; "
+                "sklearn.inspection.permutation_importance takes any estimator"
+            )
+        return self.estimator_.feature_importances_
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; name a parameter of ``estimator`` as ``estimator__name``.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If you set the number of trees, for example in a search over it: `fit` finds this number.
+        """
+        counts = params.keys() & {f"estimator__{name}" for name in tree_counts(self.estimator)}
+        if counts:
+            raise ValueError(
+                f"{' and '.join(sorted(counts))} would have no effect: the number of trees is what fit finds; leave it "
+                "out of the search, and set alpha or tolerance, or max_trees"
+            )
+        super().set_params(**params)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata routing of scikit-learn: the estimator receives the metadata of `fit` that it requests."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = input_tags(self.estimator)
+        tags.non_deterministic = get_tags(self.estimator).non_deterministic
+        return tags
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
+        """Check the rows. A table keeps its categories, and the estimator checks its content."""
+        X = open_rows(X).source if isinstance(X, np.ma.MaskedArray) else for_training(X)
+        if hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        finite = "allow-nan" if allows_nan(self.estimator) else True
+        try:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_all_finite=finite)
+        except OverflowError:
+            raise ValueError("X holds a whole number beyond double precision: make it missing, or clip it") from None
+
+    def _checked_weights(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """The weights to fit the estimator with."""
+        if sample_weight is None:
+            return None
+        weight = sample_weights(sample_weight, n_rows)
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every row; at least one must not be")
+        if not get_config()["enable_metadata_routing"]:
+            return weight
+        routing, given = self.get_metadata_routing(), {"sample_weight": weight}
+        routing.validate_metadata(method="fit", params=given)
+        return routing.route_params(caller="fit", params=given).estimator.fit.get("sample_weight")
+
+    def _oob(self, name: str, value: str) -> Any:
+        """The value of an out-of-bag attribute, or ``AttributeError`` that says why there is none."""
+        check_is_fitted(self)
+        known = getattr(self._oob_result, value)
+        if isinstance(known, str):
+            raise AttributeError(f"there is no {name}: {known}")
+        return known
+
+    @property
+    def oob_score_(self) -> float:
+        """Accuracy of the out-of-bag labels; for a regression, R² of the out-of-bag predictions."""
+        return float(self._oob("oob_score_", "score"))
+
+
+class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
+    """A random forest of T* trees.
+
+    `fit` trains ``estimator`` with as many trees as it needs, T*(α): the smallest number of trees that gives a share α
+    of the rows the label of an unlimited forest, on average over rows and forests.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A forest that is not fitted, such as ``LGBMClassifier(boosting_type="rf", subsample=0.632,
+        subsample_freq=1)``, ``XGBClassifier(n_estimators=1, learning_rate=1, subsample=0.632,
+        colsample_bynode=0.6)``, or scikit-learn's `RandomForestClassifier`, `ExtraTreesClassifier` or
+        `BaggingClassifier`. Its own number of trees (of `XGBClassifier`, ``num_parallel_tree``) is not used.
+    alpha : float, default 0.99
+        Share of the rows whose labels are equal, strictly between 0 and 1.
+    voting : {"auto", "hard", "soft"}, default "auto"
+        Which labels are sized: those of the majority vote ("hard") or of the averaged scores ("soft"). "auto" takes the
+        rule that `predict` follows: averaged scores, or the majority vote in bagging over other learners than trees.
+    average : {"micro", "macro"}, default "micro"
+        Whether agreement is averaged over rows ("micro") or over classes ("macro"), as in `size`. With "macro", a
+        certificate bounds each class by itself.
+    metric : str or scorer, default "labels"
+        What must stay the same as in an unlimited forest, as in `size`.
+    tolerance : float, optional
+        How much you allow to change, as in `size`; needed for every metric except labels.
+    threshold : float, default 0.5
+        Probability above which the label is class 1, for each tree, for the averaged scores and for `predict`. Only for
+        labels of two classes.
+    confidence : float, default 0.8
+        How sure it must be that the forest has T* trees, as in `grow`.
+    max_trees : int, default 5000
+        The most trees to train.
+    min_trees : int, default 100
+        Number of trees before the first estimate.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        By default T* is estimated from out-of-bag votes: each training row is judged by the trees that did not see it.
+        If there are no such votes (no bagging, bags that cannot be proven, too few votes), it is estimated by
+        cross-validation with five folds. ``report_.source`` says which, and `oob_refusal_` says why. If you give
+        ``cv``, cross-validation is always used: each row is judged by a forest that was trained on the other folds. An
+        int means stratified folds, as in `sklearn.model_selection.cross_validate`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The forest of T* trees. A forest of XGBoost predicts indices into `classes_`, since XGBoost knows only the
+        labels 0 to K − 1. Give `rfsize.compile` and the other functions the fitted RightSizedClassifier to get your
+        labels.
+    report_ : Report
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". With cross-validation, its trees are those of
+        the forest of one fold. A pickled estimator comes back without its report.
+    oob_refusal_ : str or None
+        Why cross-validation was used in place of out-of-bag votes; None if it was not, or if you gave ``cv``.
+    n_trees_ : int
+        Number of trees of the forest.
+    classes_ : ndarray, shape (n_classes,)
+        Class labels.
+    oob_decision_function_ : ndarray of float, shape (n_rows, n_classes)
+        Out-of-bag probabilities of the training rows, as in `oob_predict_proba`; NaN on rows that every tree saw. A
+        forest that was sized by cross-validation has none.
+    oob_score_ : float
+        Out-of-bag accuracy: the share of the training rows whose class has the highest out-of-bag probability. Missing
+        if the rows of some class have hardly any out-of-bag votes. `rfsize.oob_score` has other metrics, and intervals.
+    feature_importances_ : ndarray of float, shape (n_features,)
+        The importances of `estimator_`, if it has any.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the columns, if you fitted on a table whose column names are text.
+
+    See Also
+    --------
+    RightSizedRegressor : Train regressions to size inside scikit-learn's pipelines.
+    grow : Train a forest to its size.
+
+    References
+    ----------
+    D. Hernández-Lobato, G. Martínez-Muñoz, A. Suárez (2013). "How large should ensembles of classifiers
+    be?" Pattern Recognition 46(5), 1323-1336.
+
+    Examples
+    --------
+    >>> from rfsize import RightSizedClassifier
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from xgboost import XGBClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = XGBClassifier(
+    ...     n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.5, colsample_bynode=0.3, random_state=0
+    ... )
+    >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X, y)
+    >>> model.n_trees_ == model.report_.n_kept == model.estimator_.num_parallel_tree
+    True
+
+    To predict faster, compile the model with a stop table that is certified on rows that you held out:
+
+    >>> import rfsize
+    >>> model = RightSizedClassifier(forest, alpha=0.95).fit(X[:400], y[:400])
+    >>> fast = rfsize.compile(model, rfsize.StopTable.calibrate(model, X[400:], alpha=0.95))
+    >>> labels, n_trees_used = fast.predict(X[400:], return_trees=True)
+    >>> bool(n_trees_used.mean() < model.n_trees_)
+    True
+    """
+
+    _example = "RandomForestClassifier, LGBMClassifier with boosting_type='rf', or XGBClassifier with n_estimators=1"
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        metric: MetricLike = "labels",
+        alpha: float = 0.99,
+        tolerance: float | None = None,
+        average: str = "micro",
+        voting: str = "auto",
+        threshold: float = 0.5,
+        confidence: float = 0.8,
+        max_trees: int = 5000,
+        min_trees: int = 100,
+        cv: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.voting = voting
+        self.threshold = threshold
+        self.average = average
+        self.metric = metric
+        self.tolerance = tolerance
+        self.confidence = confidence
+        self.max_trees = max_trees
+        self.min_trees = min_trees
+        self.cv = cv
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | str | None = None,
+    ) -> Self:
+        """Train a forest of T* trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Training rows. Tables go to the estimator as they are, with the categories it may take.
+        y : array_like, shape (n_rows,)
+            Class labels of any kind.
+        sample_weight : array_like, shape (n_rows,), optional
+            Training weights. They weigh the rows in training and in metrics. T*(α) is a mean over rows without weights.
+        groups : array_like of shape (n_rows,), "copies" or "rows", optional
+            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
+            With metadata routing, request them by ``set_fit_request(groups=True)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator is not a forest of independent trees.
+        InbagError, FewVotesError
+            If a forest can be sized neither out of bag nor by cross-validation.
+        ValueError
+            If the rows, the labels or a parameter do not fit.
+
+        Warns
+        -----
+        NotConvergedWarning
+            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
+            trees.
+        LabelsOnlyWarning
+            If labels take so few trees that the ranking or the probabilities would suffer.
+        ForestWarning
+            As in `size`.
+        """
+        choice("voting", self.voting, VOTINGS)
+        share("threshold", self.threshold)
+        of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
+        if one_name(self.metric) not in ("auto", "labels"):
+            by_default = signature(type(self)).parameters
+            changed = {name: value for name, value in of_labels.items() if value != by_default[name].default}
+            reason = f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out"
+            refuse_unused(reason, **changed)
+            of_labels = {}
+        criterion = make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
+        self._fit(X, y, sample_weight, groups, criterion)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels as `estimator_` does, or by ``threshold``.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray, shape (n_rows,)
+            Labels.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
+        """
+        check_is_fitted(self)
+        X = self._checked_rows(X, reset=False)
+        if self.threshold != 0.5:
+            return self.classes_[(self.estimator_.predict_proba(X)[:, 1] > self.threshold).astype(np.int64)]
+        labels = self.estimator_.predict(X)
+        return self.classes_[labels] if training_of(self.estimator_).labels_are_indices else labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities, as `estimator_` predicts them from all its trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows, n_classes)
+            In the order of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(self._checked_rows(X, reset=False))
+
+    @property
+    def oob_decision_function_(self) -> NDArray[np.float64]:
+        """Out-of-bag probabilities of the training rows."""
+        return np.asarray(self._oob("oob_decision_function_", "predicted"))
+
+
+class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
+    """A regression forest of T* trees.
+
+    `fit` trains ``estimator`` with as many trees as it needs, T*: the smallest number of trees whose predictions are
+    within ``tolerance`` of those of an unlimited forest, both as root mean square and on 95 % of the rows. With a
+    ``metric``, T* is the smallest number of trees whose metric is expected to be within ``tolerance`` of that of an
+    unlimited forest.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A regression forest that is not fitted, such as ``LGBMRegressor(boosting_type="rf", subsample=0.632,
+        subsample_freq=1)``, ``XGBRegressor(n_estimators=1, learning_rate=1, subsample=0.632, colsample_bynode=0.6)``,
+        or scikit-learn's `RandomForestRegressor`, `ExtraTreesRegressor` or `BaggingRegressor` over any learner. Its own
+        number of trees (of `XGBRegressor`, ``num_parallel_tree``) is not used.
+    tolerance : float, optional
+        How far predictions may move, in the unit of y; by default 5 % of the standard deviation of y. With a metric:
+        how much worse the metric may become; no default.
+    metric : str or scorer, default "scores"
+        What must stay the same as in an unlimited forest: the predictions ("scores"), or "rmse", "mae", "r2" or a
+        scorer, as in `size`.
+    confidence : float, default 0.8
+        How sure it must be that the forest has T* trees, as in `grow`.
+    max_trees : int, default 5000
+        The most trees to train.
+    min_trees : int, default 100
+        Number of trees before the first estimate.
+    cv : int, splitter or iterable of (train, held out) pairs, optional
+        As in `RightSizedClassifier`: by default out-of-bag predictions, or five folds if there are none.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The forest of T* trees.
+    report_ : Report
+        The estimate of T*; its ``source`` is "oob" or "cross-validation". With cross-validation, its trees are those of
+        the forest of one fold. A pickled estimator comes back without its report.
+    oob_refusal_ : str or None
+        Why cross-validation was used in place of out-of-bag predictions; None if it was not, or if you gave ``cv``.
+    n_trees_ : int
+        Number of trees of the forest.
+    tolerance_ : float
+        The tolerance that was used.
+    oob_prediction_ : ndarray of float, shape (n_rows,)
+        Out-of-bag predictions of the training rows, as in `oob_predict`; NaN on rows that every tree saw. A forest that
+        was sized by cross-validation has none.
+    oob_score_ : float
+        R² of the out-of-bag predictions, weighted by the training weights. `rfsize.oob_score` has other metrics, and
+        intervals.
+    feature_importances_ : ndarray of float, shape (n_features,)
+        The importances of `estimator_`, if it has any.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the columns, if you fitted on a table whose column names are text.
+
+    See Also
+    --------
+    RightSizedClassifier : Train to size inside scikit-learn's pipelines.
+    grow : Train a forest to its size.
+
+    Examples
+    --------
+    >>> from rfsize import RightSizedRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RightSizedRegressor(RandomForestRegressor(max_features=0.3, random_state=0), tolerance=10).fit(X, y)
+    >>> model.n_trees_ == model.report_.n_kept == len(model.estimator_.estimators_)
+    True
+
+    Train until the R² is within 0.01 of that of an unlimited forest:
+
+    >>> forest = RandomForestRegressor(max_features=0.3, random_state=0)
+    >>> model = RightSizedRegressor(forest, tolerance=0.01, metric="r2").fit(X, y)
+    >>> bool(model.report_.loss_at(model.n_trees_).value <= 0.01)
+    True
+    """
+
+    _example = "RandomForestRegressor, LGBMRegressor with boosting_type='rf', or XGBRegressor with n_estimators=1"
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        metric: MetricLike = "scores",
+        tolerance: float | None = None,
+        confidence: float = 0.8,
+        max_trees: int = 5000,
+        min_trees: int = 100,
+        cv: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.tolerance = tolerance
+        self.metric = metric
+        self.confidence = confidence
+        self.max_trees = max_trees
+        self.min_trees = min_trees
+        self.cv = cv
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
+    ) -> Self:
+        """Train a forest of T* trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Training rows. Tables go to the estimator as they are, with the categories it may take.
+        y : array_like, shape (n_rows,)
+            Numbers.
+        sample_weight : array_like, shape (n_rows,), optional
+            Training weights. They weigh the rows in training and in metrics. T* by "scores" is a mean over rows without
+            weights.
+        groups : array_like of shape (n_rows,), "copies" or "rows", optional
+            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
+            With metadata routing, request them by ``set_fit_request(groups=True)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator is not a regression forest of independent trees.
+        InbagError, FewVotesError
+            If a forest can be sized neither out of bag nor by cross-validation.
+        ValueError
+            If the rows, y or a parameter do not fit.
+
+        Warns
+        -----
+        NotConvergedWarning
+            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
+            trees.
+        ForestWarning
+            As in `size`.
+        """
+        is_usual = self.tolerance is None and one_name(self.metric) == "scores"
+        criterion = make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
+        self.tolerance_ = self._fit(X, y, sample_weight, groups, criterion).level
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict numbers, as `estimator_` does.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of float, shape (n_rows,)
+            Numbers.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If the rows do not fit the forest.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(self._checked_rows(X, reset=False)))
+
+    @property
+    def oob_prediction_(self) -> NDArray[np.float64]:
+        """Out-of-bag predictions of the training rows."""
+        return np.asarray(self._oob("oob_prediction_", "predicted")[:, 0])

@@ -1,0 +1,336 @@
+"""The fewest first trees of the forest at hand that predict like all of its trees, certified on rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rfsize import _core
+from rfsize._util import Bools, Caution, Floats, Int64s, how_many
+from rfsize.counting.outputs import TreeOutputs, voting_of
+from rfsize.counting.task import Task
+from rfsize.counting.training_rows import training_rows_error
+from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
+from rfsize.models.link import Link, Predictor
+from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
+from rfsize.statistics.criterion import Criterion, check_classes
+from rfsize.statistics.curve import Estimate
+from rfsize.statistics.labels import estimate_labels
+from rfsize.statistics.predictions import estimate_predictions
+
+_MORE_ROWS = 4
+"""The note on more rows is about this many times the rows."""
+
+# The expected loss grows by this factor from one size that is tried to the next. Larger steps would skip sizes that
+# pass. Smaller steps would try more sizes, of which one may fail by chance.
+_STEP = 1.05
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateDetails:
+    """Further numbers of a certified size.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Of the first `n_trees` trees, or of the trees chosen.
+    voting : str or None
+        The rule of voting, if labels are compared.
+    predict_voting : str
+        The rule of the model's own ``predict``.
+    label_shares : dict of class label to float
+        Share of the rows to which all trees give each class; empty for a regression.
+    with_more_rows : tuple of (int, int), or None
+        A larger number of rows, and the number of trees that so many rows like these would certify; None if no fewer.
+    limit : tuple of (Criterion, Estimate), or None
+        What the same rows say about an unlimited forest; None if they do not tell.
+    n_refitted : int or None
+        Up to which size chosen trees were refitted; None if they are the first trees.
+    """
+
+    certificate: Certificate
+    voting: str | None
+    predict_voting: str
+    label_shares: dict[Any, float]
+    with_more_rows: tuple[int, int] | None = None
+    limit: tuple[Criterion, Estimate] | None = None
+    n_refitted: int | None = None
+
+
+def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
+    """The fewest first trees that the rows certify.
+
+    Raises
+    ------
+    ValueError
+        If the rows are training rows or too few, or the outputs refer to no model.
+    """
+    trees = TreesOnRows(_task_to_certify_on(outputs))
+    forest, n_classes = trees.forest, len(outputs.classes)
+    voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
+    if voting == "soft":
+        check_classes(n_classes, criterion.name, criterion.average)
+    target = risk_target(criterion, forest.digest)
+    counts = count_first_trees(trees, target, voting)
+    return certified_estimate(
+        counts,
+        target,
+        outputs.classes.tolist(),
+        voting=voting if criterion.of_labels else None,
+        predict_voting=forest.voting_at(trees.rows.threshold),
+        limit=_limit(outputs, criterion, voting),
+    )
+
+
+def risk_target(criterion: Criterion, digest: str | None) -> RiskTarget:
+    """What a certificate of a criterion bounds, for the forest with this digest."""
+    confidence = float(criterion.confidence or 0.0)
+    return RiskTarget(
+        criterion.alpha, confidence, criterion.average, digest, criterion.name, criterion.tolerance or 0.0
+    )
+
+
+def certified_estimate(
+    counts: AgreementCounts,
+    target: RiskTarget,
+    classes: list[Any],
+    *,
+    voting: str | None,
+    predict_voting: str,
+    limit: tuple[Criterion, Estimate] | None = None,
+    n_trees: int | None = None,
+    n_refitted: int | None = None,
+) -> Estimate:
+    """The estimate of counted agreement; with ``n_trees`` this size is certified, whatever the rows would certify.
+
+    Raises
+    ------
+    ValueError
+        If the rows are too few to certify anything.
+    """
+    curve = CertifiedCurve(counts, target, classes or [""])
+    if n_trees is None:
+        target.check_rows(counts.rows, curve.classes)
+    fewest = counts.fewest(target) if n_trees is None else n_trees
+    n_rows, ahead = int(counts.rows.sum()), counts.scaled(_MORE_ROWS).fewest(target)
+    details = CertificateDetails(
+        certificate=counts.certificate(fewest, target),
+        voting=voting,
+        predict_voting=predict_voting,
+        label_shares=counts.label_shares(classes) if classes else {},
+        with_more_rows=(_MORE_ROWS * n_rows, ahead) if ahead < fewest and n_trees is None else None,
+        limit=limit,
+        n_refitted=n_refitted,
+    )
+    warnings = () if n_trees is not None or fewest < counts.n_trees else (_nothing_certified(counts, target, details),)
+    return Estimate(
+        curve, fewest, n_rows, n_dropped=0, votes_per_row=float(counts.n_trees), warnings=warnings, details=details
+    )
+
+
+def _nothing_certified(counts: AgreementCounts, target: RiskTarget, details: CertificateDetails) -> Caution:
+    if counts.n_trees == 1:
+        return Caution(NotConvergedWarning, "a forest of 1 tree cannot be cut: give a larger one")
+    if details.with_more_rows is None:
+        easier = "a lower alpha" if target.metric == "labels" else "a lower alpha or a larger tolerance"
+        advice = f"{easier} asks for less"
+    else:
+        advice = more_rows_note(details.with_more_rows)
+    rows, trees = how_many(int(counts.rows.sum()), "row"), how_many(counts.n_trees, "tree")
+    return Caution(NotConvergedWarning, f"{rows} certify no fewer than all {trees}: {advice}")
+
+
+def more_rows_note(with_more_rows: tuple[int, int]) -> str:
+    """How many fewer trees more rows may certify."""
+    n_rows, n_trees = with_more_rows
+    return f"{how_many(n_rows, 'row')} like these would certify about {how_many(n_trees, 'tree')}"
+
+
+def _limit(outputs: TreeOutputs, criterion: Criterion, voting: str) -> tuple[Criterion, Estimate] | None:
+    """What the same rows say about an unlimited forest; None if they do not tell."""
+    if criterion.of_labels:
+        limit = Criterion("labels", alpha=criterion.alpha, average=criterion.average, voting=voting)
+    else:
+        limit = Criterion(criterion.metric, tolerance=criterion.tolerance)
+    try:
+        estimate = (estimate_labels if criterion.of_labels else estimate_predictions)(outputs, limit)
+    except FewVotesError:
+        return None
+    return None if estimate.problem is not None else (limit, estimate)
+
+
+def refuse_to_certify(source: str) -> None:
+    """Raise ``ValueError`` if rows come from a source that certifies nothing."""
+    if source == "rows given":
+        return
+    why = (
+        "out of bag only some of the trees predict each row"
+        if source == "oob"
+        else f"in {source} each fold has a forest of its own"
+    )
+    raise ValueError(
+        f"target='model' compares the first trees with all trees on the same rows, and {why}: give rows that the "
+        "forest was not trained on, or leave target out"
+    )
+
+
+def _task_to_certify_on(outputs: TreeOutputs) -> Task:
+    """The forest on the rows; ``ValueError`` if the rows cannot certify, or no model is known."""
+    refuse_to_certify(outputs.source)
+    if any(caution.category is TrainingRowsWarning for caution in outputs.warnings):
+        raise training_rows_error()
+    if outputs.task is None:
+        raise ValueError(
+            "target='model' needs the model, and these outputs refer to no model (counted Votes, pickled or "
+            "joined outputs): give the model, with all rows at once"
+        )
+    return outputs.task
+
+
+# Counting
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Says whether fewer trees answer a row in the same way as all trees.
+
+    Attributes
+    ----------
+    predictor : Predictor
+        Turns mean scores into predictions.
+    metric : {"labels", "probabilities", "scores"}
+        What must be the same.
+    tolerance : float
+        How far apart probabilities or scores may be.
+    """
+
+    predictor: Predictor
+    metric: str
+    tolerance: float
+
+    def labels(self, mean: Floats) -> Int64s:
+        """Class index that mean scores of shape (…, n_scores) predict; 0 for a regression."""
+        if not len(self.predictor.classes):
+            return np.zeros(mean.shape[:-1], dtype=np.int64)
+        return self.predictor.labels(self.predictor.predictions(mean))
+
+    def differ(self, mean: Floats, whole: Floats) -> Bools:
+        """Rows where ``mean`` gives another answer than ``whole``, the mean scores of all trees.
+
+        Both have the shape (…, n_scores), and the mask has the shape (…).
+        """
+        if self.metric == "labels":
+            return self.labels(mean) != self.labels(whole)
+        apart = np.abs(self._numbers(mean) - self._numbers(whole)).max(axis=-1)
+        return np.asarray(apart > self.tolerance)
+
+    def _numbers(self, mean: Floats) -> Floats:
+        """The numbers to compare: probabilities, or scores. The scores of a regressor are its predictions."""
+        if self.metric == "probabilities":
+            return self.predictor.predictions(mean)
+        link = Link("identity") if len(self.predictor.classes) else self.predictor.link
+        return np.asarray(link.predicted(mean))
+
+
+def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> AgreementCounts:
+    """How many rows the first 1, …, T trees answer differently from all T trees.
+
+    Parameters
+    ----------
+    trees : TreesOnRows
+        The trees, with the rows to predict.
+    target : RiskTarget
+        What must stay the same.
+    voting : {"hard", "soft"}
+        Whether labels come from a majority vote or from averaged scores.
+    """
+    forest = trees.forest
+    n_classes = max(1, forest.classes.size)
+    nothing = partial(_Sums, n_classes, forest.n_trees)
+    if target.metric != "labels":
+        comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
+        sums = trees.added_up("scores", partial(_by_predictions, comparison=comparison), nothing)
+    elif voting == "hard":
+        sums = trees.added_up("votes", partial(_by_votes, n_classes=n_classes), nothing)
+    else:
+        sums = trees.added_up("scores", partial(_by_averages, cut=trees.cut, n_classes=n_classes), nothing)
+    n_trees = forest.n_trees
+    return AgreementCounts(np.arange(1, n_trees + 1), sums.rows, sums.differing, n_trees, sizes_tried(n_trees))
+
+
+class _Sums:
+    """Rows of each class, and how many of them the first 1, …, T trees answer differently."""
+
+    def __init__(self, n_classes: int, n_trees: int) -> None:
+        self.rows = np.zeros(n_classes, dtype=np.int64)
+        self.differing = np.zeros((n_classes, n_trees), dtype=np.int64)
+
+    @classmethod
+    def counted(cls, differs: Bools, label: Int64s, n_classes: int) -> _Sums:
+        """From a mask of answers that differ, shape (n_rows, T), and the class that all trees give each row."""
+        sums = cls(n_classes, differs.shape[1])
+        sums.rows[:] = np.bincount(label, minlength=n_classes)
+        for index in range(n_classes):
+            sums.differing[index] = np.count_nonzero(differs[label == index], axis=0)
+        return sums
+
+    def __iadd__(self, other: _Sums) -> _Sums:
+        self.rows += other.rows
+        self.differing += other.differing
+        return self
+
+
+def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
+    """Sizes to try, from T − 1 trees down to a single tree. They depend only on the number T of trees and ``step``.
+
+    The share of rows on which the first t trees disagree with all T is expected to be proportional to √(1/t − 1/T).
+    Each next size makes it ``step`` times as large.
+    """
+    sizes = [n_trees - 1] if n_trees > 1 else []
+    while sizes and sizes[-1] > 1:
+        apart = 1.0 / sizes[-1] - 1.0 / n_trees
+        next_size = math.ceil(1.0 / (step**2 * apart + 1.0 / n_trees))
+        sizes.append(min(sizes[-1] - 1, next_size))
+    return np.array(sizes, dtype=np.int64)
+
+
+def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArray[np.int32]]:
+    """Leading class and its lead in the mean of the first 1, …, T trees, for scores of shape (n, T, n_scores)."""
+    lead = np.empty(tree_scores.shape[:2])
+    label = np.empty(tree_scores.shape[:2], dtype=np.int32)
+    _core.running_leads(np.ascontiguousarray(tree_scores, dtype=np.float64), cut, lead, label)
+    return lead, label
+
+
+def _by_averages(scores: NDArray[Any], _: Int64s, *, cut: float, n_classes: int) -> _Sums:
+    """Count rows with another label, where labels come from averaged scores."""
+    return _by_labels(running_leads(scores, cut)[1], n_classes)
+
+
+def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> _Sums:
+    """Count rows with another label, where labels come from the majority of ``votes``, shape (n, T)."""
+    label = np.zeros(votes.shape, dtype=np.int32)
+    most = np.zeros(votes.shape, dtype=np.int32)
+    for index in range(n_classes):
+        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)
+        ahead = counted > most  # not ≥: if classes tie, the lowest index wins
+        label[ahead], most = index, np.maximum(most, counted)
+    return _by_labels(label, n_classes)
+
+
+def _by_labels(label: NDArray[np.int32], n_classes: int) -> _Sums:
+    final = label[:, -1].astype(np.int64)
+    return _Sums.counted(label != final[:, None], final, n_classes)
+
+
+def _by_predictions(scores: NDArray[Any], _: Int64s, *, comparison: Comparison) -> _Sums:
+    """Count rows where some output is farther off than the tolerance."""
+    mean = np.cumsum(scores, axis=1, dtype=np.float64) / np.arange(1, scores.shape[1] + 1)[:, None]
+    differs = comparison.differ(mean, mean[:, -1:])
+    return _Sums.counted(differs, comparison.labels(mean[:, -1]), max(1, len(comparison.predictor.classes)))

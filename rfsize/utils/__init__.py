@@ -1,1 +1,0 @@
-"""Helpers: checked arguments, rows of any kind, compiled loops, files, the style of pictures."""

@@ -1,0 +1,163 @@
+"""The leaves that rows reach: by compiled loops where these were compared with the framework, else by the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from rfsize import _core
+from rfsize._util import Bools, Int64s, each_range, effective_threads
+from rfsize.exceptions import NotAForestError
+from rfsize.models.ensemble import LeafIds, TreeEnsemble
+from rfsize.models.model import Forest, Model
+from rfsize.models.rows import DistributedRows, Rows
+from rfsize.walking.layout import PackedForest
+
+# Returns the leaves of rows start to stop. Trees that saw a row, by the mask, may be skipped.
+Lookup = Callable[[int, int, Bools | None], LeafIds]
+
+ROWS_PER_THREAD = 2048
+
+# From this many cells (rows × trees) on, compiled loops save more time than it takes to lay out the trees and to
+# compare leaves.
+CELLS_WORTH_A_LAYOUT = 1 << 22
+
+# Number of rows compared with the framework's leaves: of all rows, and of a batch of rows in chunks. Then the number of
+# rows with missing values to take at each place, and the number of rows searched for them there.
+_ROWS_COMPARED, _ROWS_COMPARED_OF_BATCH = 1024, 64
+_ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
+
+# Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided
+# rows still go down a tree together.
+_VALUES_PER_BLOCK = 1 << 19
+_FEWEST_ROWS, _MOST_ROWS = 512, 16_384
+
+
+def quantised(forest: PackedForest, values: Any) -> _core.Rows:
+    """Rows in the form that the trees compare, from a float array or a compressed sparse row matrix."""
+    if not issparse(values):
+        return forest.native.rows(values)
+    index, begin = values.indices.astype(np.int64, copy=False), values.indptr.astype(np.int64, copy=False)
+    return forest.native.sparse_rows(values.data.astype(np.float64, copy=False), index, begin)
+
+
+def rows_per_block(rows: int, n_columns: int, *, n_jobs: int = -1) -> int:
+    """Number of rows in a block, so that each thread has some."""
+    threads = 1 if rows <= _FEWEST_ROWS else effective_threads(n_jobs)
+    return max(min(_VALUES_PER_BLOCK // n_columns, _MOST_ROWS, -(-rows // threads)), _FEWEST_ROWS)
+
+
+def leaf_lookup(forest: Forest, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:
+    """The function that looks up leaves of opened rows, which is called forwards.
+
+    With many rows it walks down the trees without the framework, if rows from all over ``rows`` reach the framework's
+    leaves. Otherwise, or if the trees or the rows cannot be compiled, it calls `Model.apply`. If ``rows`` are a part of
+    the rows, ``n_rows`` is the number of all rows: together they may be worth compiling when a part is not.
+    """
+    read, walk = rows.reader(), _walk_for(forest, rows, rows.n_rows if n_rows is None else n_rows)
+    is_stream = not isinstance(rows, Rows) or rows.is_stream
+
+    def lookup(start: int, stop: int, seen: Bools | None) -> LeafIds:
+        values = read(start, stop)
+        # Rows in chunks are compared batch by batch, since a sample of all of them would read them twice.
+        if walk is not None and (not is_stream or walk.agrees_with(forest, _spread(values, _ROWS_COMPARED_OF_BATCH))):
+            return LeafIds(walk.apply(values), walk.tree_scores)
+        return leaves_by_framework(forest, values, seen)
+
+    return lookup
+
+
+def _walk_for(forest: Forest, rows: Rows | DistributedRows, n_rows: int) -> NativeWalk | None:
+    """The compiled walk, if it is worth making and reaches the framework's leaves; else None."""
+    trees = forest.ensemble
+    if trees is None or n_rows * trees.tree_start.size < CELLS_WORTH_A_LAYOUT:
+        return None
+    if isinstance(rows, Rows) and not rows.is_encoded:
+        return None
+    try:
+        walk = NativeWalk(trees)
+    except ValueError:  # trees that cannot be compiled
+        return None
+    if not isinstance(rows, Rows) or rows.is_stream:
+        return walk
+    return walk if walk.agrees_with(forest, _sample(rows)) else None
+
+
+def leaves_by_framework(forest: Forest, X: Any, seen: Bools | None = None) -> LeafIds:
+    """The leaves as the framework finds them, or the scores of members that are no trees."""
+    if forest.ensemble is None:
+        return LeafIds.of_scores(forest.tree_scores(X, seen))
+    return LeafIds(forest.apply(X), forest.ensemble.tree_scores)
+
+
+class NativeWalk:
+    """Trees laid out for compiled loops, which find nodes of the ensemble.
+
+    Attributes
+    ----------
+    forest : PackedForest
+        The trees that the loops walk down.
+    node : ndarray of int64, shape (n_packed_nodes,)
+        For each packed node that is a leaf, its node in the ensemble; 0 for other nodes.
+    """
+
+    def __init__(self, ensemble: TreeEnsemble) -> None:
+        number = np.arange(ensemble.nodes.left.size, dtype=np.float64)
+        nodes = replace(ensemble.nodes, value=number[:, None])
+        self.forest = PackedForest.of(replace(ensemble, nodes=nodes, classes=np.zeros(0)))
+        self.tree_scores = ensemble.tree_scores
+        self.node = self.forest.trees.value[:, 0].astype(np.int64)
+        self._shape = ensemble.tree_start.shape
+
+    def apply(self, values: Any) -> Int64s:
+        """Node that each row reaches in each tree, as `Model.apply` returns it."""
+        leaf = np.empty((values.shape[0], self.forest.trees.tree_start.size - 1), dtype=np.int64)
+
+        def walk(start: int, stop: int) -> None:
+            quantised(self.forest, values[start:stop]).reach(self.node, leaf[start:stop])
+
+        each_range(walk, len(leaf), ROWS_PER_THREAD)
+        return leaf.reshape(-1, *self._shape)
+
+    def agrees_with(self, model: Model, values: Any) -> bool:
+        """Whether rows reach the framework's leaves."""
+        return np.array_equal(self.apply(values), model.apply(values))
+
+
+def checked_walk(model: Model, rows: Rows) -> NativeWalk:
+    """The compiled walk for rows in memory; it reaches the framework's leaves on a sample of them.
+
+    Raises
+    ------
+    NotAForestError
+        If it reaches other leaves, or only the framework can read the rows.
+    """
+    assert model.ensemble is not None
+    if rows.is_encoded:
+        walk = NativeWalk(model.ensemble)
+        if walk.agrees_with(model, _sample(rows)):
+            return walk
+    raise NotAForestError(
+        f"on some rows of X rfsize reaches other leaves than {model.framework} does. Give X as a float array; if that "
+        "does not help, please report the model"
+    )
+
+
+def _sample(rows: Rows) -> Any:
+    """Evenly spaced rows in memory from the first to the last, and rows with missing values found at several places."""
+    read, n_rows = rows.reader(), rows.n_rows
+    numbers = [np.linspace(0, n_rows - 1, _ROWS_COMPARED).astype(np.int64)]
+    for start in np.linspace(0, max(n_rows - _ROWS_PER_PLACE, 0), _ROWS_COMPARED // _ROWS_OF_PLACE).astype(np.int64):
+        values = read(int(start), int(min(start + _ROWS_PER_PLACE, n_rows)))
+        if isinstance(values, np.ndarray):
+            numbers.append(start + np.flatnonzero(np.isnan(values).any(axis=1))[:_ROWS_OF_PLACE])
+    return rows.pick(np.unique(np.concatenate(numbers))).source
+
+
+def _spread(values: Any, at_most: int) -> Any:
+    """Some rows of a batch, evenly spaced."""
+    return values[:: max(1, values.shape[0] // at_most)]
