@@ -19,7 +19,7 @@ import reference.metrics
 import rfsize
 from helpers.lookup import regressor, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, probabilities, train, tree_scores
-from rfsize.exceptions import ClippedLossWarning
+from rfsize.exceptions import ForestWarning
 from rfsize.statistics import ranking
 
 # Losses of probabilities of class 1.
@@ -194,7 +194,7 @@ def test_labels_without_signal_do_not_make_a_tree_enough(metric: str) -> None:
         assert rfsize.size(forest, rows, y, oob=True, metric=metric, tolerance=0.01).n_trees > 10
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.SeedDependenceWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
     rng = np.random.default_rng(5)
@@ -305,7 +305,7 @@ def pure(seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return rows, y
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.ClippedLossWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 @pytest.mark.parametrize(
     ("kind", "n_classes"), [(RandomForestClassifier, 2), (partial(ExtraTreesClassifier, bootstrap=True), 3)]
 )
@@ -314,7 +314,7 @@ def test_log_loss_is_scikit_learns_for_every_question(kind: Any, n_classes: int)
     forest = kind(80, random_state=0).fit(rows, y)
     outputs = rfsize.tree_outputs(forest, rows, y, oob=True)
     expected = log_loss(y, outputs.predict_proba())
-    with pytest.warns(ClippedLossWarning):
+    with pytest.warns(ForestWarning):
         score = rfsize.oob_score(outputs, metric="log_loss")
     assert score.value == rfsize.oob_score(outputs, metric="neg_log_loss").value == pytest.approx(expected, rel=1e-12)
     assert score.interval[0] < score.at_all_trees < score.interval[1] < np.inf
@@ -324,7 +324,7 @@ def test_log_loss_is_scikit_learns_for_every_question(kind: Any, n_classes: int)
     given = rfsize.tree_outputs(forest, fresh, truth)
     reports = [rfsize.size(given, metric="log_loss", tolerance=tolerance) for tolerance in (0.1, 2.0)]
     assert reports[0].to_dict()["value"] == pytest.approx(log_loss(truth, forest.predict_proba(fresh)), rel=1e-9)
-    assert ClippedLossWarning in [caution.category for caution in reports[1].warnings]
+    assert ForestWarning in [caution.category for caution in reports[1].warnings]
 
 
 def test_clipping_is_warned_of_where_it_decides() -> None:
@@ -333,8 +333,8 @@ def test_clipping_is_warned_of_where_it_decides() -> None:
     outputs = rfsize.tree_outputs(forest, rows, y, oob=True)
     few, many = (rfsize.size(outputs, metric="log_loss", tolerance=tolerance) for tolerance in (0.3, 0.003))
     assert few.n_trees < 6  # which clip rows that the whole forest does not
-    assert ClippedLossWarning in [caution.category for caution in few.warnings]
-    assert ClippedLossWarning not in [caution.category for caution in many.warnings]
+    assert ForestWarning in [caution.category for caution in few.warnings]
+    assert ForestWarning not in [caution.category for caution in many.warnings]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", ClippedLossWarning)
+        warnings.simplefilter("error", ForestWarning)
         rfsize.oob_score(model("lightgbm"), X, Y["two"], metric="log_loss")
