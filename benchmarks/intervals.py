@@ -46,8 +46,7 @@ import problems
 from problems import Rows
 
 import rfsize
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs, outputs_of
 from rfsize.counting.task import Task
 from rfsize.estimation import soft
 from rfsize.estimation.plugin import plug_in

@@ -21,9 +21,8 @@ from forests import forest
 from sklearn.datasets import make_classification
 
 import rfsize
-from rfsize.counting.collect import outputs_of
 from rfsize.counting.coverage import fewest_votes
-from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.outputs import TreeOutputs, outputs_of
 from rfsize.counting.task import Task
 from rfsize.estimation import soft
 
@@ -44,7 +43,7 @@ def sized(outputs: TreeOutputs, truth: list[int | float]) -> list[Pilot]:
     """The results of one pilot, for each alpha."""
     assert outputs.scores is not None
     found = soft.smooth_or_plug_in(outputs.scores, outputs.cut, outputs.sums.blocks)
-    votes, pilots = float(outputs.scores.asked.mean()), []
+    votes, pilots = float(outputs.scores.n_votes.mean()), []
     for alpha, size in zip(ALPHAS, truth, strict=True):
         estimate = found.size(alpha)
         curves = found.replicates_with(found.tree_noise(outputs.sums.blocks), estimate)

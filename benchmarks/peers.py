@@ -47,10 +47,10 @@ from problems import Rows, flipped, rare, split
 from size_by_metric import LOSS, untrained
 
 import rfsize
-from rfsize.counting.leaves import leaves_by_framework
 from rfsize.exceptions import RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest
+from rfsize.walking.leaves import leaves_by_framework
 
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
 FOUND = Path(__file__).parent / "peers.jsonl"

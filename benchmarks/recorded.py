@@ -210,7 +210,7 @@ PARTS = {
     "upper(0.8) upper(0.95) loss_at(1) loss_at(9) loss_at(500) certificate",
     "Caution": "category.__name__",
     "Certificate": "rows disagreements bound exact_bound alpha confidence average",
-    "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.asked scores.mean scores.scatter by_tree() "
+    "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.n_votes scores.mean scores.scatter by_tree() "
     "predict(value.classes[0]) predict() predict_labels(value.classes[0]) predict_proba()",
     "Votes": "counts classes n_trees is_out_of_bag winner() fractions()",
     "StopTable": "n_trees n_classes alpha kind voting promise threshold prior metric certificate by_class() "

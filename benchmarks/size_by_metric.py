@@ -38,9 +38,9 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from xgboost import XGBRegressor
 
 import rfsize
-from rfsize.counting.leaves import leaves_by_framework
 from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
+from rfsize.walking.leaves import leaves_by_framework
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 

@@ -27,12 +27,12 @@ from forests import forest
 from scipy.special import ndtr
 
 import rfsize
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.leaves import leaves_by_framework
-from rfsize.counting.part_sums import Scores
+from rfsize.counting.outputs import outputs_of
+from rfsize.counting.sums import Scores
 from rfsize.counting.task import Task
 from rfsize.estimation import soft
 from rfsize.models.framework import read_forest
+from rfsize.walking.leaves import leaves_by_framework
 
 PARTS = ("asked", "mean", "scatter")
 SIZES, DRAWS = (5, 11, 21, 41, 61, 101, 201), 400

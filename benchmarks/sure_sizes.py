@@ -36,9 +36,9 @@ from sklearn.ensemble import (
 from xgboost import XGBClassifier, XGBRegressor
 
 import rfsize
-from rfsize.counting.leaves import leaves_by_framework
 from rfsize.counting.task import Task
 from rfsize.models.framework import read_forest
+from rfsize.walking.leaves import leaves_by_framework
 
 Array = NDArray[Any]
 Draw = Callable[[int, np.random.Generator], tuple[Array, Array]]

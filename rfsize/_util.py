@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 import sys
@@ -10,7 +9,6 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from html import escape
@@ -317,33 +315,3 @@ def blocks(rows: int, n_trees: int, *, what: str, most_rows: int | None = None) 
             stop = min(rows, start + step)
             yield start, stop
             bar.update(stop - start)
-
-
-# Estimators of scikit-learn, which takes long to import
-
-
-def input_tags(estimator: Any) -> Any:
-    """The input tags of an estimator."""
-    from sklearn.utils import get_tags
-
-    tags = copy.copy(get_tags(estimator).input_tags)
-    older: dict[str, Any] = {}
-    with suppress(AttributeError):  # only LightGBM before 4.6 needs the older form of tags; others may have half of it
-        older = estimator._more_tags()
-    tags.allow_nan |= older.get("allow_nan", False)
-    tags.sparse |= "sparse" in older.get("X_types", ())
-    return tags
-
-
-def is_regression(estimator: Any) -> bool:
-    """Whether an estimator predicts numbers. LightGBM before 4.6 has only the older form of tags."""
-    from sklearn.base import is_regressor
-
-    if hasattr(estimator, "__sklearn_tags__"):
-        return bool(is_regressor(estimator))
-    return getattr(estimator, "_estimator_type", None) == "regressor"
-
-
-def allows_nan(estimator: Any) -> bool:
-    """Whether an estimator takes rows with missing values."""
-    return bool(input_tags(estimator).allow_nan)

@@ -20,29 +20,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfsize._util import (
     Floats,
-    allows_nan,
     choice,
     give,
-    input_tags,
-    is_regression,
     refuse_unused,
     sample_weights,
     share,
 )
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.cross_validation import (
-    TrainingData,
-    checked_target,
-    held_out_folds,
-    of_size,
-    outputs_of_estimator,
-    tree_counts,
-)
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of
+from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
+from rfsize.counting.groups import resolve_groups
+from rfsize.counting.outputs import VOTINGS, coverage_of_means, means_of, outputs_of
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError, InbagError, NotAForestError
+from rfsize.models.estimators import (
+    TrainingData,
+    allows_nan,
+    checked_target,
+    input_tags,
+    is_regression,
+    of_size,
+    tree_counts,
+)
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import Forest, Wrapper, dependence_of, learning_rate_of, wrapped_by
 from rfsize.models.rows import for_training, n_rows_of, open_rows
@@ -83,7 +81,7 @@ def _out_of_bag(forest: Any, data: TrainingData, threshold: float) -> _OutOfBag:
     problem = coverage_of_means(outputs).problem_of_some("the out-of-bag score")
     score: float | str = math.nan
     if problem is not None:
-        score = problem.message
+        score = str(problem)
     elif is_known.any() and len(data.classes):
         score = float(np.mean(predictor.labels(predicted[is_known]) == data.label[is_known]))
     elif np.count_nonzero(is_known) > 1:

@@ -85,28 +85,23 @@ def check_framework(
     read.open(X)
     before = _predicted(read, model, X)
     of_bags = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    results = {
-        "entry point": "right",
-        "leaves": _or_refused(lambda: _check_leaves(read, model, X)),
-        "truncation": _or_refused(lambda: _check_truncation(framework, read, X)),
-        "compiled": _or_refused(lambda: _check_compiled(read, model, X)),
-        "bags": _or_refused(lambda: _check_bags(read, model, X, y, of_bags)),
-        "more trees": _or_refused(lambda: _check_more_trees(framework, read, model, X, y, sample_weight)),
-        "refusals": _check_refusals(framework, model, read, X),
+    checks: dict[str, Callable[[], None]] = {
+        "leaves": lambda: _check_close(before, _by_leaves(read, X, read.n_trees), "predictions by all trees"),
+        "truncation": lambda: _check_truncation(framework, read, X),
+        "compiled": lambda: _check_compiled(read, model, X),
+        "bags": lambda: _check_bags(read, model, X, y, of_bags),
+        "more trees": lambda: _check_more_trees(framework, read, model, X, y, sample_weight),
     }
-    _check(
-        np.array_equal(before, _predicted(read, model, X)),
-        "the caller's model predicts otherwise than before: return new models, and change none",
-    )
-    return results
-
-
-def _or_refused(check: Callable[[], None]) -> str:
-    try:
-        check()
-    except ValueError as refusal:
-        return f"refused: {refusal}"
-    return "right"
+    results = {"entry point": "right"}
+    for name, check in checks.items():
+        try:
+            check()
+            results[name] = "right"
+        except ValueError as refusal:
+            results[name] = f"refused: {refusal}"
+    _check_refusals(framework, model, read, X)
+    _check(np.array_equal(before, _predicted(read, model, X)), "the caller's model was changed: return new models")
+    return results | {"refusals": "right"}
 
 
 def _check(fits: Any, otherwise: str) -> None:
@@ -114,10 +109,24 @@ def _check(fits: Any, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
+def _check_close(own: NDArray[Any], expected: NDArray[Any], what: str) -> None:
+    """Compare labels, numbers, or probabilities: of class 1 or of all classes."""
+    if own.ndim < expected.ndim:
+        expected = expected[:, -1]
+    kinds = f"{own.dtype} of shape {own.shape}, not {expected.dtype} of shape {expected.shape}"
+    _check(own.shape == expected.shape and (own.dtype.kind == expected.dtype.kind), f"{what} are {kinds}")
+    if own.dtype.kind != "f":
+        _check(np.array_equal(own, expected), f"{what} are other labels: compare conventions")
+        return
+    apart, most = float(np.abs(own - expected).max()), max(1.0, float(np.abs(expected).max()))
+    _check(apart <= _TOLERANCE * most, f"{what} are up to {apart:.3g} off: compare value, base, link and output")
+
+
 def _predicted(read: Model, model: Any, X: Any) -> NDArray[Any]:
     """The model's own probabilities or numbers."""
     rows = read.native_rows(X)
-    return np.asarray(model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows))
+    predicted = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
+    return np.asarray(predicted, dtype=np.float64)
 
 
 def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) -> Floats:
@@ -125,36 +134,19 @@ def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) ->
     if read.ensemble is None:
         assert isinstance(read, Forest)
         return read.link.predictions(read.tree_scores(X)[:, :n_trees].mean(axis=1), len(read.classes))
-    trees, leaf = read.ensemble, read.apply(X)
-    shape, root = (n_rows_of(X), *trees.tree_start.shape), trees.tree_start
-    end = root + trees.nodes.n_nodes.reshape(root.shape)
+    trees, leaf, root = read.ensemble, read.apply(X), read.ensemble.tree_start
+    shape, end = (n_rows_of(X), *root.shape), root + trees.nodes.n_nodes.reshape(root.shape)
     _check(leaf.shape == shape, f"apply gives the shape {leaf.shape}, expected {shape}")
     _check(((leaf >= root) & (leaf < end)).all(), "apply names nodes that are not of their tree")
     _check((trees.nodes.left[leaf] == -1).all(), "apply names nodes that are no leaves")
     value = trees.nodes.value[leaf[:, :n_trees]].astype(np.float64)  # (rows, trees, trees per iteration, scores)
     sums = value.sum(axis=1).reshape(len(leaf), -1)
-    if not isinstance(read, Forest) or trees.conventions.averages:
-        score = (trees if small is None else small.ensemble or trees).raw_score(sums, n_trees)
-    else:  # a sum of trees that were scaled for all of them
+    if isinstance(read, Forest) and not trees.conventions.averages:  # a sum of trees that were scaled for all of them
         score = trees.raw_score(sums * (read.n_trees / n_trees), n_trees)
+    else:
+        score = (trees if small is None else small.ensemble or trees).raw_score(sums, n_trees)
     score = score[:, -1:] if score.shape[1] == 2 and len(read.classes) == 2 else score
     return trees.link.predictions(score, len(read.classes))
-
-
-def _compare(own: NDArray[Any], expected: Floats, what: str) -> None:
-    own = own.astype(np.float64)
-    if own.ndim == 1:
-        expected = expected[:, -1]
-    _check(own.shape == expected.shape, f"{what}: predictions have the shape {own.shape}, expected {expected.shape}")
-    apart = float(np.abs(own - expected).max())
-    _check(
-        apart <= _TOLERANCE * max(1.0, float(np.abs(expected).max())),
-        f"{what}: the model predicts up to {apart:.3g} off the values of its leaves: compare value, base and link",
-    )
-
-
-def _check_leaves(read: Model, model: Any, X: Any) -> None:
-    _compare(_predicted(read, model, X), _by_leaves(read, X, read.n_trees), "all trees")
 
 
 def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
@@ -162,45 +154,30 @@ def _check_truncation(framework: Framework, read: Model, X: Any) -> None:
         small = first_trees(read, n_trees)
         again = framework.read(small)
         _check(again.n_trees == n_trees, f"first({n_trees}) has {again.n_trees} trees")
-        _compare(_predicted(read, small, X), _by_leaves(read, X, n_trees, again), f"the first {n_trees} trees")
+        predicted = _predicted(read, small, X)
+        _check_close(predicted, _by_leaves(read, X, n_trees, again), f"predictions by the first {n_trees} trees")
 
 
 def _check_compiled(read: Model, model: Any, X: Any) -> None:
-    fast = compile(model)
     own = np.asarray(model.predict(read.native_rows(X)))
-    compiled = fast.predict(X)
-    _check(
-        compiled.shape == own.shape and compiled.dtype.kind == own.dtype.kind,
-        f"the model predicts {own.dtype} of shape {own.shape}, the compiled model {compiled.dtype} of shape "
-        f"{compiled.shape}: compare output",
-    )
-    if own.dtype.kind == "f":
-        apart = float(np.abs(compiled - own).max())
-        _check(apart <= _TOLERANCE * max(1.0, float(np.abs(own).max())), f"compiled predictions are {apart:.3g} off")
-    else:
-        _check(np.array_equal(compiled, own), "the compiled model predicts other labels: compare conventions")
+    _check_close(compile(model).predict(X), own, "predictions of the compiled model")
 
 
 def _check_bags(read: Model, model: Any, X: Any, y: Any, of_bags: dict[str, Any]) -> None:
     try:
         mask = inbag(model, X, y, **of_bags)
     except InbagError as error:
-        if "prove" in str(error):
-            raise AssertionError(
-                f"the bags are not those of training, or X is not what the model saw: {error}"
-            ) from error
-        raise
+        if "prove" not in str(error):
+            raise
+        raise AssertionError(f"the bags are not those of training, or X is not what the model saw: {error}") from error
     _check(mask.any(axis=1).all() and not mask.all(), "the bags hold no row, or all of them: refuse with InbagError")
     outputs = tree_outputs(model, X, y, oob=True, groups="rows", **of_bags)
     # Where each tree of an iteration has a bag of its own, as in XGBoost, trees of several iterations vote together.
     pairs_trees = len(outputs.classes) > 2 and (outputs.votes.counts.sum(axis=1) > (~mask).sum(axis=0)).any()
     if len(outputs.classes) and not pairs_trees:
         votes = outputs.by_tree()
-        counts = [np.sum(votes == index, axis=1) for index in range(len(outputs.classes))]
-        _check(
-            np.array_equal(outputs.votes.counts, np.stack(counts, axis=1)),
-            "out-of-bag votes are not those of the trees that left the row out",
-        )
+        counts = np.stack([np.sum(votes == index, axis=1) for index in range(len(outputs.classes))], axis=1)
+        _check(np.array_equal(outputs.votes.counts, counts), "out-of-bag votes are not those that by_tree tells")
     if read.ensemble is None:  # members that are no trees store nothing that could tell
         return
     order = np.random.default_rng(0).permutation(n_rows_of(X))
@@ -218,13 +195,10 @@ def _check_more_trees(framework: Framework, read: Model, model: Any, X: Any, y: 
     forest.add(3)
     grown = framework.read(read.with_booster(forest.booster()))
     _check(grown.n_trees == read.n_trees + 3, f"a forest of {read.n_trees} trees that took 3 more has {grown.n_trees}")
-    _check(
-        np.allclose(_by_leaves(read, X, 1), _by_leaves(grown, X, 1), rtol=_TOLERANCE, atol=_TOLERANCE),
-        "a forest that took more trees lost those it had",
-    )
+    _check_close(_by_leaves(grown, X, 1), _by_leaves(read, X, 1), "the first of the trees that a forest had")
 
 
-def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> str:
+def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "an object that is no model": lambda: framework.read(object()),
         "rows with a column too many": lambda: read.open(np.zeros((3, read.n_features + 1))),
@@ -239,6 +213,5 @@ def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> st
             _check(str(refusal), f"{what} is refused without a word: say what is wrong and what to do")
         else:
             raise AssertionError(f"{what} is taken: refuse with a ValueError that says what is wrong and what to do")
-    if framework.files is not None:
-        _check(not framework.files.recognises(b""), "an empty file is recognised as a model")
-    return "right"
+    is_any_file = framework.files is not None and framework.files.recognises(b"")
+    _check(not is_any_file, "an empty file is recognised as a model")

@@ -89,7 +89,7 @@ def smoothed_by_the_authors(votes: rfsize.Votes) -> np.ndarray:
 
     The tallies of no vote and of all votes for a class are then not smoothed at all.
     """
-    counts = votes.counts[votes.asked > 0].astype(np.int64)
+    counts = votes.counts[votes.n_votes > 0].astype(np.int64)
     tally = np.ceil(TREES * counts[:, 1] / counts.sum(axis=1) - 0.5).astype(np.int64)
     histogram = np.bincount(tally, minlength=TREES + 1)
     reach = np.minimum(np.minimum(np.arange(TREES + 1), np.arange(TREES + 1)[::-1]), 2)

@@ -10,8 +10,7 @@ import lightgbm as lgb
 
 from rfsize.integrations.lightgbm.model import LightGbmModel, read
 from rfsize.integrations.lightgbm.training import LightGbmTraining, value_of
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework
+from rfsize.models.framework import Framework, ModelFiles
 
 _CLASS_NAMES = b"\nrfsize_class_names:"
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -110,11 +110,8 @@ class Sampling:
             return [(int(self.number("bagging_seed")), n_trees)]
         blocks = [(int(seed), int(trees)) for seed, trees in _BLOCK.findall(notes[0])]
         is_intact = notes == [bags_note(blocks)] and len(dict(blocks)) == len(blocks)
-        if not is_intact or sum(trees for _, trees in blocks) < n_trees:
-            raise InbagError(
-                f"the model's note of how its bags were drawn is damaged, '{notes[0][:80]}' for {n_trees} trees: take "
-                f"{FRESH_ROWS}"
-            )
+        if not is_intact or sum(dict(blocks).values()) < n_trees:
+            raise InbagError(f"the model's note of its bags is damaged, '{notes[0][:80]}': take {FRESH_ROWS}")
         ends = itertools.accumulate(trees for _, trees in blocks)
         kept = [(seed, min(trees, n_trees - end + trees)) for (seed, trees), end in zip(blocks, ends, strict=True)]
         return [(seed, trees) for seed, trees in kept if trees > 0]
@@ -132,8 +129,8 @@ def shared_bags(sampling: Sampling) -> str | None:
     if every <= 1 or not is_bagged(sampling.parameters):
         return None
     return (
-        f"bagging_freq={every} gives {every} consecutive trees the same bag, so their votes are not independent and T* "
-        "may be too small: train with bagging_freq=1"
+        f"bagging_freq={every} gives {every} trees the same bag, so that their votes are not independent and T* may be "
+        "too small: train with bagging_freq=1"
     )
 
 
@@ -195,6 +192,7 @@ class LightGbmBags(LaidOutBags):
         Number of the 32,768 draws that put a row in the bag.
     """
 
+    by_row = "levels"
     advice = (
         "Give exactly the training rows, all of them, in the order of training, and y if the bagging is balanced. If "
         "several workers trained the forest, say which rows each of them had: rfsize.dask.rows(X, layout=...). Bags "
@@ -224,24 +222,16 @@ class LightGbmBags(LaidOutBags):
         From there on LightGBM draws no more bags on that machine, and always uses all its rows.
         """
         full = np.zeros((len(self.layout.sizes), self.n_trees), dtype=np.bool_)
-        machine_of_row = self.layout.machine_of_row
+        machine_of_row, draws = self.layout.machine_of_row, None
         chance = np.log(np.maximum(np.minimum(self.levels / _RNG_LEVELS, 1.0), 1e-300))
         for machine in np.flatnonzero(np.bincount(machine_of_row, weights=chance) >= _MOST_FULL):
-            alone = copy.copy(self)
-            alone.layout, alone.levels = self.layout.only(int(machine)), self.levels[machine_of_row == machine]
-            draws = Draws(alone, 0, alone.n_rows)
-            start = 0
+            draws, rows, start = draws or Draws(self, 0, self.n_rows), machine_of_row == machine, 0
             for _, trees in self.blocks:
                 block = range(start, start + trees)
-                first = next((tree for tree in block if draws.drawn(tree).all()), start + trees)
+                first = next((tree for tree in block if draws.drawn(tree)[rows].all()), start + trees)
                 full[machine, first : start + trees] = True
                 start += trees
         return full
-
-    def part(self, start: int, stop: int) -> LightGbmBags:
-        part = cast(LightGbmBags, super().part(start, stop))
-        part.levels = self.levels[start:stop]
-        return part
 
     def take(self, start: int, stop: int) -> Bools:
         draws = Draws(self, start, stop)
@@ -383,16 +373,16 @@ def refuse_other_samplers(parameters: dict[str, str], *, n_machines: int = 1) ->
     if (trained, learner) == ("1", "serial"):
         raise InbagError(f"one machine trained the forest, and layout names {n_machines}: leave layout out")
     raise InbagError(
-        f"the forest was trained by several machines (tree_learner={learner}, num_machines={trained}), each with bags "
-        f"of its own rows: name the rows of each, rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
+        f"{trained} machines (tree_learner={learner}) drew bags from their own rows: name these rows, "
+        f"rfsize.dask.rows(X, layout=...), or take {FRESH_ROWS}"
     )
 
 
 def _refuse_no_bagging(sampling: Sampling) -> None:
     if sampling.number("bagging_freq") < 1 or min(map(sampling.number, _BAGGING_FRACTIONS)) >= 1.0:
         raise InbagError(
-            "the forest was trained without bagging (bagging_fraction=1 or bagging_freq=0), so no row is out of bag: "
-            f"train with bagging_fraction=0.632 and bagging_freq=1, or take {FRESH_ROWS}"
+            "the forest was trained without bagging: train with bagging_fraction=0.632 and bagging_freq=1, or take "
+            f"{FRESH_ROWS}"
         )
 
 

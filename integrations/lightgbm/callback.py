@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
-from rfsize.counting.collect import outputs_of_folds
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.cross_validation import outputs_of_folds
+from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,

@@ -25,7 +25,6 @@ from rfsize.integrations.lightgbm.bags import (
     LightGbmBags,
     Sampling,
     exact_value,
-    is_bagged,
     leading_bags,
     rebuilt_bags,
     seed_dependence,
@@ -35,10 +34,12 @@ from rfsize.integrations.lightgbm.bags import (
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.identical import refuse_identical
 from rfsize.models.model import Forest, Model, Output
 
 _CLASSIFICATIONS = {"binary", "cross_entropy", "multiclass", "multiclassova"}
+
+# Objectives with which the parameter pred_early_stop changes predictions, in any boosting.
+_STOPPING_EARLY = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
 
 # The link of each objective. A model of a custom objective names none, and predicts raw scores.
 LINKS = {
@@ -60,8 +61,6 @@ TREE_COUNT_NAMES = {
 
 # Line among the parameters of a forest that `rfsize.shrink` made; LightGBM keeps it.
 _PRUNED_NOTE = "rfsize_shrunk"
-
-_SAMPLED = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
 
 # Bits of decision_type.
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_SHIFT = 1, 2, 2
@@ -210,9 +209,10 @@ def tree_nodes(trees: Sequence[dict[str, str]]) -> tuple[TreeNodes, Floats]:
         raise NotAForestError("a leaf of the LightGBM model has a value that is not finite: train the model again")
     value, cover = np.zeros((is_leaf.size, 1)), np.zeros(is_leaf.size)
     value[is_leaf, 0], cover[is_leaf] = values, counts
-    left, right, feature = child("left_child"), child("right_child"), inner("split_feature").astype(np.int64)
-    goes_left, missing = np.zeros(len(categories_left), dtype=np.bool_), missing.astype(np.uint8)
-    return TreeNodes(n_nodes, left, right, feature, threshold, missing, goes_left, categories_left, value), cover
+    left, right, feature = child("left_child"), child("right_child"), inner("split_feature")
+    missing_goes_left = np.zeros(len(categories_left))
+    nodes = TreeNodes(n_nodes, left, right, feature, threshold, missing, missing_goes_left, categories_left, value)
+    return nodes, cover
 
 
 def leaves_of(tree: dict[str, str]) -> tuple[Floats, Floats]:
@@ -255,8 +255,11 @@ class LightGbmModel(Model):
     def __init__(self, model: Any, text: ModelText) -> None:
         self._model, self.booster, self.text = model, booster_of(model), text
         if any(tree.get("is_linear", "0") != "0" for tree in text.trees):
+            raise NotAForestError("rfsize does not read LightGBM's linear trees: train with linear_tree=False")
+        stops_early = hasattr(model, "get_params") and model.get_params().get("pred_early_stop")
+        if stops_early and text.objective in _STOPPING_EARLY:
             raise NotAForestError(
-                "the LightGBM model has linear trees, which rfsize does not read: train with linear_tree=False"
+                "with pred_early_stop the model predicts by some of its trees alone: set_params(pred_early_stop=False)"
             )
         nodes, cover = tree_nodes(text.trees)
         names, conventions = self.booster.feature_name(), text.conventions
@@ -270,6 +273,10 @@ class LightGbmModel(Model):
             cover=cover,
         )
         self.is_pruned = _PRUNED_NOTE in text.parameters
+        self.why_no_forest = (
+            f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
+            "ones before it, so it has no T*. Take rfsize.compile(model), or train with boosting='rf' for T*"
+        )
 
     @property
     def output(self) -> Output:
@@ -288,17 +295,13 @@ class LightGbmModel(Model):
 
     def truth(self, y: Any) -> Any:
         """The labels of a Booster: the class indices, or the sign for a binary objective, as in training."""
-        if hasattr(self._model, "classes_") or not self.classes.size:
-            return y
         labels = np.asarray(y).ravel()
-        if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+        are_numbers = labels.dtype.kind in "biuf" and np.isfinite(labels).all()
+        if hasattr(self._model, "classes_") or not self.classes.size or not are_numbers:
             return y
         truth = self.text.truth(labels)
         if self.text.are_soft(truth):
-            raise ValueError(
-                "y holds soft labels, between 0 and 1, with which no metric compares: leave y out, and take alpha or "
-                "metric='probabilities'"
-            )
+            raise ValueError("y holds soft labels, between 0 and 1, which no metric compares with: leave y out")
         return truth
 
     def first(self, n_trees: int) -> Any:
@@ -307,9 +310,7 @@ class LightGbmModel(Model):
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
         text = self.booster.model_to_string()
         if "\nparameters:\n" not in text:
-            raise NotAForestError(
-                "the LightGBM model stores no parameters, where rfsize notes that it was shrunk: train the model again"
-            )
+            raise NotAForestError("the LightGBM model stores no parameters, where rfsize notes this: train it again")
         stored, arrays = trees_of(text), self.ensemble
         numbers = np.arange(len(stored)).reshape(arrays.tree_start.shape)[trees].ravel()
         kept = [stored[number] for number in numbers]
@@ -341,6 +342,8 @@ class LightGbmForest(LightGbmModel, Forest):
         How LightGBM drew the rows and features of its trees.
     """
 
+    sampled_by = "bagging_freq=1, bagging_fraction=0.632, and a feature_fraction that leaves some columns out"
+
     def __init__(self, model: Any, text: ModelText) -> None:
         super().__init__(model, text)
         self.sampling = text.sampling(self.ensemble, self.booster.params)
@@ -351,9 +354,7 @@ class LightGbmForest(LightGbmModel, Forest):
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> LightGbmBags:
         if seed is not None or subsample is not None:
-            raise InbagError(
-                "a LightGBM model stores its bagging_seed and bagging_fraction: leave out seed and subsample"
-            )
+            raise InbagError("a LightGBM model stores its bagging_seed: leave out seed and subsample")
         is_needed = self.sampling.is_balanced and y is not None
         return rebuilt_bags(self.sampling, layout, self._positive(y, layout.n_rows) if is_needed else None)
 
@@ -393,10 +394,7 @@ def read(model: Any, *, num_iteration: int | None = None) -> LightGbmModel:
         raise NotAForestError("the LightGBM model has no trees: train it first")
     try:
         text = ModelText.read(booster.model_to_string(num_iteration=num_iteration))
-        why_no_forest = _why_no_forest(text)
-        if why_no_forest is None:
-            return LightGbmForest(model, text)
-        read_as = LightGbmModel(model, text)
+        return (LightGbmForest if "average_output" in text.header else LightGbmModel)(model, text)
     except RfsizeError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -404,8 +402,6 @@ def read(model: Any, *, num_iteration: int | None = None) -> LightGbmModel:
             f"rfsize cannot read the text of this LightGBM model ({type(error).__name__}: {error}): train it again "
             "with LightGBM 4.3 to 4.7, or report this error"
         ) from error
-    read_as.why_no_forest = why_no_forest
-    return read_as
 
 
 def forest_of(booster: lgb.Booster, *, num_iteration: int | None = None) -> LightGbmForest:
@@ -416,29 +412,10 @@ def forest_of(booster: lgb.Booster, *, num_iteration: int | None = None) -> Ligh
     return forest
 
 
-def _why_no_forest(text: ModelText) -> str | None:
-    """Why the trees are not independent draws, and what to do; None if they are."""
-    if "average_output" not in text.header:
-        return (
-            f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
-            "ones before it, so it has no T*. Take rfsize.compile(model), or train with boosting='rf' for T*"
-        )
-    if not is_bagged(text.parameters):
-        n_together = text.trees_per_iteration
-        iterations = (text.trees[first : first + n_together] for first in range(0, len(text.trees), n_together))
-        try:
-            refuse_identical(iterations, _are_alike, _SAMPLED)
-        except NotAForestError as error:
-            return str(error)
-    return None
-
-
 def booster_of(model: Any) -> lgb.Booster:
     """The booster of a model; `NotAForestError` if it has none."""
     if isinstance(model, lgb.CVBooster):
-        raise NotAForestError(
-            "a CVBooster holds several models: give one of cvbooster.boosters, or all of them to rfsize.compile"
-        )
+        raise NotAForestError("a CVBooster holds several models: give one of them, cvbooster.boosters[0]")
     if isinstance(model, lgb.Booster):
         return model
     if isinstance(model, lgb.LGBMModel):
@@ -448,26 +425,17 @@ def booster_of(model: Any) -> lgb.Booster:
 
 def _classes(model: Any, text: ModelText) -> NDArray[Any]:
     """Labels of the classes, in class order; empty if the model predicts numbers."""
-    n_classes = text.n_classes
-    if text.objective == "custom" or not hasattr(model, "classes_"):
+    n_classes, classes = text.n_classes, getattr(model, "classes_", None)
+    if text.objective == "custom" or classes is None:
         return np.arange(n_classes)
-    classes = np.asarray(model.classes_)
     if not n_classes:
         raise NotAForestError(
             f"the {type(model).__name__} was trained with objective='{text.objective}', which predicts no classes: "
             "train it with objective='binary' or 'multiclass', or give model.booster_"
         )
     if len(classes) != n_classes:
-        raise NotAForestError(
-            f"the model knows the classes {classes.tolist()[:5]}, and its trees score {n_classes}: train it on rows of "
-            "each class"
-        )
-    return classes
-
-
-def _are_alike(trees: tuple[dict[str, str], ...], others: tuple[dict[str, str], ...]) -> bool:
-    """Whether the trees of two iterations have the same splits, leaves, and numbers of rows in them."""
-    return trees == others and any(tree["num_leaves"] != "1" for tree in trees)
+        raise NotAForestError(f"of {len(classes)} classes the trees score {n_classes}: train on rows of each class")
+    return np.asarray(classes)
 
 
 def loaded(text: str) -> lgb.Booster:

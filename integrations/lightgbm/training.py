@@ -10,10 +10,9 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import give, how_many, share, training_labels, whole
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.leaves import leaf_lookup
+from rfsize._util import give, how_many, share, whole
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
@@ -33,9 +32,9 @@ from rfsize.integrations.lightgbm.training_votes import (
     rows_of,
 )
 from rfsize.models.bags import Layout
-from rfsize.models.model import Forest, dependence_of
-from rfsize.models.rows import n_rows_of
+from rfsize.models.model import dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
+from rfsize.walking.leaves import leaf_lookup
 
 try:
     from lightgbm.basic import _ConfigAliases
@@ -90,9 +89,7 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 
 def _aliases() -> Any:
     if _ConfigAliases is None:
-        raise ValueError(
-            f"rfsize does not know the parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7"
-        )
+        raise ValueError(f"rfsize does not know parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7")
     return _ConfigAliases
 
 
@@ -102,17 +99,12 @@ class LightGbmTraining(Training):
     def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
         return LightGbmTrainer(params, data)
 
-    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> LightGbmTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
-        trainer = LightGbmTrainer(self.params_of(forest.booster), data)
-        trainer.classes = forest.classes
-        return trainer
-
     def params_of(self, model: Any) -> dict[str, Any]:
         booster = booster_of(model)
-        # LightGBM 4.3 does not read the parameters when it loads a model from a string.
-        stored = ModelText.read(booster.model_to_string()).parameters
-        params = booster.params or {name: value for name, value in stored.items() if value}
+        params: dict[str, Any] = booster.params
+        if not params:  # as in LightGBM 4.3, which does not read them when it loads a model from a string
+            stored = ModelText.read(booster.model_to_string()).parameters
+            params = {name: value for name, value in stored.items() if value}
         if not params:
             raise ValueError("the LightGBM model does not say how it was trained: give the params")
         return without(copy.deepcopy(params), *_IGNORED, *_NOT_OF_TRAINING)
@@ -127,10 +119,13 @@ class LightGbmTraining(Training):
         return TREE_COUNT_NAMES
 
     def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        return estimator.set_params(**dict.fromkeys(_fractions(estimator), fraction))
+        names = estimator.get_params().keys() & set(FRACTION_NAMES)
+        return estimator.set_params(**dict.fromkeys(names, fraction))
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
-        return next((float(value) for value in _fractions(estimator).values() if 0.0 < float(value) < 1.0), None)
+        params = estimator.get_params()
+        values = (float(params[name]) for name in FRACTION_NAMES if name in params)
+        return next((value for value in values if 0.0 < value < 1.0), None)
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.
@@ -139,11 +134,6 @@ class LightGbmTraining(Training):
 
     def merged(self, boosters: Sequence[Any]) -> Any:
         return merged(boosters)
-
-
-def _fractions(estimator: Any) -> dict[str, Any]:
-    """The parameters of an estimator that name its bagging fraction."""
-    return {name: value for name, value in estimator.get_params().items() if name in FRACTION_NAMES}
 
 
 class LightGbmTrainer(Trainer):
@@ -195,24 +185,15 @@ class LightGbmTrainer(Trainer):
 
     def _labels(self, given: Any) -> NDArray[Any]:
         """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
-        if given is not None and np.isnan(np.asarray(given, dtype=np.float64)).any():
-            raise ValueError("some labels of the Dataset are missing (NaN), which LightGBM would take for zeros")
         label, text = np.asarray(self.dtrain.get_label(), dtype=np.float64), self._forest.text
-        if given is None and not label.any():
-            # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
-            raise ValueError("the Dataset has no labels: give lightgbm.Dataset(X, label)")
+        # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
+        if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
+            raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
         label = text.truth(label)
         self.has_soft_labels = text.are_soft(label)
         return label if self.has_soft_labels else trained_on(label, text.n_classes)
 
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> LightGbmInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> LightGbmInTraining:
         """A forest without trees, with another bagging fraction or seed if given.
 
         With ``seed=None`` it is the forest that ``lightgbm.train`` would train. Another seed changes the bags and the
@@ -227,24 +208,22 @@ class LightGbmTrainer(Trainer):
         """
         if fraction is None:
             self._refuse_full_bags()
-        if fraction is not None and self._is_balanced():
+        elif self._is_balanced():
             raise ValueError("with pos_/neg_bagging_fraction, bagging_fraction has no effect: leave one of them out")
         params = self._with_bags(None if fraction is None else share("fraction", fraction), seed)
-        return LightGbmInTraining(self, params, threshold, groups)
+        return LightGbmInTraining(self, params, **of_rows)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return self._with_bags(fraction, None)
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
-        if number == 0:
-            return self.start(threshold=threshold, groups=groups)
-        used = [seed for seed, _ in self._forest.sampling.blocks]
+    def start_after(self, number: int, **of_rows: Any) -> LightGbmInTraining:
+        used, params = [seed for seed, _ in self._forest.sampling.blocks], None
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
-        return LightGbmInTraining(self, params, threshold, groups)
+        return self.start(**of_rows) if params is None else LightGbmInTraining(self, params, **of_rows)
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> LightGbmInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> LightGbmInTraining:
         """A forest that begins with a copy of the trees of ``model``; see `Trainer.resume`.
 
         The bags of these trees are proven, and their votes counted, on the raw rows.
@@ -262,14 +241,14 @@ class LightGbmTrainer(Trainer):
         forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
         check_alike(forest.text, self._forest.text)
         if self.rows is None:
-            raise ValueError(
-                "adding trees takes the rows of training, which the Dataset does not hold: set free_raw_data=False"
-            )
+            raise ValueError("the Dataset does not hold its rows, which adding trees takes: set free_raw_data=False")
         rows = forest.open(self.rows)
         bags = forest.bags(Layout.alone(rows.n_rows), self.label, None, None, None)
-        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), threshold, groups)
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
-        return LightGbmInTraining(self, params, threshold, groups, (forest.booster, sums))
+        training = LightGbmInTraining(self, params, **of_rows)
+        sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), training.threshold, training.groups)
+        training.begin_with(forest.booster, sums)
+        return training
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
         """Parameters with new seeds, which depend on the trainer's seed and on the number of seeds used before.
@@ -298,61 +277,47 @@ class LightGbmTrainer(Trainer):
 
 
 class LightGbmInTraining(ForestInTraining):
-    """A LightGBM forest that takes more trees; see `ForestInTraining`."""
+    """A LightGBM forest that takes more trees.
 
-    def __init__(
-        self, trainer: LightGbmTrainer, params: dict[str, Any], threshold: float, groups: Groups, first: Any = None
-    ) -> None:
-        """Begin without trees, or with those of ``first``, a booster and the sums of its votes."""
-        self.link, self.threshold, self.groups = trainer.link, threshold, groups
+    All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
+    """
+
+    def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any], **of_rows: Any) -> None:
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        super().__init__(trainer.link, nothing, **of_rows)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
-        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        self._first: lgb.Booster | None
-        self._first, self.out_of_bag = first or (None, nothing)
-        self._of_first = self.out_of_bag
-        self.n_trees = 0 if self._first is None else self._first.current_iteration()
+        self._first: lgb.Booster | None = None
+        self._of_first = nothing
+
+    def begin_with(self, booster: lgb.Booster, sums: Sums) -> None:
+        """Take the trees of a finished forest, and the sums of their out-of-bag outputs."""
+        self._first, self._of_first, self.out_of_bag = booster, sums, sums
+        self.n_trees = booster.current_iteration()
 
     def add(self, n_trees: int) -> None:
-        """Train ``n_trees`` more trees, prove some of their bags, and add up the outputs of all of them.
-
-        All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
-
-        Raises
-        ------
-        InbagError
-            If the bags cannot be rebuilt and proven.
-        ValueError
-            If LightGBM's rounded predictions hide votes of single trees.
-        """
         for _ in range(whole("n_trees", n_trees, at_least=1)):
             self._booster.update()
-            if self._votes is None:
-                training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
-                self._votes = (
-                    PredictedVotes(training)
-                    if self._rows is None
-                    else WalkedVotes(training, training.forest.open(self._rows))
-                )
-            else:
+            if self._votes is not None:
                 self._votes.read()
-            self.n_trees += 1
+                continue
+            training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
+            if self._rows is None:
+                self._votes = PredictedVotes(training)
+            else:
+                self._votes = WalkedVotes(training, training.forest.open(self._rows))
         votes = self._votes
         assert votes is not None
-        self.out_of_bag = self._of_first.plus(votes.sums())
+        self.n_trees, self.out_of_bag = self.n_trees + n_trees, self._of_first.plus(votes.sums())
         if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
             raise ValueError(
-                "LightGBM's rounded predictions hide the votes or the scores of single trees on "
-                f"{how_many(max(1, votes.n_bounded), 'row')}, as happens where a class is rare: let the Dataset keep "
-                "its rows (free_raw_data=False), or train first, then rfsize.size(model, X, oob=True)"
+                f"rounded predictions hide single trees on {how_many(max(1, votes.n_bounded), 'row')}, as where a "
+                "class is rare: let the Dataset keep its rows (free_raw_data=False)"
             )
         if not votes.is_proven:
-            raise InbagError(
-                "no tree has more than one leaf, whose counts prove the bags: allow smaller leaves (min_data_in_leaf)"
-            )
+            raise InbagError("no tree has several leaves, whose counts prove bags: set a smaller min_data_in_leaf")
 
     def booster(self) -> lgb.Booster:
-        """All trees so far as one new booster."""
         if self._votes is None:
             if self._first is None:
                 raise ValueError("the forest has no trees yet: call add first")
@@ -366,7 +331,7 @@ def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) 
     if boosting not in {"rf", "random_forest"}:
         raise NotAForestError(f"boosting='{boosting}' trains trees that depend on each other: give boosting='rf'")
     if callable(value_of(params, "objective", None)):
-        raise NotAForestError("LightGBM trains no random forest with a custom objective: name an objective of LightGBM")
+        raise NotAForestError("LightGBM trains no random forest with a custom objective: name one of LightGBM's")
     if int(value_of(params, "bagging_freq", 1)) < 1:
         raise InbagError("bagging_freq=0 trains every tree on all rows, so no row is out of bag: give bagging_freq=1")
     if value_of(params, "machines", None) is not None:
@@ -412,7 +377,5 @@ def check_alike(text: ModelText, other: ModelText) -> None:
         differing |= {name: (mine.get(name), theirs.get(name)) for name in names}
     for name, (value, expected) in differing.items():
         if value != expected:
-            raise NotAForestError(
-                f"the forests differ in {name}, '{str(value)[:60]}' and '{str(expected)[:60]}': give forests of the "
-                "same data and parameters"
-            )
+            both = f"'{str(value)[:60]}' and '{str(expected)[:60]}'"
+            raise NotAForestError(f"the forests differ in {name}, {both}: train them on the same data, alike")

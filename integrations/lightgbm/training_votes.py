@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from rfsize._util import Bools, Floats, Int64s
-from rfsize.counting.count import Sums, count, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize.counting.count import count, out_of_bag
+from rfsize.counting.groups import Groups
 from rfsize.counting.outputs import TreeOutputs
+from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
@@ -117,11 +118,10 @@ class BoosterInTraining:
         if validation is not None:
             names = list(booster.name_valid_sets)
             if validation not in names:
-                raise ValueError(
-                    f"the training has no set '{validation}' but {names or 'none'}: name one, or leave it out"
-                )
-            dataset = booster.valid_sets[names.index(validation)]
-            return cls(booster, forest, dataset, validation, None, threshold, NO_GROUPS)
+                raise ValueError(f"the training has no validation set '{validation}', but {names}: name one, or none")
+            return cls(
+                booster, forest, booster.valid_sets[names.index(validation)], validation, None, threshold, groups
+            )
         dataset = booster.train_set
         bags = rebuilt_bags(forest.sampling, Layout.alone(dataset.num_data()), np.asarray(dataset.get_label()) > 0)
         return cls(booster, forest, dataset, None, bags, threshold, groups)
@@ -222,15 +222,15 @@ class VotesInTraining(ABC):
     @property
     def can_tell(self) -> bool:
         """Whether some row has the scores of two trees."""
-        return self.n_trees > 1 and bool((self.sums().scores.asked > 1).any())
+        return self.n_trees > 1 and bool((self.sums().scores.n_votes > 1).any())
 
     def outputs(self, source: str) -> TreeOutputs:
         """Votes and scores of all trees, with where they come from."""
         training, sums = self.training, self.sums()
         forest, threshold = training.forest, training.threshold
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
-        of_rows: dict[str, Any] = {"source": source, "groups": training.groups.take(self.rows)}
         predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
+        of_rows: dict[str, Any] = {"source": source, "groups": training.groups.take(self.rows)}
         return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
 
 
@@ -275,15 +275,13 @@ class WalkedVotes(VotesInTraining):
             whole, number = whole.reference, np.asarray(whole.used_indices)
         rows, n_rows = training.forest.open(data), whole.num_data()
         if rows.n_rows != n_rows:
-            raise ValueError(
-                f"data must be the {n_rows:,} rows of the Dataset, in its order, found {rows.n_rows:,} rows"
-            )
+            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {rows.n_rows:,}")
         votes = cls(training, rows if number is None else rows.pick(number))
-        scores = votes.sums().scores
-        scored = slice(None) if scores.rows is None else scores.rows
-        predicted = training.forest.link.predicted(scores.mean)
-        if number is not None and not np.allclose(predicted, training.predictions().T[scored], rtol=1e-4):
-            raise ValueError("data are not the rows that lgb.cv trains on, in their order: LightGBM predicts otherwise")
+        if number is not None:
+            scores, predicted = votes.sums().scores, training.predictions().T
+            expected = predicted if scores.rows is None else predicted[scores.rows]
+            if not np.allclose(training.forest.link.predicted(scores.mean), expected, rtol=1e-4):
+                raise ValueError("data are not the rows that lgb.cv trains on, in their order")
         return votes
 
     def read(self) -> None:

@@ -16,8 +16,7 @@ from rfsize.integrations.sklearn.model import (
     why_unread,
 )
 from rfsize.integrations.sklearn.training import SklearnTraining
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework
+from rfsize.models.framework import Framework, ModelFiles
 from rfsize.models.model import Model
 
 # What skops loads only if told to trust it, of scikit-learn's forests, bagging and boosting.
@@ -49,10 +48,7 @@ class SkopsFiles(ModelFiles):
                 f"{path} is a skops file that cannot be read ({type(error).__name__}: {str(error)[:200]}): write it "
                 "again with skops.io.dump, by the same version of scikit-learn"
             ) from error
-        raise ValueError(
-            f"{path} holds types that are neither scikit-learn's nor NumPy's, {', '.join(unknown)[:300]}: use this "
-            "model in Python"
-        )
+        raise ValueError(f"{path} holds types beyond scikit-learn's, {', '.join(unknown)[:300]}: use it in Python")
 
     def check_path(self, path: Path) -> None:
         if path.suffix != self.ending:

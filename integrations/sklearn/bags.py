@@ -12,7 +12,6 @@ from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.models.bags import FRESH_ROWS, Bags
-from rfsize.models.ensemble import TreeEnsemble
 from rfsize.models.model import Forest
 
 BAGGING = (BaggingClassifier, BaggingRegressor)
@@ -40,11 +39,9 @@ def _named(model: Any) -> str:
     return f"this {type(model).__name__}, of {type(model).__module__.partition('.')[0]},"
 
 
-def _forgotten_bags(model: Any) -> str:
-    return (
-        f"{_named(model)} does not keep which rows each member was trained on as scikit-learn {sklearn.__version__} "
-        f"does: train with scikit-learn's own class of this version, or take {FRESH_ROWS}"
-    )
+def n_training_rows(model: Any) -> int | None:
+    """Number of rows that a forest or bagging ensemble was trained on; None if it does not keep it."""
+    return vars(model).get("_n_samples")
 
 
 def part_of(model: Any, members: Int64s) -> Any:
@@ -92,8 +89,7 @@ class SklearnBags(Bags):
         if trees is not None:
             drawn[weight == 0.0] = 0
         self._drawn = drawn
-        # A tree that was fitted with weights counts a row once. A tree that was fitted to the drawn rows counts a row
-        # as often as it was drawn.
+        # A tree that was fitted with weights counts a row once, another as often as the row was drawn.
         n_drawn = drawn.sum(axis=(0, 2), dtype=np.int64)
         self._counts_once = trees is not None and not np.array_equal(trees.cover[trees.tree_start[:, 0]], n_drawn)
 
@@ -104,15 +100,10 @@ class SklearnBags(Bags):
         drawn = self._drawn[start:stop]
         return (drawn > 0 if self._counts_once else drawn).astype(np.float64)
 
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(trees.cover != rebuilt)
-
-    @property
-    def advice(self) -> str:
-        return (
-            "Give the training rows, all of them in the order of training; where the forest was trained with weights "
-            "of zero, also sample_weight. Before scikit-learn 1.8, trees miscount rows with missing values."
-        )
+    advice = (
+        "Give the training rows, all of them in the order of training; where the forest was trained with weights of "
+        "zero, also sample_weight. Before scikit-learn 1.8, trees miscount rows with missing values."
+    )
 
 
 def _drawn_rows(model: Any, member: int) -> Int64s:
@@ -120,19 +111,27 @@ def _drawn_rows(model: Any, member: int) -> Int64s:
     try:
         (rows,) = part_of(model, np.array([member])).estimators_samples_
     except AttributeError as error:
-        raise InbagError(_forgotten_bags(model)) from error
+        raise InbagError(_forgotten(model)) from error
     return np.asarray(rows)
 
 
 def why_no_bags(model: Any) -> str | None:
     """Why no row is out of bag; None if some rows are."""
-    if not (hasattr(model, "_n_samples") and holds_estimators(model)):
-        return _forgotten_bags(model)
+    n_rows = n_training_rows(model)
+    if n_rows is None or not holds_estimators(model):
+        return _forgotten(model)
     if isinstance(model, BAGGING) and len(model._seeds) != len(model.estimators_):
         return (
             f"scikit-learn stored the samples of only {len(model._seeds)} of the {len(model.estimators_)} members, "
             f"as it does when warm_start adds some: let rfsize.grow add them, or take {FRESH_ROWS}"
         )
-    if model.bootstrap or (isinstance(model, BAGGING) and model._max_samples < model._n_samples):
+    if model.bootstrap or (isinstance(model, BAGGING) and vars(model)["_max_samples"] < n_rows):
         return None
     return f"every member was trained on all rows: train with bootstrap=True, or take {FRESH_ROWS}"
+
+
+def _forgotten(model: Any) -> str:
+    return (
+        f"{_named(model)} does not keep the rows of each member as scikit-learn {sklearn.__version__} does: train with "
+        f"scikit-learn's own class of this version, or take {FRESH_ROWS}"
+    )

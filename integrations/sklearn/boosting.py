@@ -184,7 +184,7 @@ def _adaboost_ensemble(model: Any) -> TreeEnsemble:
         raise NotAForestError(f"in a {name} of algorithm='SAMME.R' trees cast no votes: train with algorithm='SAMME'")
     if not all(map(is_tree, members)):
         raise NotAForestError(
-            f"the members of this {name} are no decision trees but {type(members[0]).__name__}s: give their votes to "
+            f"the members of this {name} are {type(members[0]).__name__}s and no decision trees: give their votes to "
             "rfsize.StopTable.lossless(model.estimator_weights_, n_classes=…).apply"
         )
     classes, weights, total = model.classes_, model.estimator_weights_, float(np.sum(model.estimator_weights_))
@@ -203,10 +203,7 @@ def _adaboost_ensemble(model: Any) -> TreeEnsemble:
 
 def _gradient_ensemble(model: Any) -> TreeEnsemble:
     if model.init is not None and model.init != "zero":
-        raise NotAForestError(
-            f"rfsize does not read the init {type(model.init).__name__} of this {type(model).__name__}: train with "
-            "init=None or init='zero'"
-        )
+        raise NotAForestError(f"rfsize does not read the init {type(model.init).__name__}: train with init=None")
     _check_parts(model, ["_raw_predict_init"])
     base = model._raw_predict_init(np.zeros((1, model.n_features_in_), dtype=np.float32))[0].tolist()
     link, slope = _link_of(model)
@@ -227,11 +224,11 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
     kind = np.where(goes_left, Missing.NAN_LEFT, Missing.NAN_RIGHT)
     table = TreeNodes(
         n_nodes=np.array([len(predictor.nodes) for predictor in predictors]),
-        left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
+        left=np.where(is_leaf, -1, nodes["left"].astype(np.int64)),  # from unsigned numbers
         right=np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
         feature=_own_order(model)[nodes["feature_idx"]],
-        threshold=nodes["num_threshold"].astype(np.float64),
-        missing=np.where(is_category, Missing.CATEGORY, kind).astype(np.uint8),
+        threshold=nodes["num_threshold"],
+        missing=np.where(is_category, Missing.CATEGORY, kind),
         missing_goes_left=goes_left[is_category],
         categories_left=[codes for predictor in predictors for codes in _categories_left(predictor)],
         value=nodes["value"].astype(np.float64)[:, None],
@@ -289,5 +286,5 @@ def _check_parts(model: Any, parts: Any) -> None:
     """Raise `NotAForestError` if a model lacks private parts, as that of another version may."""
     missing = [part for part in parts if not hasattr(model, part)]
     if missing:
-        name, versions = type(model).__name__, "scikit-learn 1.6 to 1.9"
-        raise NotAForestError(f"this {name} has no {missing[0]}, which it has in {versions}: train with these versions")
+        name = type(model).__name__
+        raise NotAForestError(f"this {name} has no {missing[0]}: train with scikit-learn 1.6 to 1.9")

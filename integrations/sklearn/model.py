@@ -21,15 +21,15 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from rfsize._util import Bools, Floats, Int64s, allows_nan, sample_weights
+from rfsize._util import Bools, Floats, Int64s, sample_weights
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, part_of, why_no_bags
+from rfsize.integrations.sklearn.bags import BAGGING, SklearnBags, n_training_rows, part_of, why_no_bags
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.columns import Columns
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.models.estimators import allows_nan
 from rfsize.models.framework import read_model
-from rfsize.models.identical import refuse_identical
 from rfsize.models.link import Link
 from rfsize.models.model import Forest, Model, Wrapper, wrapped_by
 
@@ -43,13 +43,7 @@ SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
 
-_SAMPLED = "bootstrap=True, or max_features below the number of columns"
-_OF_NODES = ("children_left", "feature", "threshold", "value", "weighted_n_node_samples")
-
-_SEVERAL_OUTPUTS = (
-    "the model predicts several labels or numbers at once: train one model for each column of y, as "
-    "sklearn.multioutput does, and give its estimators_ one by one"
-)
+_SEVERAL_OUTPUTS = "the model predicts several columns of y: train one model for each, as sklearn.multioutput does"
 
 _PROBABILITY_ROUNDING = 1e-3  # of probabilities in single precision
 # How far two probabilities that add up to 1 may be from that sum, once they are rounded.
@@ -62,17 +56,11 @@ def read_forest(model: Any) -> SklearnForest:
     Raises
     ------
     NotAForestError
-        If it predicts several outputs or a single class, or if nothing was sampled and all trees are the same.
+        If it predicts several outputs or a single class.
     """
     check_is_fitted(model)
     check_outputs(model)
-    if not all(map(is_tree, model.estimators_)):
-        return SklearnBagging(model)
-    forest = SklearnForest(model)
-    if forest.why_no_bags is not None:
-        trees = [estimator.tree_ for estimator in model.estimators_]
-        refuse_identical(zip(trees, used_columns(model), strict=True), _are_alike, _SAMPLED)
-    return forest
+    return SklearnForest(model) if all(map(is_tree, model.estimators_)) else SklearnBagging(model)
 
 
 def check_outputs(model: Any) -> None:
@@ -115,6 +103,7 @@ class SklearnForest(Forest):
     """
 
     framework = "scikit-learn"
+    sampled_by = "bootstrap=True, or max_features below the number of columns"
 
     def __init__(self, model: Any) -> None:
         self.booster, self.is_pruned = model, hasattr(model, PRUNED)
@@ -157,17 +146,19 @@ class SklearnForest(Forest):
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
         if self.why_no_bags is not None:
             raise InbagError(self.why_no_bags)
-        if layout.n_rows != self.booster._n_samples:
+        n_rows = n_training_rows(self.booster)
+        if layout.n_rows != n_rows:
             raise InbagError(
-                f"the ensemble was trained on {self.booster._n_samples} rows, but X has {layout.n_rows}: give all "
-                "training rows, in the order of training"
+                f"the ensemble was trained on {n_rows} rows, but X has {layout.n_rows}: give all training rows, in the "
+                "order of training"
             )
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        if self.why_no_bags is not None or self.booster._n_samples * self.n_trees > _MOST_DRAWN:
+        n_rows = n_training_rows(self.booster) or 0
+        if self.why_no_bags is not None or n_rows * self.n_trees > _MOST_DRAWN:
             return None
-        return SklearnBags(self, np.ones(self.booster._n_samples))
+        return SklearnBags(self, np.ones(n_rows))
 
     @property
     def why_no_bags(self) -> str | None:
@@ -240,8 +231,8 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
         wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
         if wrong.size:
             raise ValueError(
-                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows: take a member whose probabilities "
-                "sum to 1, such as CalibratedClassifierCV around this one"
+                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows, not to 1: bag a "
+                "CalibratedClassifierCV around this member"
             )
     else:
         shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
@@ -251,10 +242,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
 def _class_indices(predicted: NDArray[Any], n_classes: int) -> Int64s:
     index = np.asarray(predicted).astype(np.int64)
     if index.min() < 0 or index.max() >= n_classes or np.any(index != predicted):
-        raise ValueError(
-            f"members predict {np.min(predicted)} to {np.max(predicted)}, which are not all indices of the {n_classes} "
-            "classes: let each member predict a class on every row"
-        )
+        raise ValueError(f"members predict {np.unique(predicted)[:9]}, not only indices of {n_classes} classes")
     return index
 
 
@@ -274,13 +262,13 @@ def ensemble_of(
     # Leaves have a feature of -2.
     features = [np.asarray(used)[np.maximum(tree.feature, 0)] for tree, used in zip(trees, columns, strict=True)]
     nodes = TreeNodes(
-        n_nodes=np.array([tree.node_count for tree in trees], dtype=np.int64),
+        n_nodes=np.array([tree.node_count for tree in trees]),
         left=joined("children_left"),
         right=joined("children_right"),
-        feature=np.concatenate(features).astype(np.int64),
+        feature=np.concatenate(features),
         threshold=joined("threshold"),
-        missing=np.where(joined("missing_go_to_left"), Missing.NAN_LEFT, Missing.NAN_RIGHT).astype(np.uint8),
-        missing_goes_left=np.zeros(0, dtype=np.bool_),
+        missing=np.where(joined("missing_go_to_left"), Missing.NAN_LEFT, Missing.NAN_RIGHT),
+        missing_goes_left=np.zeros(0),
         categories_left=[],
         value=value,
     )
@@ -310,13 +298,6 @@ def _class_shares(estimator: Any, n_classes: int) -> Floats:
     shares = np.zeros((len(value), n_classes))
     shares[:, np.asarray(estimator.classes_, dtype=np.intp)] = value
     return shares
-
-
-def _are_alike(first: tuple[Any, Any], second: tuple[Any, Any]) -> bool:
-    """Whether two trees, and the columns that they were given, are the same."""
-    (tree, columns), (other, other_columns) = first, second
-    same = all(np.array_equal(getattr(tree, name), getattr(other, name)) for name in _OF_NODES)
-    return same and tree.node_count > 1 and np.array_equal(columns, other_columns)
 
 
 def is_tree(member: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -14,9 +15,8 @@ from sklearn.base import clone
 from sklearn.ensemble import BaseEnsemble
 
 from rfsize._util import Int64s, sample_weights, training_labels
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.leaves import leaf_lookup
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
@@ -25,6 +25,7 @@ from rfsize.models.bags import Layout
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer, Training
 from rfsize.theory import fraction_without_replacement, ratio_with_replacement
+from rfsize.walking.leaves import leaf_lookup
 
 # Bags with replacement of more draws than there are rows.
 _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
@@ -48,14 +49,12 @@ class SklearnTraining(Training):
         if estimator.bootstrap:
             if fraction > 0.5 and not _DRAWS_MORE_THAN_ALL:
                 raise ValueError(
-                    f"a bagging fraction of {fraction:g} is worth more draws with replacement than there are rows, "
-                    f"which scikit-learn {sklearn.__version__} does not draw: give fractions up to 0.5, or install 1.9"
+                    f"a bagging fraction of {fraction:g} takes more draws with replacement than there are rows: give "
+                    "fractions up to 0.5, or install scikit-learn 1.9"
                 )
             fraction = ratio_with_replacement(fraction)
         elif not isinstance(estimator, BAGGING):
-            raise InbagError(
-                f"{type(estimator).__name__}(bootstrap=False) trains every tree on all rows: set bootstrap=True"
-            )
+            raise InbagError("bootstrap=False trains every tree on all rows: set bootstrap=True")
         return estimator.set_params(max_samples=max(1, round(fraction * n_rows)))
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
@@ -90,7 +89,7 @@ class SklearnTrainer(Trainer):
         if not holds_estimators(forest.booster):
             raise InbagError(no_estimators(forest.booster))
         self.forest, self.rows = forest, (X, y, sample_weight)
-        self.classes, self.link = forest.classes, forest.link
+        self.classes, self.link, self.n_scores = forest.classes, forest.link, forest.n_scores
         self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         seed = forest.booster.random_state
         self.seed = int(seed) if isinstance(seed, Integral) else 0
@@ -98,43 +97,32 @@ class SklearnTrainer(Trainer):
         self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
         missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
         if missing.size:
-            raise ValueError(
-                f"y lacks the classes {forest.classes[missing].tolist()} that the ensemble was fitted to: give the "
-                "labels of its training"
-            )
+            lacking = forest.classes[missing].tolist()
+            raise ValueError(f"y lacks the classes {lacking} of the training: give the labels of the training")
 
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> SklearnInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> SklearnInTraining:
         """An ensemble without members yet; the seed is 0 if the fitted ensemble names none."""
         model = clone(self.forest.booster)
         if fraction is not None:
             model = SklearnTraining().with_fraction(model, fraction, len(self.label))
         model.set_params(random_state=self.seed if seed is None else seed)
-        return SklearnInTraining(self, model, 0, threshold, groups)
+        return SklearnInTraining(self, model, 0, **of_rows)
 
     def left_out(self, fraction: float) -> float:
         if not self.forest.booster.bootstrap:
             return super().left_out(fraction)
         return float(np.exp(-ratio_with_replacement(fraction)))
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> SklearnInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> SklearnInTraining:
         """A copy of the fitted ensemble; its own ``random_state`` draws the new members."""
         copied = part_of(self.forest.booster, np.arange(self.forest.n_trees))
         # Further fits must not draw from the caller's own generator.
         copied.random_state = copy.deepcopy(copied.random_state)
-        return SklearnInTraining(self, copied, self.forest.n_trees, threshold, groups)
+        return SklearnInTraining(self, copied, self.forest.n_trees, **of_rows)
 
 
 class SklearnInTraining(ForestInTraining):
-    """An ensemble that gets more members.
-
-    With a fixed ``random_state``, the members are the same as those of a single fit.
+    """An ensemble that gets more members; with a fixed ``random_state``, those of a single fit.
 
     Parameters
     ----------
@@ -142,31 +130,20 @@ class SklearnInTraining(ForestInTraining):
     model : estimator
         The estimator that is fitted further.
     n_trees : int
-        Number of members that ``model`` already has.
-    threshold : float
-        As in `rfsize.tree_outputs`.
-    groups : Groups
-        Groups of rows; a member votes on a row only if it saw no row of the same group.
-
-    Raises
-    ------
-    InbagError
-        If the bags of the members cannot be proven on these rows.
+        Number of members that ``model`` already has, whose bags are proven.
     """
 
-    def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int, threshold: float, groups: Groups) -> None:
-        forest, self._rows, self._model = trainer.forest, trainer.rows, model
+    def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int, **of_rows: Any) -> None:
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        super().__init__(trainer.link, nothing, **of_rows)
+        self.n_trees, self.voting = n_trees, trainer.forest.voting_at(self.threshold)
+        self._trainer, self._model, self._read = trainer, model, type(trainer.forest)
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}
-        self.n_trees, self.link = n_trees, forest.link
-        self.threshold, self.groups = threshold, groups
-        self.voting = forest.voting_at(threshold)
-        self.out_of_bag = Sums.nothing(len(trainer.label), len(forest.classes), forest.n_scores)
-        self._read = type(forest)
         if n_trees:
-            self._count(np.arange(n_trees))
+            self.out_of_bag = self._count(np.arange(n_trees))
 
-    def add(self, n_trees: int) -> None:
-        X, y, sample_weight = self._rows
+    def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
+        X, y, sample_weight = self._trainer.rows
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         model, before = self._model, self.n_trees
         model.set_params(warm_start=True, oob_score=False, n_estimators=before + n_trees)
@@ -176,24 +153,20 @@ class SklearnInTraining(ForestInTraining):
             warnings.filterwarnings("ignore", "class_weight presets")
             model.fit(X, y, **weighted)
         if before and not np.array_equal(weights, _drawn_by(model)):
-            raise ValueError(
-                "the ensemble was fitted with other sample weights, by which its bags were drawn: give the "
-                "sample_weight of its training"
-            )
+            raise ValueError("the bags were drawn by other sample weights: give the sample_weight of the training")
         if seeds is not None:
             # Bagging keeps only the seeds of the newest members.
             model._seeds = np.concatenate([seeds, model._seeds])
-        self.n_trees += n_trees
-        self._count(np.arange(before, self.n_trees))
+        yield n_trees, self._count(np.arange(before, before + n_trees))
 
-    def _count(self, members: Int64s) -> None:
-        """Add the out-of-bag outputs of some of the members to the tally."""
-        X, _, sample_weight = self._rows
+    def _count(self, members: Int64s) -> Sums:
+        """The out-of-bag outputs of some of the members."""
+        X, _, sample_weight = self._trainer.rows
         newest = self._read(part_of(self._model, members))
-        if newest.why_no_bags is None:
-            bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
-            outputs = out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
-            self.out_of_bag = self.out_of_bag.plus(outputs)
+        if newest.why_no_bags is not None:
+            return Sums.nothing(len(self._trainer.label), len(newest.classes), newest.n_scores)
+        bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
+        return out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
 
     def check_bags(self) -> None:
         why_no_bags = self._read(self._model).why_no_bags

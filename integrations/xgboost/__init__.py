@@ -10,8 +10,7 @@ import xgboost as xgb
 from rfsize.integrations.xgboost.model import XgboostModel, read
 from rfsize.integrations.xgboost.model_json import VERSION, reason
 from rfsize.integrations.xgboost.training import XgboostTraining
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework
+from rfsize.models.framework import Framework, ModelFiles
 
 _CLASS_NAMES = "rfsize_class_names"  # attribute of a booster
 _FIRST_WITH_ROWS_IN_LEAVES = (3, 2)  # of trees that score all classes

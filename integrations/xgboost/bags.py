@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import xgboost as xgb
@@ -47,10 +47,7 @@ def why_not_rebuilt(settings: dict[str, Any]) -> str | None:
     if updater == "grow_histmaker":
         return "tree_method='approx' gives all parallel trees the same bag: train with tree_method='hist'"
     if updater != "grow_quantile_histmaker" or device != "cpu":
-        return (
-            f"bags of the updater {updater!r} on device={device!r} cannot be rebuilt: train with tree_method='hist' "
-            "(not 'exact') and device='cpu'"
-        )
+        return f"bags of {updater} on device={device} cannot be rebuilt: train with tree_method='hist', device='cpu'"
     if booster["tree_train_param"].get("sampling_method", "uniform") != "uniform":
         return "bags sampled by gradient cannot be rebuilt: train with sampling_method='uniform'"
     if generic.get("seed_per_iteration", "0") != "0":
@@ -92,9 +89,9 @@ def read_bag_seeds(booster: xgb.Booster, n_trees: int) -> DrawnBags | None:
     # New versions of XGBoost assert that an attribute is not empty.
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AssertionError) as error:
         raise InbagError(
-            f"the booster's attribute {_ATTRIBUTE!r}, which tells how its bags were drawn, is damaged ({error}): "
-            f"remove it by set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, "
-            "seed=..., subsample=...)"
+            f"the booster's note of how its bags were drawn is damaged ({error}): remove it by "
+            f"set_attr({_ATTRIBUTE}=None), or go on with rfsize.tree_outputs(model, X, y, oob=True, seed=..., "
+            "subsample=...)"
         ) from error
     return DrawnBags(subsample, seeds)
 
@@ -125,7 +122,7 @@ class XgboostBags(LaidOutBags):
         self._hessian = hessian
         self._tree_of = tree_of
         self._level = float(np.float32(drawn.subsample)) * 2.0**63
-        self._row_cover = row_cover
+        self.row_cover = row_cover
 
     def take(self, start: int, stop: int) -> Bools:
         return self._inbag(start, stop, self.drawn.tree_seed[self._tree_of.ravel()]).reshape(-1, *self._tree_of.shape)
@@ -138,11 +135,6 @@ class XgboostBags(LaidOutBags):
         _core.draw_xgboost(steps, tree_seed, self._level, inbag)
         return inbag
 
-    def part(self, start: int, stop: int) -> XgboostBags:
-        part = cast(XgboostBags, super().part(start, stop))
-        part._row_cover = self._row_cover[start:stop]
-        return part
-
     def sizes_fit(self, root_cover: Floats) -> bool:
         """Whether the sizes of some bags are in proportion to the hessians at the roots, shape (n_trees, n_outputs).
 
@@ -150,16 +142,16 @@ class XgboostBags(LaidOutBags):
         more rows, fewer trees are enough, and memory holds fewer.
         """
         few = min(len(self._tree_of), 32, max(3, CELLS_PER_BLOCK // self.n_rows))
-        some = np.unique([*range(few), len(self._tree_of) - 1])
-        for trees, stored in zip(self._tree_of[some].T, root_cover[some].T, strict=True):
-            sizes = self._row_cover @ self._inbag(0, self.n_rows, self.drawn.tree_seed[trees])
+        looked_at = np.unique([*range(few), len(self._tree_of) - 1])
+        for trees, stored in zip(self._tree_of[looked_at].T, root_cover[looked_at].T, strict=True):
+            sizes = self.row_cover @ self._inbag(0, self.n_rows, self.drawn.tree_seed[trees])
             ratio = stored / np.maximum(sizes, 1e-300)
             if np.ptp(ratio) > 1e-4 * ratio.mean():
                 return False
         return True
 
     def row_mass(self, start: int, stop: int) -> Floats:
-        return self._row_cover[start:stop, None, None]
+        return self.row_cover[start:stop, None, None]
 
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         # The hessian of a row of unit weight is the same in a class, whatever its value.
@@ -167,7 +159,7 @@ class XgboostBags(LaidOutBags):
         total, rebuilt_total = (np.bincount(output, np.where(has_cover, sums, 0.0)) for sums in (cover, rebuilt))
         unit = total / np.maximum(rebuilt_total, 1e-300)
         expected = rebuilt * unit[output]
-        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[output] * self._row_cover.mean()
+        tolerance = _RELATIVE_TOLERANCE * np.abs(expected) + _ROW_TOLERANCE * unit[output] * self.row_cover.mean()
         # With nearly empty bags, unit and tolerance can be anything. But a leaf with a stored sum saw at least one row.
         unseen = (rebuilt == 0.0) & (cover > _OF_NO_WEIGHT * cover[has_cover].max(initial=0.0))
         wrong = np.asarray((np.abs(expected - cover) > tolerance) | unseen)
@@ -177,7 +169,7 @@ class XgboostBags(LaidOutBags):
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         unit = self._hessian[trees.output_of_node]
-        return np.asarray((rebuilt - 0.5 * self._row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
+        return np.asarray((rebuilt - 0.5 * self.row_cover.mean()) * unit > (1.0 + _UNIT_TOLERANCE) * trees.cover)
 
     def _refuse_other_hessians(self, unit: Floats) -> None:
         """Raise `InbagError` if the bags are proven, but the hessian of their rows does not fit base_score."""
@@ -186,20 +178,17 @@ class XgboostBags(LaidOutBags):
         off = ratio[(unit > 0.0) & (np.abs(ratio - 1.0) > _UNIT_TOLERANCE)]
         if off.size:
             raise InbagError(
-                f"each row in the bags has {off[0]:.4g} times the hessian that base_score gives it: if rows had "
-                "weights, go on with rfsize.tree_outputs(model, X, y, oob=True, sample_weight=...); if they had a "
-                "base_margin, train with a constant one as base_score"
+                f"rows in the bags have {off[0]:.4g} times the hessian by their base_score: if they had weights, "
+                "give sample_weight=... to rfsize.tree_outputs(model, X, y, oob=True); train without base_margin"
             )
 
-    @property
-    def advice(self) -> str:
-        return (
-            "Give exactly the training rows, all of them, in their order. A booster keeps neither weights nor what "
-            "meant missing, and one from a file no seed or subsample: go on with rfsize.tree_outputs(model, X, y, "
-            "oob=True, sample_weight=..., missing=..., seed=..., subsample=...). If several workers trained it, give "
-            "their DaskDMatrix, or rfsize.dask.rows(X, layout=...). Bags cannot be rebuilt with base_margin, "
-            "feature_weights, seed_per_iteration, tree_method='exact' or a GPU."
-        )
+    by_row = "row_cover"
+    advice = (
+        "Give exactly the training rows, all of them, in their order. A booster keeps neither weights nor what meant "
+        "missing, and one from a file no seed or subsample: go on with rfsize.tree_outputs(model, X, y, oob=True, "
+        "sample_weight=..., missing=..., seed=..., subsample=...). If several workers trained it, give their "
+        "DaskDMatrix, or rfsize.dask.rows(X, layout=...). No bags of base_margin, feature_weights or a GPU."
+    )
 
 
 def _steps(start: int, stop: int) -> NDArray[np.uint64]:
@@ -224,11 +213,11 @@ def row_hessian(objective: str, margins: NDArray[np.float32], max_delta_step: fl
         mean = np.exp(np.clip(margins.astype(np.float64), -80.0, 80.0))
         return np.where(mean > _NEAREST, mean * np.exp(max_delta_step), np.nan)
     # In single precision, as in XGBoost: if p is near 1, then 1 − p is coarse.
-    one, likely = np.float32(1.0), np.exp(margins - margins.max())
+    unit, likely = np.float32(1.0), np.exp(margins - margins.max())
     is_softmax = LINKS[objective] == "softmax"
-    p = (likely / likely.sum(dtype=np.float64)).astype(np.float32) if is_softmax else one / (one + np.exp(-margins))
-    hessian = (2.0 if is_softmax else 1.0) * (p * (one - p)).astype(np.float64)
-    return np.where(np.minimum(p, one - p) > _NEAREST, hessian, np.nan)
+    p = (likely / likely.sum(dtype=np.float64)).astype(np.float32) if is_softmax else unit / (unit + np.exp(-margins))
+    hessian = (2.0 if is_softmax else 1.0) * (p * (unit - p)).astype(np.float64)
+    return np.where(np.minimum(p, unit - p) > _NEAREST, hessian, np.nan)
 
 
 def smoothed_cover(objective: str, start: float, label: Floats, weight: Floats) -> Floats:

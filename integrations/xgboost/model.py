@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -137,10 +138,7 @@ class XgboostModel(Model):
         if not isinstance(missing, Real) or isinstance(missing, bool):
             raise ValueError(f"missing must be a number, found {missing!r}")
         if self._model is not self.booster and not np.array_equal(missing, self.missing, equal_nan=True):
-            raise ValueError(
-                f"missing={missing!r}, but the {type(self._model).__name__} was fitted with missing={self.missing!r}, "
-                "and stores it: leave missing out"
-            )
+            raise ValueError(f"the model was fitted with missing={self.missing!r}, and stores it: leave missing out")
         self.missing, self._is_missing_given = float(missing), True
         conventions = replace(self.ensemble.conventions, reading=reading_of(self.missing))
         self.ensemble = replace(self.ensemble, conventions=conventions)
@@ -152,24 +150,20 @@ class XgboostModel(Model):
         confused = confused_columns(self._encoded_categories, self.feature_names, X)
         if confused:
             raise ValueError(
-                f"the columns {confused} of X hold other categories than at training, or in another order, which "
-                "XGBoost confuses if names are not ASCII: give a pandas DataFrame with the categories of training"
+                f"the columns {confused} of X have not the categories of training in their order, and XGBoost confuses "
+                "names that are not ASCII: give a pandas DataFrame with the categories of training"
             )
         return rows
 
     def _check_dmatrix(self, X: xgb.DMatrix) -> None:
         if not holds_rows(X):
             raise ValueError(
-                f"X holds binned rows, or rows in external memory ({type(X).__name__}), of which rfsize cannot take a "
-                "part: give the rows as an array or DataFrame"
+                f"X is a {type(X).__name__}, binned or in external memory: give rows as an array or DataFrame"
             )
         if X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
         if self._is_missing_given:
-            raise ValueError(
-                "X is a DMatrix, which was made with its own missing value: leave missing out, or give the rows as an "
-                "array or DataFrame"
-            )
+            raise ValueError("X is a DMatrix, which was made with its own missing value: leave missing out")
         # A slice does not keep the missing value, but it keeps which of its numbers were missing.
         if not math.isnan(self.missing) and (X.get_data().data == np.float32(self.missing)).any():
             raise ValueError(
@@ -183,33 +177,30 @@ class XgboostModel(Model):
         return self.with_booster(booster)
 
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
-        learner, number = document(self.booster), self.tree_of.ravel()
-        stored = tree_model(learner)["trees"]
-        values = np.split(self._values_of(len(trees), leaf_values), self.ensemble.tree_start.ravel()[1:])
+        n_trees, n_outputs, learner = len(trees), self.ensemble.trees_per_iteration, document(self.booster)
+        value, number, stored = self.ensemble.nodes.value, self.tree_of.ravel(), tree_model(learner)["trees"]
+        if leaf_values is not None:
+            value = self.ensemble.leaf_values(leaf_values, n_trees).reshape(value.shape)
+        elif not self._counts_rounds:
+            value = _rescaled(value, self.n_trees / n_trees)
+        values = np.split(value, self.ensemble.tree_start.ravel()[1:])
         places = np.arange(number.size).reshape(self.tree_of.shape)[trees].ravel()
         chosen = [with_leaf_values(stored[number[place]], values[place]) for place in places]
-        booster = booster_of_trees(self.booster, learner, chosen, self._shape_of(len(trees)))
+        rounds, parallel = (n_trees, self.tree_of.shape[1] // n_outputs) if self._counts_rounds else (1, n_trees)
+        booster = booster_of_trees(self.booster, learner, chosen, (rounds, parallel, n_outputs))
         write_bag_seeds(booster, None)
         booster.set_attr(**{_PRUNED: "1"})
         return self.with_booster(booster)
-
-    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
-        """Numbers of rounds, parallel trees and outputs of a booster with so many iterations."""
-        n_outputs = self.ensemble.trees_per_iteration
-        return n_trees, self.tree_of.shape[1] // n_outputs, n_outputs
-
-    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
-        """What each node adds to the margins in a booster of ``n_trees`` iterations, shape (n_nodes, n_scores)."""
-        if tree_scores is None:
-            return self.ensemble.nodes.value
-        return self.ensemble.leaf_values(tree_scores, n_trees).reshape(self.ensemble.nodes.value.shape)
 
     def with_booster(self, booster: Any) -> Any:
         """A new model of the caller's type that holds ``booster``, which has other trees and is otherwise like this."""
         if self._model is self.booster:
             return booster
-        model = copy.copy(self._model)
-        model.n_estimators = booster.num_boosted_rounds()
+        model, name, n_trees = copy.copy(self._model), "n_estimators", booster.num_boosted_rounds()
+        if not self._counts_rounds:
+            config = json.loads(booster.save_config())["learner"]["gradient_booster"]["gbtree_model_param"]
+            name, n_trees = tree_count_parameter(model), int(config["num_parallel_tree"])
+        setattr(model, name, n_trees)
         model._Booster = booster
         return model
 
@@ -218,6 +209,7 @@ class XgboostForest(XgboostModel, Forest):
     """One round of parallel trees, each an iteration of its own, whose mean the booster predicts."""
 
     _counts_rounds = False
+    sampled_by = "subsample=0.632 and colsample_bynode=0.6"
 
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str = "") -> None:
         super().__init__(model, learner, why_no_forest)
@@ -236,16 +228,6 @@ class XgboostForest(XgboostModel, Forest):
         return any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
 
     @property
-    def has_identical_trees(self) -> bool:
-        """Whether training sampled nothing, so that all trees have the same splits and leaves."""
-        trees, nodes = self.ensemble, self.ensemble.nodes
-        if self._was_sampled or self.n_trees == 1:
-            return False
-        numbers = np.column_stack([nodes.left, nodes.feature, nodes.threshold, nodes.value, trees.cover])
-        first, *others = np.split(numbers, trees.tree_start[1:, 0])
-        return len(first) > trees.trees_per_iteration and all(np.array_equal(first, other) for other in others)
-
-    @property
     def _base(self) -> NDArray[np.float32]:
         return np.array(self.ensemble.conventions.base, dtype=np.float32)
 
@@ -253,24 +235,8 @@ class XgboostForest(XgboostModel, Forest):
         booster = booster_of_forests([(self.booster, self.tree_of[:n_trees])])
         drawn = self.drawn_bags()
         if drawn is not None:
-            write_bag_seeds(booster, drawn._replace(tree_seed=drawn.tree_seed[self.tree_of[:n_trees].T.ravel()]))
+            write_bag_seeds(booster, DrawnBags(drawn.subsample, drawn.tree_seed[self.tree_of[:n_trees].T.ravel()]))
         return self.with_booster(booster)
-
-    def _shape_of(self, n_trees: int) -> tuple[int, int, int]:
-        return 1, n_trees, self.tree_of.shape[1]
-
-    def _values_of(self, n_trees: int, tree_scores: NDArray[Any] | None) -> NDArray[np.float32]:
-        if tree_scores is None:
-            return _rescaled(self.ensemble.nodes.value, self.n_trees / n_trees)
-        return super()._values_of(n_trees, tree_scores)
-
-    def with_booster(self, booster: Any) -> Any:
-        model = super().with_booster(booster)
-        if model is not booster:
-            config = json.loads(booster.save_config())["learner"]
-            n_trees = int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"])
-            setattr(model, tree_count_parameter(model), n_trees)
-        return model
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         if isinstance(X, xgb.DMatrix):
@@ -291,22 +257,20 @@ class XgboostForest(XgboostModel, Forest):
             label = one_per_row(y, layout.n_rows).astype(np.float64)
             covers.insert(0, smoothed_cover(self._objective, float(self._base[0]), label, covers[0]))
         likeliest = None
-        for drawn in self._possible_bags(seed, subsample):
-            for row_cover in covers:
-                bags = XgboostBags(layout, self.tree_of, drawn, row_cover, self._unit_hessian)
-                if bags.sizes_fit(self.ensemble.cover[self.ensemble.tree_start]):
-                    return bags
-                likeliest = likeliest or bags
+        for drawn, row_cover in itertools.product(self._possible_bags(seed, subsample), covers):
+            bags = XgboostBags(layout, self.tree_of, drawn, row_cover, self._unit_hessian)
+            if bags.sizes_fit(self.ensemble.cover[self.ensemble.tree_start]):
+                return bags
+            likeliest = likeliest or bags
         if likeliest is None:
             raise InbagError(
-                "the model says subsample=1: if it was loaded from a file, which does not keep its settings, go on "
-                "with rfsize.tree_outputs(model, X, y, oob=True, seed=..., subsample=...); if it was trained without "
-                f"bagging, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
+                "the model says subsample=1: if a file lost it, go on with rfsize.tree_outputs(model, X, y, oob=True, "
+                f"seed=..., subsample=...); if not, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
             raise InbagError(
-                f"without y the bags could not be proven: from XGBoost 3.4 on, what a row adds to the leaves of "
-                f"'{self._objective}' depends on its label. Give the training rows with their y, or take {FRESH_ROWS}"
+                f"from XGBoost 3.4 on, what a row adds to the leaves of '{self._objective}' depends on its label: give "
+                f"y, which the proof of the bags needs, or take {FRESH_ROWS}"
             )
         likeliest.fit = False  # its proof says what is wrong
         return likeliest
@@ -314,8 +278,8 @@ class XgboostForest(XgboostModel, Forest):
     def _refuse_other_sampling(self) -> None:
         if self._objective not in CONSTANT_HESSIAN:
             raise InbagError(
-                f"with '{self._objective}' rows may count differently in the sums that XGBoost stores, so these cannot "
-                f"prove the bags: train with one of {', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
+                f"the sums that XGBoost stores cannot prove the bags of '{self._objective}': train with one of "
+                f"{', '.join(sorted(CONSTANT_HESSIAN))}, or take {FRESH_ROWS}"
             )
         why = why_not_rebuilt(self.settings)
         if why is None and not self.ensemble.cover.any():
@@ -332,15 +296,13 @@ class XgboostForest(XgboostModel, Forest):
         if of_class_1 == 1.0:
             return weight
         if y is None or not self.classes.size:
-            raise InbagError(
-                f"the forest was trained with scale_pos_weight={of_class_1:g}: "
-                + ("give y, which the proof of its bags needs" if self.classes.size else "train without it")
-                + f", or take {FRESH_ROWS}"
-            )
+            advice = "give y, which the proof of its bags needs" if self.classes.size else "train without it"
+            raise InbagError(f"scale_pos_weight={of_class_1:g} was set in training: {advice}, or take {FRESH_ROWS}")
         return np.where(class_indices(self.classes, y, n_rows) == 1, of_class_1, 1.0) * weight
 
     @property
     def _hessian(self) -> Floats | None:
+        """Hessian of a row of unit weight before any tree, for the trees of each output; None if it is not known."""
         step = self._objective_settings.get("poisson_regression_param", {}).get("max_delta_step", 0.7)
         hessian = row_hessian(self._objective, self._base, float(step))
         several = self.ensemble.trees_per_iteration < self._base.size  # trees that score all classes store their sum
@@ -356,10 +318,8 @@ class XgboostForest(XgboostModel, Forest):
         return np.ones(self.tree_of.shape[1]) if self._hessian is None else self._hessian
 
     def leading_bags(self, n_rows: int) -> XgboostBags | None:
-        drawn = self.drawn_bags()
-        if drawn is None:
-            return None
-        return XgboostBags(Layout.alone(n_rows), self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
+        drawn, layout = self.drawn_bags(), Layout.alone(n_rows)
+        return drawn and XgboostBags(layout, self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
@@ -367,17 +327,14 @@ class XgboostForest(XgboostModel, Forest):
 
     def _possible_bags(self, seed: int | None, subsample: float | None) -> Iterator[DrawnBags]:
         """Ways in which the bags may have been drawn, the likeliest first; empty if the booster stores nothing."""
-        if seed is None and subsample is None:
-            drawn = read_bag_seeds(self.booster, self.tree_of.size)
-            if drawn is not None:
-                yield drawn
+        is_from_file = seed is not None or subsample is not None
+        if not is_from_file and (stored := read_bag_seeds(self.booster, self.tree_of.size)) is not None:
+            yield stored
         fraction = float(self._grown.get("subsample", 1.0)) if subsample is None else share("subsample", subsample)
         if fraction == 1.0:
             return
-        stored = int(self.settings["generic_param"]["seed"])
-        chosen = stored if seed is None else whole("seed", seed, at_least=-(2**63))
-        is_from_file = seed is not None or subsample is not None
-        for tree_seed in candidate_seeds(chosen, self._children, self._grown, is_from_file=is_from_file):
+        first = int(self.settings["generic_param"]["seed"]) if seed is None else whole("seed", seed, at_least=-(2**63))
+        for tree_seed in candidate_seeds(first, self._children, self._grown, is_from_file=is_from_file):
             yield DrawnBags(fraction, tree_seed)
 
     @property
@@ -400,13 +357,7 @@ def read(model: Any) -> XgboostModel:
     with reading():
         refuse_other_models(learner)
         why_no_forest = _why_no_forest(learner, model)
-        if why_no_forest is not None:
-            return XgboostModel(model, learner, why_no_forest)
-        forest = XgboostForest(model, learner)
-        if forest.has_identical_trees:
-            why = f"all {forest.n_trees} trees of the forest are identical, because training sampled nothing"
-            return XgboostModel(model, learner, f"{why}: train it as {in_one_round(model)} does")
-        return forest
+        return XgboostForest(model, learner) if not why_no_forest else XgboostModel(model, learner, why_no_forest)
 
 
 def forest_of(model: Any) -> XgboostForest:
@@ -426,15 +377,14 @@ def booster_of(model: Any) -> xgb.Booster:
     raise NotAForestError(f"a {type(model).__name__} is no model: give an xgboost.Booster or a fitted XGBClassifier")
 
 
-def _why_no_forest(learner: dict[str, Any], model: Any) -> str | None:
+def _why_no_forest(learner: dict[str, Any], model: Any) -> str:
+    """Why the trees are not independent draws, and what to do; empty if they are."""
     n_rounds = len(tree_order(learner))
-    if n_rounds > 1:
-        return boosted(f"the XGBoost model was boosted for {n_rounds} rounds", model)
-    if is_dart(learner):
-        return boosted("the XGBoost model was trained with booster='dart'", model)
-    if learner["objective"]["name"] == "binary:logitraw":
-        return "the forest's objective is 'binary:logitraw': train with 'binary:logistic', which grows the same trees"
-    return None
+    if n_rounds > 1 or is_dart(learner):
+        how = f"for {n_rounds} rounds" if n_rounds > 1 else "with booster='dart'"
+        return boosted(f"the XGBoost model was boosted {how}", model)
+    is_logitraw = learner["objective"]["name"] == "binary:logitraw"
+    return "the forest has the objective 'binary:logitraw': train it with 'binary:logistic'" if is_logitraw else ""
 
 
 def boosted(what: str, model: Any) -> str:
@@ -447,11 +397,11 @@ def boosted(what: str, model: Any) -> str:
 
 def in_one_round(model: Any) -> str:
     """Code for the user to copy, which trains a forest in the way that ``model`` was trained."""
-    if isinstance(model, xgb.XGBModel):
-        kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
-        return f"{kind}(n_estimators=1, num_parallel_tree=100, learning_rate=1, subsample=0.632, colsample_bynode=0.6)"
     forest = {"num_parallel_tree": 100, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.6}
-    return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
+    if not isinstance(model, xgb.XGBModel):
+        return f"xgboost.train(params | {forest}, dtrain, num_boost_round=1)"
+    kind = "XGBRegressor" if isinstance(model, xgb.XGBRegressor) else "XGBClassifier"
+    return f"{kind}(n_estimators=1, {', '.join(f'{name}={value}' for name, value in forest.items())})"
 
 
 def tree_count_parameter(estimator: Any) -> str:
@@ -500,16 +450,13 @@ def _rescaled(value: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
 
 
 def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any]:
-    objective = learner["objective"]["name"]
-    if objective not in VOTING:
-        if hasattr(model, "classes_"):
-            raise NotAForestError(
-                f"the {type(model).__name__} was trained with objective='{objective}', which predicts numbers and no "
-                "classes: train it with 'binary:logistic' or 'multi:softprob', or give model.get_booster()"
-            )
-        return np.arange(0)
-    n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
-    classes = np.asarray(getattr(model, "classes_", np.arange(n_classes)))
+    objective, n_classes = learner["objective"]["name"], max(2, int(learner["learner_model_param"]["num_class"]))
+    if objective not in VOTING and hasattr(model, "classes_"):
+        raise NotAForestError(
+            f"the {type(model).__name__} was trained with objective='{objective}', which predicts numbers and no "
+            "classes: train it with 'binary:logistic' or 'multi:softprob', or give model.get_booster()"
+        )
+    classes = np.asarray(getattr(model, "classes_", np.arange(n_classes if objective in VOTING else 0)))
     # The type that predict of an estimator returns.
     return classes.astype(np.int32) if hasattr(model, "fit") and objective == "multi:softmax" else classes
 

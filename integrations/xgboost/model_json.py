@@ -185,7 +185,7 @@ def _read_nodes(trees: list[dict[str, Any]], width: int, weight: NDArray[np.floa
         feature=np.where(is_leaf, 0, joined("split_indices", np.int64)),
         # x < threshold in single precision is x ≤ the number before it.
         threshold=np.nextafter(joined("split_conditions", np.float32), np.float32(-np.inf)).astype(np.float64),
-        missing=missing.astype(np.uint8),
+        missing=missing,
         missing_goes_left=~default_left[is_categorical],
         categories_left=[categories for tree in trees for categories in _category_sets(tree)],
         value=np.where(is_leaf[:, None], value, np.float32(0.0)),

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import xgboost as xgb
-from numpy.typing import NDArray
 
-from rfsize._util import Floats, Int64s, share, training_labels, warn, whole
-from rfsize.counting.count import Sums, out_of_bag
-from rfsize.counting.groups import NO_GROUPS, Groups
+from rfsize._util import Int64s, share, warn, whole
+from rfsize.counting.count import out_of_bag
+from rfsize.counting.sums import Sums
 from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
 from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
@@ -31,8 +30,6 @@ from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
 from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link
-from rfsize.models.model import Forest
-from rfsize.models.rows import n_rows_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
@@ -52,19 +49,13 @@ class XgboostTraining(Training):
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         return XgboostTrainer(params, data)
 
-    def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> XgboostTrainer:
-        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
-        trainer = XgboostTrainer(self.params_of(forest.booster), data)
-        trainer.classes = forest.classes
-        return trainer
-
     def params_of(self, model: Any) -> dict[str, Any]:
         learner = forest_of(booster_of(model)).settings
         grown = learner["gradient_booster"]["tree_train_param"]
         if float(grown["subsample"]) == 1.0:
             raise InbagError(
-                "the model says subsample=1: if it was trained without bagging, train with a subsample below 1, such "
-                "as 0.632; if it was loaded from a file, give the params of its training, which a file does not keep"
+                "the model says subsample=1: if a file lost it, give the params of its training; if not, train with a "
+                "subsample below 1, such as 0.632"
             )
         settings = {**learner["learner_train_param"], **learner["gradient_booster"]["gbtree_train_param"], **grown}
         for name, content in learner["objective"].items():
@@ -154,7 +145,8 @@ class XgboostTrainer(Trainer):
         self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
         if not self.params.keys() & {"eta", "learning_rate"}:
             self.params["eta"] = 1.0
-        settings = _resolved_settings(self.params, dtrain)
+        # As XGBoost reads the parameters, with all aliases and defaults resolved.
+        settings: dict[str, Any] = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
         _refuse_other_settings(settings, self.params.get("booster", "gbtree"))
         objective = settings["objective"]["name"]
         self.link = Link(LINKS[objective])
@@ -163,7 +155,10 @@ class XgboostTrainer(Trainer):
         self.n_scores = n_classes if self.link.kind == "softmax" else 1
         is_one_tree = settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
         self.trees_per_iteration = 1 if is_one_tree else self.n_scores
-        self.label, self.weight = _labels_of(dtrain, n_classes)
+        label, weight = dtrain.get_label(), dtrain.get_weight()
+        if label.shape != (dtrain.num_row(),):
+            raise ValueError(f"dtrain must have a label for each of {dtrain.num_row()} rows, found shape {label.shape}")
+        self.label, self.weight = trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
         grown = settings["gradient_booster"]["tree_train_param"]
         rate = learning_rate(float(grown["learning_rate"]), objective)
         if rate is not None:
@@ -171,55 +166,46 @@ class XgboostTrainer(Trainer):
         self.fraction = float(setting(grown["subsample"]))
         self.seed = int(settings["generic_param"]["seed"])
 
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> XgboostInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
         if fraction == 1.0:
             raise InbagError("with subsample=1 no row is out of bag: give a subsample below 1, such as 0.632")
         seed = self.seed if seed is None else whole("seed", seed, at_least=0)
-        return XgboostInTraining(self, fraction, seed, threshold, groups)
+        return XgboostInTraining(self, fraction, seed, **of_rows)
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         return {**self.params, "subsample": fraction}
 
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+    def start_after(self, number: int, **of_rows: Any) -> XgboostInTraining:
         seed = next(itertools.islice(_seeds(self.seed), number, None))
-        return self.start(seed=seed, threshold=threshold, groups=groups)
+        return self.start(seed=seed, **of_rows)
 
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> XgboostInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> XgboostInTraining:
         forest = forest_of(booster_of(model))
         drawn = forest.drawn_bags()
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
         if np.float32(fraction) != np.float32(self.fraction):
             raise NotAForestError(
-                f"the forest was trained with subsample={fraction:g}, and params say {self.fraction:g}: give the "
-                "parameters of its training"
+                f"the forest was trained with subsample={fraction:g}, not {self.fraction:g}: give its params"
             )
-        training = self.start(threshold=threshold, groups=groups)
+        training = self.start(**of_rows)
         block = forest_of(training.block(1, self.seed))
         _refuse_differences([forest, block])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (block, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
-        training.take(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files do not keep
+        outputs = training.taken(forest, *((self.seed, self.fraction) if drawn is None else ()))  # which files lack
+        training.n_trees, training.out_of_bag = forest.n_trees, outputs
         return training
 
 
 class XgboostInTraining(ForestInTraining):
     """A forest in blocks, each trained by XGBoost from its own seed."""
 
-    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, threshold: float, groups: Groups) -> None:
-        n_rows = trainer.dtrain.num_row()
-        self.threshold, self.groups = threshold, groups
-        self.link, self.n_trees = trainer.link, 0
-        self.out_of_bag = Sums.nothing(n_rows, len(trainer.classes), trainer.n_scores)
+    def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, **of_rows: Any) -> None:
+        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
+        super().__init__(trainer.link, nothing, **of_rows)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
@@ -227,13 +213,11 @@ class XgboostInTraining(ForestInTraining):
         self._drawn: list[DrawnBags] = []
         self._seeds = self._unused_seeds(seed)
 
-    def add(self, n_trees: int) -> None:
-        left = whole("n_trees", n_trees, at_least=1)
-        most = max(1, _PREDICTED_CELLS // (self._trainer.dtrain.num_row() * self._trainer.trees_per_iteration))
-        while left > 0:
-            block = min(left, most)
-            self.take(forest_of(self.block(block, next(self._seeds))))
-            left -= block
+    def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
+        most = max(1, _PREDICTED_CELLS // (len(self._trainer.label) * self._trainer.trees_per_iteration))
+        for start in range(0, n_trees, most):
+            n_more = min(most, n_trees - start)
+            yield n_more, self.taken(forest_of(self.block(n_more, next(self._seeds))))
 
     def booster(self) -> xgb.Booster:
         if not self._parts:
@@ -244,21 +228,20 @@ class XgboostInTraining(ForestInTraining):
         """One round of parallel trees."""
         return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
 
-    def take(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> None:
-        """Add the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
+    def taken(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> Sums:
+        """Take the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
         trainer = self._trainer
-        layout = Layout.alone(trainer.dtrain.num_row())
-        bags = forest.bags(layout, trainer.label, trainer.weight, seed, subsample)
+        bags = forest.bags(Layout.alone(len(trainer.label)), trainer.label, trainer.weight, seed, subsample)
         # All rows at once, because a QuantileDMatrix cannot be cut into blocks of rows.
         predicted = forest.booster.predict(trainer.dtrain, pred_leaf=True)
 
         def leaves(start: int, stop: int, _: Any) -> LeafIds:
             return LeafIds(forest.leaf_ids(predicted[start:stop]), forest.ensemble.tree_scores)
 
-        self.out_of_bag = self.out_of_bag.plus(out_of_bag(forest, bags, leaves, self.threshold, self.groups))
-        self.n_trees += forest.n_trees
+        outputs = out_of_bag(forest, bags, leaves, self.threshold, self.groups)
         self._parts.append((forest.booster, forest.tree_of))
         self._drawn.append(bags.drawn)
+        return outputs
 
     def _unused_seeds(self, seed: int) -> Iterator[int]:
         """New seeds, without those of the trees that the forest already has."""
@@ -288,52 +271,29 @@ def setting(text: str) -> Any:
     return text
 
 
-def _resolved_settings(params: dict[str, Any], dtrain: xgb.DMatrix) -> dict[str, Any]:
-    """The parameters as XGBoost reads them, with all aliases and defaults resolved."""
-    settings: dict[str, Any] = json.loads(xgb.Booster(params, [dtrain]).save_config())["learner"]
-    return settings
-
-
 def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
     """Raise an error if the parameters, as XGBoost reads them, give no forest with bags that can be rebuilt."""
     objective = settings["objective"]["name"]
     if kind != "gbtree":
         raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
     if objective not in CONSTANT_HESSIAN:
-        raise NotAForestError(
-            f"params say objective={objective!r}, whose bags rfsize cannot prove: train with one of "
-            f"{', '.join(sorted(CONSTANT_HESSIAN))}"
-        )
+        known = ", ".join(sorted(CONSTANT_HESSIAN))
+        raise NotAForestError(f"rfsize cannot prove the bags of objective={objective!r}: train with one of {known}")
     why = why_not_rebuilt(settings)
     if why is not None:
         raise InbagError(why)
     weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
     if weight != 1.0 and objective not in VOTING:
-        raise NotAForestError(
-            f"scale_pos_weight={weight:g} is for classes, and objective={objective!r} has none: leave it out"
-        )
+        raise NotAForestError(f"scale_pos_weight={weight:g} is for classes, and {objective!r} has none: leave it out")
 
 
 def _refuse_other_data(dtrain: Any) -> None:
     if not isinstance(dtrain, xgb.DMatrix):
         raise ValueError(f"dtrain must be an xgboost.DMatrix or QuantileDMatrix, found {type(dtrain).__name__}")
     if isinstance(dtrain, xgb.QuantileDMatrix) and VERSION < _FIRST_WITH_QUANTILE_LEAVES:
-        raise ValueError(
-            f"XGBoost {xgb.__version__} does not say which leaves the rows of a QuantileDMatrix reach: give a "
-            "DMatrix, or install XGBoost 3.1 or newer"
-        )
+        raise ValueError("before XGBoost 3.1, leaves of a QuantileDMatrix are not known: give a DMatrix")
     if dtrain.get_base_margin().size:
         raise ValueError("dtrain has a base_margin, which moves every tree's vote: give the rows without one")
-
-
-def _labels_of(dtrain: xgb.DMatrix, n_classes: int) -> tuple[NDArray[Any], Floats | None]:
-    """Training labels, which are class indices, or numbers for a regression; and the weights, if there are any."""
-    label, weight = dtrain.get_label(), dtrain.get_weight()
-    if label.shape != (dtrain.num_row(),):
-        raise ValueError(
-            f"dtrain must have one label for each of its {dtrain.num_row()} rows, found labels of shape {label.shape}"
-        )
-    return trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
 
 
 # Merging
@@ -355,9 +315,7 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
     _refuse_differences(forests)
     drawn = [bags for bags in (forest.drawn_bags() for forest in forests) if bags is not None]
     if len({np.float32(bags.subsample) for bags in drawn}) > 1:
-        raise NotAForestError(
-            f"the forests differ in subsample, {[bags.subsample for bags in drawn]}: train them alike"
-        )
+        raise NotAForestError(f"the forests differ in subsample, {[of.subsample for of in drawn]}: train them alike")
     parts = [(forest.booster, forest.tree_of) for forest in forests]
     return _put_together(parts, drawn if len(drawn) == len(forests) else None)
 
@@ -366,7 +324,7 @@ def _put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[D
     """One booster of forests that are known to fit together, with a note on how their bags were drawn."""
     booster, bags = booster_of_forests(parts), None
     if drawn is not None:
-        seeds = [one.tree_seed[tree_of] for (_, tree_of), one in zip(parts, drawn, strict=True)]
+        seeds = [of_part.tree_seed[tree_of] for (_, tree_of), of_part in zip(parts, drawn, strict=True)]
         bags = DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel())
     write_bag_seeds(booster, bags)
     return booster
@@ -379,7 +337,4 @@ def _refuse_differences(forests: Sequence[XgboostForest]) -> None:
             other = forest.recipe[what]
             same = np.allclose(value, other, rtol=1e-6, atol=0) if what == "base_score" else value == other
             if not same:
-                raise NotAForestError(
-                    f"the forests differ in {what}, {value} and {other}: train them on the same data with the same "
-                    "parameters, except for seed and num_parallel_tree"
-                )
+                raise NotAForestError(f"the forests differ in {what}, {value} and {other}: train them alike")

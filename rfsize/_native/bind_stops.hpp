@@ -26,7 +26,7 @@ inline void expect_fit(const Forest& forest, const ScoreStop& stop) {
 }
 
 inline Link link_of(int index) {
-    expect(index >= 0 && index <= static_cast<int>(Link::SQUARE), "there is no such link");
+    expect(index >= 0 && index <= static_cast<int>(Link::SOFTPLUS), "there is no such link");
     return static_cast<Link>(index);
 }
 

@@ -10,12 +10,14 @@
 namespace rfsize {
 
 // In the order of `LINKS` in rfsize/models/link.py.
-enum class Link { LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE };
+enum class Link { LOGISTIC, SOFTMAX, ONE_VS_ALL, IDENTITY, EXP, SQUARE, STEP, SOFTPLUS };
 
 template <class Real>
 Real linked(Real score, Link link) {
     if (link == Link::EXP) return std::exp(score);
     if (link == Link::SQUARE) return score * std::abs(score);
+    if (link == Link::STEP) return score > Real{0} ? Real{1} : Real{0};
+    if (link == Link::SOFTPLUS) return std::log1p(std::exp(score));
     return Real{1} / (Real{1} + std::exp(-score));
 }
 

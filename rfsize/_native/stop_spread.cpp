@@ -122,6 +122,8 @@ private:
         switch (stop_.link) {
             case Link::IDENTITY: return stop_.slope;
             case Link::EXP: return stop_.slope * predicted_[k];
+            case Link::STEP: return 0.0;
+            case Link::SOFTPLUS: return stop_.slope * (1.0 - std::exp(-predicted_[k]));
             case Link::SQUARE: return 2.0 * stop_.slope * stop_.slope * std::abs(mean_[k]);
             default: return stop_.slope * predicted_[k] * (1.0 - predicted_[k]);
         }

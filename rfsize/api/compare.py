@@ -252,7 +252,7 @@ def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tup
     for outputs in pair:
         assert outputs.scores is not None
         place = np.full(outputs.n_rows, -1)
-        place[outputs.scores.number] = np.where(outputs.scores.asked > 0, np.arange(len(outputs.scores)), -1)
+        place[outputs.scores.number] = np.where(outputs.scores.n_votes > 0, np.arange(len(outputs.scores)), -1)
         places.append(place)
     rows = np.flatnonzero((places[0] >= 0) & (places[1] >= 0))
     if len(rows) < 2:

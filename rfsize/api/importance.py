@@ -17,7 +17,7 @@ from scipy.stats import t as student
 from rfsize._util import Caution, Floats, Int64s, did_you_mean, give, how_many, share, whole
 from rfsize.api.oob_score import known_out_of_bag
 from rfsize.api.report import Report, finished, report_on, with_warnings
-from rfsize.counting.duplicates import warning_of_copies
+from rfsize.counting.groups import warning_of_copies
 from rfsize.counting.outputs import coverage_of_means, task_of
 from rfsize.counting.task import Task
 from rfsize.models.columns import places_of

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.collect import outputs_of
-from rfsize.counting.outputs import TreeOutputs, distinct, predictor_of, sums_of, task_of, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, warnings_for
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.showing.html import Page, Result
@@ -553,7 +552,7 @@ def _listed(outputs: TreeOutputs) -> list[str]:
     if not is_class:
         return [*listed, "rmse"]
     log_loss, scores = metric_of("log_loss", outputs), sums_of(outputs).blocks.scores
-    rows, has_trees = sums_of(outputs).blocks.rows, scores.asked > 0
+    rows, has_trees = sums_of(outputs).blocks.rows, scores.n_votes > 0
     predicted = predictor_of(outputs).predictions(scores.mean[has_trees])
     is_clipped = bool(clipping_of_rows(log_loss, rows[has_trees], predicted, outputs.n_trees))
     listed.append("brier" if is_clipped else "log_loss")

@@ -13,8 +13,15 @@ from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
 from rfsize.api.report import Report, make_report
-from rfsize.counting.collect import collect_outputs, outputs_of, outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, task_of, warnings_for, with_warnings
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    collect_outputs,
+    outputs_of,
+    outputs_of_votes,
+    task_of,
+    warnings_for,
+    with_warnings,
+)
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes

@@ -179,7 +179,7 @@ _COMMANDS = {
     ),
     "predict": _Command(
         predict_command,
-        ("forest", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
+        ("model", "data", "--voting", "--proba", "--n-jobs", "-o --output"),
         "fast.rfsize rows.csv -o predictions.csv",
     ),
 }

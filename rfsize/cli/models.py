@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +14,7 @@ from numpy.typing import NDArray
 
 from rfsize._files import written_whole
 from rfsize.models.columns import Columns
-from rfsize.models.files import ModelFiles
-from rfsize.models.framework import Framework, framework_named, framework_names, read_model
+from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
 
 # The longest JSON of class names that is read.
@@ -82,7 +82,7 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     for name, framework in _importable_frameworks()[0]:
         files = framework.files
         if files is not None and files.recognises(content):
-            _load_in_child(name, path, files.kind)
+            _load_in_child(name, path, files.kind, hash(content))
             model = files.load(path)
             names = files.class_names(model, path)
             return LoadedModel(model, files, None if names is None else _class_names(model, names, path))
@@ -90,8 +90,9 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     return None
 
 
-def _load_in_child(name: str, path: Path, kind: str) -> None:
-    """Raise ``ValueError`` if a child process cannot load the file, or dies of it."""
+@cache
+def _load_in_child(name: str, path: Path, kind: str, _: int) -> None:
+    """Raise ``ValueError`` if a child process cannot load the file, or dies of it; once for the same content."""
     command = [sys.executable, "-c", _LOAD, name, str(path)]
     try:
         child = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False)

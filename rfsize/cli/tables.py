@@ -130,9 +130,9 @@ class Table:
             types = {field.name: _type_to_read(field, numbers_stay) for field in schema}
             converting = csv.ConvertOptions(column_types=types, **nulls)
             reader = csv.open_csv(text, convert_options=converting, **options)
-            yield reader.schema.empty_table()
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+            batches = (pa.Table.from_batches([batch]) for batch in reader if batch.num_rows)
+            yield next(batches, reader.schema.empty_table())
+            yield from batches
 
 
 def _type_to_read(field: Any, numbers_stay: Collection[str]) -> Any:
@@ -175,7 +175,7 @@ def align_columns(X: Any, columns: Columns) -> Any:
 
 def categories_of(columns: Columns) -> list[str]:
     """Names of the features that were categorical at training."""
-    features = columns.categorical.named
+    features = None if columns.conventions is None else columns.conventions.category_features
     return [] if features is None or columns.names is None else [columns.names[feature] for feature in features]
 
 
@@ -187,9 +187,9 @@ def as_trained(X: Any, columns: Columns) -> Any:
     X = align_columns(X, columns)
     if columns.conventions is None:
         return X
-    if columns.categorical.named is None:
+    if columns.conventions.category_features is None:
         return with_categories(X)
-    return X.astype({X.columns[feature]: "category" for feature in columns.categorical.named})
+    return X.astype({X.columns[feature]: "category" for feature in columns.conventions.category_features})
 
 
 def _frame(table: Any) -> Any:

@@ -1,1 +1,13 @@
-"""One pass over the rows: count votes, add up scores, and prove which rows each tree was trained on."""
+"""Counting: rows go down all trees once, and what the trees say is added up.
+
+``tree_outputs(model, X, oob=True)`` from the call to C++:
+
+1. `api.tree_outputs` checks the options.
+2. `task.Task.of` reads the model, opens the rows, draws the bags again, and forms groups of rows.
+3. `outputs.collect_outputs` joins what is counted with ``y``, weights and warnings to `TreeOutputs`.
+4. `count.count` adds up what the trees say, batch by batch.
+5. `task.Pass.batches` yields for each batch the leaves, and the trees that saw each row.
+6. `walking.leaves.leaf_lookup` finds the leaves, by ``_core.Forest`` or by the framework.
+7. `task.BagCheck` adds up bags leaf by leaf (``_core.add_at_leaves``); at the end they must be what the model stored.
+8. ``_core.count_votes`` and ``_core.add_up_scores``, called by `count`, add up votes and scores of a batch.
+"""

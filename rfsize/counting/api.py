@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, refuse_unused
-from rfsize.counting.collect import collect_outputs
-from rfsize.counting.outputs import TreeOutputs, warnings_for
+from rfsize.counting.outputs import TreeOutputs, collect_outputs, warnings_for
 from rfsize.counting.task import Task, inbag_mask
 
 
@@ -114,7 +113,7 @@ def tree_outputs(
     >>> outputs = rfsize.tree_outputs(forest, X, y, oob=True)
     >>> outputs.votes
     Votes(569 rows, 2 classes, 100 trees)
-    >>> 30 < float(outputs.votes.asked.mean()) < 44  # a bag leaves out about 37 % of the rows
+    >>> 30 < float(outputs.votes.n_votes.mean()) < 44  # a bag leaves out about 37 % of the rows
     True
     >>> report = rfsize.size(outputs, alpha=0.95)
     >>> table = rfsize.StopTable.build(outputs.n_trees, prior=outputs)
@@ -125,23 +124,16 @@ def tree_outputs(
     TreeOutputs(569 rows (cross-validation), 2 classes, 20 trees)
     """
     if cv is not None:
-        refuse_unused(
-            "with cv, forests vote on rows that they were not trained on, so that there are no bags "
-            "to rebuild, and X is read as the training reads it. Leave it out, or leave out cv",
-            oob=oob or None,
-            seed=seed,
-            subsample=subsample,
-            missing=missing,
-        )
         # Here, because scikit-learn takes long to import.
         from rfsize.counting.cross_validation import cross_validated
 
+        why = "with cv, forests vote on rows that they were not trained on, so there are no bags: leave it out"
+        refuse_unused(why, oob=oob or None, seed=seed, subsample=subsample, missing=missing)
         at = 0.5 if threshold is None else threshold
         outputs = cross_validated(model, X, y, cv, groups=groups, sample_weight=sample_weight, threshold=at)
     else:
-        of_bags: dict[str, Any] = {"y": y, "sample_weight": sample_weight} if oob else {}
-        of_bags |= {"seed": seed, "subsample": subsample, "groups": groups, "missing": missing}
-        task = Task.of(model, X, oob=oob, threshold=threshold, **of_bags)
+        of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
+        task = Task.of(model, X, y, oob=oob, missing=missing, threshold=threshold, groups=groups, **of_bags)
         outputs = collect_outputs(task, y, sample_weight, means=True)
     give(warnings_for(outputs, of_labels=True))
     return outputs
@@ -197,7 +189,7 @@ def inbag(
 
     See Also
     --------
-    tree_outputs : Ask only the trees that did not see a row.
+    tree_outputs : Count only the votes of trees that did not see a row.
     oob_score : Score a forest out of bag.
 
     Examples
@@ -218,8 +210,8 @@ def inbag(
         ...
     rfsize.exceptions.InbagError: ...
     """
-    bags: dict[str, Any] = {"sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-    return inbag_mask(Task.of(model, X, y, oob=True, groups="rows", missing=missing, **bags))
+    of_bags: dict[str, Any] = {"seed": seed, "subsample": subsample, "sample_weight": sample_weight}
+    return inbag_mask(Task.of(model, X, y, oob=True, missing=missing, groups="rows", **of_bags))
 
 
 def oob_predict_proba(

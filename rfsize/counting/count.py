@@ -2,86 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s, each_range
-from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
-from rfsize.counting.part_sums import N_BLOCKS, Blocks, Means, Parts, PartSums, Scores, deal, scored_every
-from rfsize.counting.proof import BagCheck, GroupInbag
-from rfsize.counting.task import Batch, Pass, Task, oob_order, pair_oob_trees
+from rfsize._util import Bools, Floats, each_range
+from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
+from rfsize.counting.sums import N_BLOCKS, Means, PartSums, Scores, Sums, deal, rows_and_parts, scored_every, stacked
+from rfsize.counting.task import BagCheck, Batch, Pass, Task
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows
+from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
 
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Votes and scores of a forest's trees on rows.
-
-    Attributes
-    ----------
-    counts : ndarray of int32, shape (n_rows, n_classes)
-        Votes for each class; no columns for regression.
-    scores : Scores
-        Scores before the link, of the rows whose scores are kept.
-    parts : PartSums
-        Sums over parts of the forest on some of the rows.
-    means : Means or None
-        Mean scores of all rows, if they are kept.
-    """
-
-    counts: NDArray[np.int32]
-    scores: Scores
-    parts: PartSums
-    means: Means | None = None
-
-    @classmethod
-    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Sums:
-        """The sums of a forest without trees."""
-        rows = np.arange(0, n_rows, Parts.of(n_rows, 0, n_scores).every)
-        return cls(
-            np.zeros((n_rows, n_classes), dtype=np.int32),
-            Scores.nothing(n_rows, n_scores, every=scored_every(n_rows, n_scores)),
-            PartSums.nothing(rows, n_rows, n_classes, n_scores),
-        )
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Sums over blocks of the trees, for estimates."""
-        return self.parts.blocks(self.counts, self.scores)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        means = 0 if self.means is None else self.means.nbytes
-        return self.counts.nbytes + self.scores.nbytes + self.parts.nbytes + means
-
-    def take(self, rows: Bools) -> Sums:
-        """The sums on the rows of a mask."""
-        scores = self.scores.take(rows[self.scores.number])
-        number = None if self.scores.rows is None else (np.cumsum(rows) - 1)[scores.number]
-        return Sums(self.counts[rows], replace(scores, rows=number), self.parts.take(rows))
-
-    def plus(self, other: Sums) -> Sums:
-        """The sums of the trees of both, on the same rows."""
-        return Sums(self.counts + other.counts, self.scores.plus(other.scores), self.parts.plus(other.parts))
-
-    @classmethod
-    def stacked(cls, sums: Sequence[Sums]) -> Sums:
-        """The sums of the same trees on other rows, one after another."""
-        counts, means = [of.counts for of in sums], [of.means for of in sums if of.means is not None]
-        scores, parts = (Scores.stacked([of.scores for of in sums]), PartSums.stacked([of.parts for of in sums]))
-        return cls(np.concatenate(counts), scores, parts, Means.stacked(means) if means else None)
+LeafClass = Callable[[LeafIds], NDArray[Any]]
+"""Class index that each tree votes for, shape (n_rows, n_trees)."""
 
 
 def count(task: Task, *, means: bool = False) -> Sums:
@@ -94,7 +36,7 @@ def count(task: Task, *, means: bool = False) -> Sums:
     """
     if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, means)
-    return _added_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
+    return _add_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -121,7 +63,7 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
         If a threshold is given for more than two classes.
     """
     rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    return _added_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
+    return _add_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
 
 
 class Part(NamedTuple):
@@ -151,124 +93,74 @@ class Part(NamedTuple):
     group_inbag: GroupInbag | None = None
 
 
-def _added_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
-    adder = _Adder(rows.forest, part)
+def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
+    """Add up the votes and scores of a part of the rows; ``check`` as in `Pass.batches`."""
+    forest, leaf_class = rows.forest, rows.forest.leaf_class(part.threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        for batch in rows.batches("votes and scores", check=check):
-            adder.add(batch)
-    return adder.sums
+        sums = [_sums(batch, forest, leaf_class, part) for batch in rows.batches("votes and scores", check=check)]
+    return stacked(sums) if sums else Sums.nothing(0, len(forest.classes), forest.n_scores)
 
 
-def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
-    """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
-    opened, bags = forest.open(X), part.bags
-    lookup = leaf_lookup(forest, opened, part.n_rows)
-    rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
-    check = None if bags is None else BagCheck(forest, bags)
-    return _added_up(rows, part, check), None if check is None else check.rebuilt
+def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
+    """Votes on consecutive rows, scores of one in k of them, and sums by part of the forest on one in a larger k."""
+    number = np.arange(part.rows.start + batch.rows.start, part.rows.start + batch.rows.stop)
+    paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
+    counts = _counts(paired, may_vote, leaf_class, len(forest.classes))
+    every = scored_every(part.n_rows, forest.n_scores)
+    rows: Any = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
+    scores = _scores(paired.take(rows), may_vote[rows], forest.n_scores)
+    scores = replace(scores, rows=None if every == 1 else number[rows])
+    every, n_parts = rows_and_parts(part.n_rows, forest.n_trees, forest.n_scores)
+    rows = np.flatnonzero(number % every == 0)
+    by_part = _by_part(batch.take(rows), paired.take(rows), may_vote[rows], counts[rows], leaf_class, n_parts)
+    parts = PartSums(number[rows], part.n_rows, forest.n_trees, *by_part)
+    return Sums(counts, scores, parts, Means.of(batch.leaves.scores, batch.may_score) if part.means else None)
 
 
-def _count_elsewhere(task: Task, means: bool) -> Sums:
-    """Count each part of the rows where it lies; prove the bags here."""
-    check = None if task.bags is None else BagCheck(task.forest, task.bags)
-    assert isinstance(task.X, DistributedRows)
-    part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
-        parts.append(sums)
-        if check is not None:
-            check.include(rebuilt)
-    if check is not None:
-        check.conclude()
-    return Sums.stacked(parts)
+def _counts(leaves: LeafIds, may_vote: Bools, leaf_class: LeafClass, n_classes: int) -> NDArray[np.int32]:
+    """Votes for each class; no columns for regression."""
+    counts = np.zeros((len(may_vote), n_classes), dtype=np.int32)
 
+    def add(start: int, stop: int) -> None:
+        vote = leaf_class(leaves.take(slice(start, stop)))
+        vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
+        _core.count_votes(vote, may_vote[start:stop], counts[start:stop])
 
-def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
-    bags = task.bags
-    if bags is not None:
-        assert isinstance(bags, LaidOutBags)
-        bags = bags.part(rows.start, rows.stop)
-    of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(rows, task.n_rows, means, task.threshold, bags, of_groups)
-
-
-class _Adder:
-    """Adds up batches of rows in order."""
-
-    def __init__(self, forest: Forest, part: Part) -> None:
-        rows, self._n_rows, self._keeps_means = part.rows, part.n_rows, part.means
-        self._leaf_class, self._number = forest.leaf_class(part.threshold), np.arange(rows.start, rows.stop)
-        self._n_classes, self._n_scores = len(forest.classes), forest.n_scores
-        self._every, self._dealt = (
-            scored_every(self._n_rows, self._n_scores),
-            Parts.of(self._n_rows, forest.n_trees, self._n_scores),
-        )
-        self._counts = np.zeros((len(rows), self._n_classes), dtype=np.int32)
-        self._scores = [Scores.nothing(0, self._n_scores)]
-        self._parts = [PartSums.nothing(self._number[:0], self._n_rows, self._n_classes, self._n_scores)]
-        self._means: list[Means] = []
-
-    def add(self, batch: Batch) -> None:
-        """Add the votes and scores of some rows."""
-        paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
-        counts, number = self._counts[batch.rows], self._number[batch.rows]
-        if self._n_classes:
-            self._count_votes(paired, may_vote, counts)
-        rows = np.flatnonzero(number % self._every == 0)
-        scored: Any = slice(None) if len(rows) == len(number) else rows
-        scores = _scores_of(paired.take(scored), may_vote[scored], self._n_scores)
-        self._scores.append(replace(scores, rows=None if self._every == 1 else number[rows]))
-        if self._keeps_means:
-            self._means.append(Means.of(batch.leaves.scores, batch.may_score))
-        rows = np.flatnonzero(number % self._dealt.every == 0)
-        if rows.size:
-            pair = paired.take(rows), may_vote[rows]
-            self._parts.append(self._parts_of(number[rows], batch.take(rows), pair, counts[rows]))
-
-    @property
-    def sums(self) -> Sums:
-        """Everything added up so far."""
-        parts = PartSums.stacked(self._parts[1:] or self._parts)
-        scores = Scores.stacked(self._scores)
-        if self._every > 1 and scores.rows is None:
-            scores = replace(scores, rows=self._number[:0])
-        return Sums(self._counts, scores, parts, Means.stacked(self._means) if self._means else None)
-
-    def _count_votes(self, leaves: LeafIds, may_vote: Bools, counts: NDArray[np.int32]) -> None:
-        def add(start: int, stop: int) -> None:
-            vote = self._leaf_class(leaves.take(slice(start, stop)))
-            vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
-            _core.count_votes(vote, may_vote[start:stop], counts[start:stop])
-
+    if n_classes:
         each_range(add, len(counts), ROWS_PER_THREAD)
-
-    def _parts_of(
-        self, number: Int64s, batch: Batch, pair: tuple[LeafIds, Bools], counts: NDArray[np.int32]
-    ) -> PartSums:
-        """Sums over parts of the forest on the rows with these numbers."""
-        (paired, may_vote), may_score = pair, batch.may_score
-        votes = np.zeros((len(number), N_BLOCKS, self._n_classes), dtype=np.int32)
-        if self._n_classes and may_score.shape[2] == 1:
-            vote = np.where(may_vote, self._leaf_class(paired), -1)
-            votes = deal((vote[:, :, None] == np.arange(self._n_classes)).astype(np.int32), N_BLOCKS)
-        elif self._n_classes:
-            votes = _votes_of_paired_trees(self._leaf_class(paired), may_vote, counts, oob_order(~may_score))
-        total = self._dealt.deal(np.where(may_score, batch.leaves.scores, np.float64(0.0)))
-        n_scored = self._dealt.deal(may_score.astype(np.uint16))
-        return PartSums(number, self._n_rows, may_vote.shape[1], votes, total, n_scored)
+    return counts
 
 
-def _scores_of(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:
-    """Scores of the votes that count, as `Scores.of` computes them."""
+def _scores(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:
+    """Mean and scatter of the scores of the votes that count."""
     scores = Scores.nothing(len(leaves.leaf), n_scores)
     leaf, may_vote = np.ascontiguousarray(leaves.leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
 
     def add(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        of_rows = scores.asked[rows], scores.mean[rows], scores.scatter[rows]
+        of_rows = scores.n_votes[rows], scores.mean[rows], scores.scatter[rows]
         _core.add_up_scores(leaf[rows], may_vote[rows], leaves.in_double, *of_rows)
 
     each_range(add, len(leaf), ROWS_PER_THREAD)
     return scores
+
+
+def _by_part(
+    batch: Batch, paired: LeafIds, may_vote: Bools, counts: NDArray[np.int32], leaf_class: LeafClass, n_parts: int
+) -> tuple[NDArray[np.int32], Floats, NDArray[np.uint16]]:
+    """Votes by block, sums of scores by part, and their number, as in `PartSums`."""
+    score, may_score, n_classes = batch.leaves.scores, batch.may_score, counts.shape[1]
+    if not n_classes:
+        votes = np.zeros((len(counts), N_BLOCKS, 0), dtype=np.int32)
+    elif may_score.shape[2] > 1:
+        votes = _votes_of_paired_trees(leaf_class(paired), may_vote, counts, oob_order(~may_score))
+    else:
+        vote = np.where(may_vote, leaf_class(paired), -1)
+        votes = deal((vote[:, :, None] == np.arange(n_classes)).astype(np.int32), N_BLOCKS)
+    total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
+    if score.shape[1] > n_parts:
+        total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)
+    return votes, total, n_scored
 
 
 def _votes_of_paired_trees(
@@ -289,3 +181,61 @@ def _votes_of_paired_trees(
     apart = first != second
     np.add.at(votes, (row[apart], second[apart], winner[apart]), 1)
     return votes
+
+
+def pair_oob_trees(leaves: LeafIds, seen: Bools | None) -> tuple[LeafIds, Bools]:
+    """Leaves of the trees that vote together, and which of these votes count, shape (n_rows, n_trees).
+
+    XGBoost draws a separate bag for the tree of each class. Hardly any iteration has left out a row with all of its
+    trees, so hardly any vote would remain. But these trees are drawn independently. So any trees that left the row out,
+    one of each class, make as good a voter as the trees of one iteration. The first such tree of each class vote
+    together, then the second of each class, until one class has no tree left.
+    """
+    if seen is None:
+        return leaves, np.ones(leaves.leaf.shape[:2], dtype=np.bool_)
+    if seen.shape[2] == 1:
+        return leaves, np.ascontiguousarray(~seen[:, :, 0])
+    order = oob_order(seen)
+    complete = seen.shape[1] - seen.sum(axis=1).max(axis=1)
+    together = replace(leaves, leaf=np.take_along_axis(leaves.leaf, order, axis=1))
+    return together, np.arange(seen.shape[1]) < complete[:, None]
+
+
+def oob_order(seen: Bools) -> NDArray[np.intp]:
+    """Index of the tree of each class that takes part in each vote; same shape as the mask."""
+    return np.argsort(seen.view(np.uint8), axis=1, kind="stable")
+
+
+# Rows that lie elsewhere
+
+
+def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
+    """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
+    opened, bags = forest.open(X), part.bags
+    lookup = leaf_lookup(forest, opened, part.n_rows)
+    rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
+    check = None if bags is None else BagCheck(forest, bags)
+    return _add_up(rows, part, check), None if check is None else check.rebuilt
+
+
+def _count_elsewhere(task: Task, means: bool) -> Sums:
+    """Count each part of the rows where it lies; prove the bags here."""
+    check = None if task.bags is None else BagCheck(task.forest, task.bags)
+    assert isinstance(task.X, DistributedRows)
+    part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
+    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
+        parts.append(sums)
+        if check is not None:
+            check.rebuilt += rebuilt
+    if check is not None:
+        check.conclude()
+    return stacked([sums for sums in parts if len(sums.counts)] or parts[:1])
+
+
+def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
+    bags = task.bags
+    if bags is not None:
+        assert isinstance(bags, LaidOutBags)
+        bags = bags.part(rows.start, rows.stop)
+    of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
+    return Part(rows, task.n_rows, means, task.threshold, bags, of_groups)

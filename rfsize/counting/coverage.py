@@ -62,25 +62,6 @@ FEW_OUT_OF_BAG, _MOST_TREES = 0.1, 100_000
 _FIFTHS = "lowest", "second", "third", "fourth", "highest"
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Why out-of-bag votes do not answer a question, and what to do.
-
-    Attributes
-    ----------
-    message : str
-    enough : int or None
-        Number of trees that would answer it; None if this is not known, or more trees do not help.
-    """
-
-    message: str
-    enough: int | None = None
-
-    def error(self) -> FewVotesError:
-        """The error to raise."""
-        return FewVotesError(self.message, enough=self.enough)
-
-
 def too_many_without_votes(n_dropped: int, n_rows: int) -> bool:
     """Whether so many rows have no votes that an answer holds only for the other rows."""
     return n_dropped > max(_FEW_ROWS, _FEW_WITHOUT_VOTES * n_rows)
@@ -105,8 +86,8 @@ def fewest_votes(n_classes: int) -> int:
 
 def few_votes(
     votes_per_row: float, n_trees: int, what: str, *, oob: bool = True, fewest: int = FEWEST_VOTES
-) -> Problem:
-    """The problem if too few trees vote on each row to tell ``what``."""
+) -> FewVotesError:
+    """The error if too few trees vote on each row to tell ``what``."""
     enough, advice = _trees_for(fewest, votes_per_row, n_trees), ""
     if enough is not None:
         advice = f": train at least {how_many(enough, 'tree')}{', or give validation rows' if oob else ''}"
@@ -114,7 +95,7 @@ def few_votes(
         few = in_percent(votes_per_row / n_trees)
         advice += f". Only {few} of the trees may vote on a training row: train with a smaller bagging fraction"
     text = f"{votes_per_row:.1f} votes per row, from {how_many(n_trees, 'tree')}, are too few to tell {what}"
-    return Problem(f"{text}; it takes at least {fewest}{advice}", enough)
+    return FewVotesError(f"{text}; it takes at least {fewest}{advice}", enough=enough)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +133,7 @@ class Coverage:
     @cached_property
     def is_uneven(self) -> bool:
         """Whether the numbers of votes differ by more than chance among rows of groups of the same size."""
-        first = self.groups.first_of_each(len(self.n_votes))
+        first = self.groups.representatives(len(self.n_votes))
         if np.count_nonzero(first) < _ROWS_THAT_TELL:
             return False
         sizes = np.ones(len(self.n_votes)) if self.groups.sizes is None else self.groups.sizes
@@ -175,7 +156,7 @@ class Coverage:
             return None
         return np.where(self.n_votes > 0, 1 + np.floor(np.log2(np.maximum(self.n_votes, 1))), 0).astype(np.int64)
 
-    def problem(self, what: str, *, of_these_trees: bool = False) -> Problem | None:
+    def problem(self, what: str, *, of_these_trees: bool = False) -> FewVotesError | None:
         """Why these votes do not tell ``what`` about fresh rows; None if they do.
 
         ``of_these_trees`` says that the question is about this forest, not about more trees. Then rows on which nearly
@@ -183,7 +164,7 @@ class Coverage:
         """
         n_votes = self.n_votes[self.n_votes > 0]
         if not n_votes.size:
-            return Problem("every tree saw every row, so no row is out of bag: train more trees")
+            return FewVotesError("every tree saw every row, so no row is out of bag: train more trees")
         mean = float(n_votes.mean())
         if mean >= FEWEST_VOTES or (of_these_trees and mean >= _NEARLY_ALL * self.n_trees):
             return self.problem_of_some(what)
@@ -193,25 +174,30 @@ class Coverage:
         """Raise `FewVotesError` if these votes do not tell ``what`` about fresh rows; arguments as in `problem`."""
         problem = self.problem(what, of_these_trees=of_these_trees)
         if problem is not None:
-            raise problem.error()
+            raise problem
 
-    def problem_of_some(self, what: str, *, fewest: int = FEWEST_VOTES) -> Problem | None:
-        """The problem if some rows have too few votes to tell ``what`` while the others have enough; else None."""
-        if self.groups.sizes is None and not self.is_uneven:  # only chance decides how many votes a row has
+    def problem_of_some(self, what: str, *, fewest: int = FEWEST_VOTES) -> FewVotesError | None:
+        """Why some rows have too few votes to tell ``what`` while the others have enough; None if chance decides."""
+        if not self._may_differ:
             return None
         poor_kind = self._poor_kind(what, fewest)
         n_poor = int(np.count_nonzero(self.n_votes < fewest))
         if poor_kind is None and self.lacks_votes:
             share = in_percent(float(np.mean(self.n_votes == 0)))
-            return self._problem(f"{share} of the rows have no out-of-bag votes, and not by chance", what, None)
+            return self._error(f"{share} of the rows have no out-of-bag votes, and not by chance", what, None)
         if self.y is None and self.is_uneven and too_many_without_votes(n_poor, len(self.n_votes)):
             text = f"{how_many(n_poor, 'row')} have fewer than {fewest} out-of-bag votes, and y, which is not given, "
-            return self._problem(f"{text}would tell whether they are of one kind", what, None)
+            return self._error(f"{text}would tell whether they are of one kind", what, None)
         return poor_kind
 
-    def _poor_kind(self, what: str, fewest: int) -> Problem | None:
-        """The problem if rows of one kind have too few votes, and fewer than the others."""
-        if self.y is None or self.n_votes.min() >= fewest or (self.groups.sizes is None and not self.is_uneven):
+    @property
+    def _may_differ(self) -> bool:
+        """Whether the number of votes of a row is more than chance: by its group, or by uneven bags."""
+        return self.groups.sizes is not None or self.is_uneven
+
+    def _poor_kind(self, what: str, fewest: int) -> FewVotesError | None:
+        """The error if rows of one kind have too few votes, and fewer than the others."""
+        if self.y is None or self.n_votes.min() >= fewest or not self._may_differ:
             return None
         names, kind = self._kinds(self.y)
         poor = [place for place in range(len(names)) if self._is_poor(kind == place, fewest)]
@@ -223,7 +209,7 @@ class Coverage:
         text = f"the {how_many(len(own), 'row')} {names[place]} have {mean:.1f} out-of-bag votes on average, and "
         text += f"{in_percent(float(np.mean(own == 0)))} of them none; the others have {others.mean():.1f}"
         enough = _trees_for(fewest, max(mean, 1.0 / len(own)), self.n_trees) if mean < fewest else None
-        return self._problem(text, f"{what}, which takes {fewest} votes on rows of each kind", enough)
+        return self._error(text, f"{what}, which takes {fewest} votes on rows of each kind", enough)
 
     def _kinds(self, y: NDArray[Any]) -> tuple[list[str], Int64s]:
         """Names of the kinds of rows, as messages write them after "rows", and the kind of each row."""
@@ -236,7 +222,7 @@ class Coverage:
 
     def _is_poor(self, of_kind: Bools, fewest: int) -> bool:
         """Whether the rows of a kind have too few votes, and beyond chance fewer than the others (Welch's test)."""
-        first, n_votes = self.groups.first_of_each(len(self.n_votes)), self.n_votes[of_kind]
+        first, n_votes = self.groups.representatives(len(self.n_votes)), self.n_votes[of_kind]
         own, others = self.n_votes[of_kind & first], self.n_votes[~of_kind & first]
         if min(len(own), len(others)) <= _FEW_ROWS:
             return False
@@ -245,16 +231,16 @@ class Coverage:
         error = math.sqrt(own.var() / len(own) + others.var() / len(others))
         return bool(own.mean() - others.mean() < -_FEWER * error)
 
-    def _problem(self, text: str, what: str, enough: int | None) -> Problem:
-        """A problem that is due to how the bags were drawn."""
-        cause, ways = "groups are large, and every tree saw some row of them", ["with smaller bags"]
+    def _error(self, text: str, what: str, enough: int | None) -> FewVotesError:
+        """The error for votes that are few because of how the bags were drawn."""
+        cause, advice = "groups are large, and every tree saw some row of them", "with smaller bags"
         if self.is_uneven:
             cause = "the bags were not drawn evenly, as with class_weight='balanced' or a fraction for each class"
-            ways.insert(0, "with class_weight='balanced_subsample', which draws bags evenly")
+            advice = f"with class_weight='balanced_subsample', which draws bags evenly, or {advice}"
         if enough is not None:
-            ways.insert(0, f"at least {how_many(enough, 'tree')}")
-        advice = f"train {', or '.join(ways)}; or give validation rows{by_nature_advice(self.groups.by)}"
-        return Problem(f"{text}: {cause}. So these votes cannot tell {what}: {advice}", enough)
+            advice = f"at least {how_many(enough, 'tree')}, or {advice}"
+        advice += f"; or give validation rows{by_nature_advice(self.groups.by)}"
+        return FewVotesError(f"{text}: {cause}. So these votes cannot tell {what}: train {advice}", enough=enough)
 
 
 def _trees_for(fewest: int, votes_per_row: float, n_trees: int) -> int | None:

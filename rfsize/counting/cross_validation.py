@@ -3,115 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
 
-from rfsize._util import Int64s, how_many, is_regression, sample_weights, whole
-from rfsize.counting.collect import outputs_of, outputs_of_folds
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
-from rfsize.counting.outputs import TreeOutputs
+from rfsize._util import Int64s, class_indices, sample_weights, whole
+from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
+from rfsize.counting.outputs import TreeOutputs, outputs_of
+from rfsize.counting.sums import PartSums, Sums, stacked
 from rfsize.counting.task import Task, rows_elsewhere
+from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
-from rfsize.models.framework import framework_of, read_forest, training_of
+from rfsize.models.estimators import TrainingData, checked_target, is_regression, tree_counts
+from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
 from rfsize.models.rows import n_rows_of, plain_rows, stream_of
 from rfsize.models.training import trees_to_train
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """Rows with their labels or numbers, weights and groups.
-
-    ``label`` holds indices into the sorted classes, or for regression, where ``classes`` is empty, numbers.
-    """
-
-    X: Any
-    classes: NDArray[Any]
-    label: NDArray[Any]
-    weight: NDArray[np.float64] | None
-    groups: Any = None
-
-    def part(self, rows: NDArray[np.int64]) -> TrainingData:
-        """Some of the rows, with only the classes that occur in them."""
-        weight = None if self.weight is None else self.weight[rows]
-        if not len(self.classes):
-            return TrainingData(_safe_indexing(self.X, rows), self.classes, self.label[rows], weight)
-        present, label = np.unique(self.label[rows], return_inverse=True)
-        if len(present) < 2:
-            raise ValueError(
-                f"outside one fold all rows are of the class {self.classes[present].tolist()}, because the others "
-                "have too few rows; give more rows, or give as cv= folds that leave rows of two classes"
-            )
-        return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
-
-    @property
-    def truth(self) -> NDArray[Any]:
-        """Labels as the user gave them, or numbers."""
-        return self.classes[self.label] if len(self.classes) else self.label
-
-    def target(self, estimator: Any) -> NDArray[Any]:
-        """Labels as the estimator takes them."""
-        return self.label if training_of(estimator).labels_are_indices else self.truth
-
-    def fitted(self, estimator: Any) -> Any:
-        """A copy of the estimator, fitted on the rows; the estimator itself does not change."""
-        weighted = {} if self.weight is None else {"sample_weight": self.weight}
-        return clone(estimator).fit(self.X, self.target(estimator), **weighted)
-
-
-def tree_counts(estimator: Any) -> set[str]:
-    """Names of the parameters that set an estimator's number of trees; empty if it trains no trees."""
-    framework = framework_of(estimator)
-    if framework is None or framework.training is None:
-        return set()
-    return framework.training.tree_count_names(estimator) & estimator.get_params().keys()
-
-
-def of_size(estimator: Any, n_trees: int) -> Any:
-    """An unfitted copy of the estimator that will train ``n_trees`` trees."""
-    return clone(estimator).set_params(**dict.fromkeys(tree_counts(estimator), n_trees))
-
-
-def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The classes and each row's class index; for regression, an empty array and each row's number."""
-    what = "label" if of_labels else "number"
-    if y is None:
-        raise ValueError(f"training requires y to be passed, but the target y is None: give one {what} per row")
-    given = check_array(y, ensure_2d=False, dtype=None if of_labels else np.float64, input_name="y")
-    if given.ndim > 1 and given.shape[1] > 1:
-        raise ValueError(
-            f"y has {given.shape[1]} columns; T* is about one {what} per row: fit one forest for each column, as "
-            f"sklearn.multioutput.MultiOutput{'Classifier' if of_labels else 'Regressor'} does"
-        )
-    target = column_or_1d(given, warn=True)
-    if len(target) != n_rows:
-        raise ValueError(
-            f"X has {how_many(n_rows, 'row')} and y {how_many(len(target), what)}; give one {what} per row"
-        )
-    return _classes_of(target) if of_labels else (np.zeros(0), target)
-
-
-def _classes_of(labels: NDArray[Any]) -> tuple[NDArray[Any], Int64s]:
-    """The classes, at least two, and each row's class index."""
-    try:
-        check_classification_targets(labels)
-        classes, label = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        kinds = ", ".join(sorted({type(value).__name__ for value in labels}))
-        raise ValueError(f"y holds labels of {kinds}, which scikit-learn does not take: {error}") from None
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes.tolist()}; trees have nothing to vote on")
-    return classes, label
-
 
 Fold = tuple[Int64s, Int64s]
 """Numbers of the rows to train on, and of the rows held out."""
@@ -178,15 +89,13 @@ def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: 
         if np.isin(held_out, train).any() or held_out_before[held_out].any():
             raise ValueError("cv must hold out each row at most once, and must not train on the rows that it holds out")
         if belong is not None and np.isin(belong[held_out], belong[train]).any():
+            others = "copies" if groups.by == "copies" else "others of the same group"
             raise ValueError(
-                f"cv holds out rows, and trains their forest on {_OTHERS[groups.by == 'copies']}: give a splitter that "
-                "keeps groups together, such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
+                f"cv holds out rows, and trains their forest on {others}: give a splitter that keeps groups together, "
+                "such as StratifiedGroupKFold, or groups='rows' if each row stands alone"
             )
         held_out_before[held_out] = True
     return folds
-
-
-_OTHERS = "others of the same group", "copies"
 
 
 def _splitter(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: bool) -> Any:
@@ -209,10 +118,65 @@ def _checked_fold(pair: Any, n_rows: int) -> Fold:
         )
     train, held_out = (np.asarray(rows) for rows in pair)
     for index in (train, held_out):
-        if index.dtype.kind not in "iu" or index.ndim != 1 or not index.size:
+        fits = index.dtype.kind in "iu" and index.ndim == 1 and index.size > 0
+        if not fits or index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
             raise ValueError(
-                f"folds must be pairs of arrays of row numbers, found {index.dtype} of shape {index.shape}"
+                f"the folds of cv must be arrays of row numbers from 0 to {n_rows - 1}, each once, found {index}"
             )
-        if index.min() < 0 or index.max() >= n_rows or len(np.unique(index)) < index.size:
-            raise ValueError(f"the rows of a fold must be from 0 to {n_rows - 1}, each once")
     return np.sort(train).astype(np.int64), np.sort(held_out).astype(np.int64)
+
+
+def outputs_of_folds(
+    parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int, groups: Groups = NO_GROUPS
+) -> TreeOutputs:
+    """Join the folds of a cross-validation: each row has the outputs of the forest that was trained without it.
+
+    Parameters
+    ----------
+    parts : sequence of tuple
+        For each fold the numbers of its held-out rows, and the outputs of its forest on them.
+    classes : ndarray, shape (n_classes,)
+        All classes, also those that some forests do not know; empty for regression.
+    n_rows : int
+        Number of all rows; rows that no fold holds out have no votes.
+    groups : Groups, optional
+        Rows that belong together.
+
+    Returns
+    -------
+    TreeOutputs
+        Scores and parts of the forests come only from forests that know all classes.
+    """
+    of_folds = dict.fromkeys(caution for _, fold in parts for caution in fold.warnings)
+    knowing_all = [(rows, fold) for rows, fold in parts if len(fold.classes) == len(classes)]
+    first = (knowing_all or parts)[0][1]
+    predictor = None if first.predictor is None else replace(first.predictor, classes=classes)
+    outputs = TreeOutputs(
+        n_rows,
+        first.n_trees,
+        _votes_of_folds(parts, classes, n_rows) if len(classes) else None,
+        predictor=predictor,
+        source="cross-validation",
+        groups=groups,
+        warnings=(*of_folds, *warning_of_copies(groups)),
+    )
+    sums = [fold.sums for _, fold in knowing_all if fold.sums is not None]
+    if not sums:
+        return outputs
+    numbers = [rows for rows, _ in knowing_all]
+    # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
+    number = np.concatenate([rows[fold.scores.number] for rows, fold in zip(numbers, sums, strict=True)])
+    scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
+    scores = stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
+    scores = replace(scores, rows=None if len(scored) == n_rows else scored)
+    part_sums = PartSums.of_forests([fold.parts for fold in sums], numbers)
+    counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
+    return replace(outputs, sums=Sums(counts, scores, part_sums))
+
+
+def _votes_of_folds(parts: Sequence[tuple[Int64s, TreeOutputs]], classes: NDArray[Any], n_rows: int) -> Votes:
+    counts = np.zeros((n_rows, len(classes)), dtype=np.int32)
+    for rows, fold in parts:
+        counts[rows[:, None], class_indices(classes, fold.classes, len(fold.classes))] = fold.votes.counts
+    first = parts[0][1]
+    return Votes(counts, classes, first.n_trees, threshold=first.votes.threshold)

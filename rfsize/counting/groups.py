@@ -1,4 +1,4 @@
-"""Groups: training rows that belong together. A tree that was trained on one of them also knows the others."""
+"""Groups: training rows that belong together, such as copies. A tree that saw one of them also knows the others."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
-from rfsize._util import Bools, Int64s, how_many
+from rfsize._util import Bools, Caution, Int64s, blocks, choice, how_many, in_percent
+from rfsize.exceptions import ForestWarning
+from rfsize.models.bags import Bags
+from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
+
+Hashes = NDArray[np.uint64]
 
 # What users may give instead of an array: copies belong together, or each row stands alone.
 WORDS = ("copies", "rows")
@@ -54,18 +60,7 @@ class Groups:
         ValueError
             If there is not exactly one label for each row.
         """
-        label = _as_labels(groups)
-        if label.shape != (n_rows,):
-            raise ValueError(
-                f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
-                f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
-            )
-        missing = np.flatnonzero(_is_missing(label))
-        if missing.size:
-            raise ValueError(
-                f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
-                "belong to no other a label of their own"
-            )
+        label = _labels(groups, n_rows)
         if label.dtype.kind == "O":
             number: dict[Any, int] = {}
             try:
@@ -87,7 +82,7 @@ class Groups:
         alone = self.index < 0
         return np.where(alone, self.n_groups + np.cumsum(alone), self.index)
 
-    def first_of_each(self, n_rows: int) -> Bools:
+    def representatives(self, n_rows: int) -> Bools:
         """Mask of one row of each group, and of all rows that stand alone."""
         if self.index is None:
             return np.ones(n_rows, dtype=np.bool_)
@@ -103,7 +98,7 @@ class Groups:
         """
         if self.by != "copies" or self.index is None:
             return None
-        mask = self.first_of_each(len(self.index))
+        mask = self.representatives(len(self.index))
         return None if mask.all() else mask
 
     def take(self, rows: Bools | Int64s | slice) -> Groups:
@@ -125,29 +120,208 @@ class Groups:
 NO_GROUPS = Groups()
 
 
-def _as_labels(groups: ArrayLike) -> NDArray[Any]:
+def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Labels as an array. Different types in a list stay apart, which NumPy would convert to a common type."""
-    if np.ma.is_masked(groups):
-        raise ValueError("groups is a masked array with masked labels: give rows that belong to no other a label")
     try:
         label = np.asarray(groups)
-    except ValueError:
-        raise ValueError("groups must hold one label for each training row, found rows of several lengths") from None
-    if isinstance(groups, (list, tuple)) and label.ndim == 1 and label.dtype.kind not in "biu":
-        label = np.empty(len(groups), dtype=object)
+    except ValueError:  # rows of several lengths
+        label = np.zeros(0)
+    if label.shape != (n_rows,):
+        raise ValueError(
+            f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
+            f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
+        )
+    if isinstance(groups, (list, tuple)) and label.dtype.kind not in "biu":
+        label = np.empty(n_rows, dtype=object)
         label[:] = groups
+    is_missing = label != label if label.dtype.kind != "O" else np.array([_is_none(value) for value in label.tolist()])
+    if isinstance(groups, np.ma.MaskedArray):
+        is_missing = is_missing | np.ma.getmaskarray(groups)
+    missing = np.flatnonzero(is_missing)
+    if missing.size:
+        raise ValueError(
+            f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
+            "belong to no other a label of their own"
+        )
     return label
 
 
-def _is_missing(label: NDArray[Any]) -> Bools:
-    """Which labels are None, NaN, or cannot be compared with themselves."""
-    if label.dtype.kind != "O":
-        return np.asarray(label != label)
-    return np.array([_is_none(value) for value in label.tolist()], dtype=np.bool_)
-
-
 def _is_none(value: Any) -> bool:
+    """Whether a label is None, NaN, or cannot be compared with itself."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class GroupInbag:
+    """For each group of rows, the trees that saw a row of the group.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (n_rows,)
+        Number of each row's group, -1 for a row without a group.
+    trees : tuple of int
+        Number of trees, and of bags of each.
+    bits : ndarray of uint8, shape (n_groups, ...)
+        For each group, one bit for each tree.
+    """
+
+    index: Int64s
+    trees: tuple[int, ...]
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, bags: Bags | None, groups: Groups) -> GroupInbag | None:
+        """Build it from a forest's bags in one pass; None if there are no groups."""
+        if bags is None or groups.index is None:
+            return None
+        trees = bags.take(0, 1).shape[1:]
+        n_bags = int(np.prod(trees))
+        bits = np.zeros((groups.n_groups, (n_bags + 7) // 8), dtype=np.uint8)
+        for start, stop in blocks(bags.n_rows, n_bags, what="bags of groups"):
+            rows = np.flatnonzero(groups.index[start:stop] >= 0)
+            if rows.size:
+                _add_bits(bits, groups.index[start:stop][rows], bags.take(start, stop)[rows])
+        return cls(groups.index, trees, bits)
+
+    def part(self, start: int, stop: int) -> GroupInbag:
+        """Keep only rows ``start`` to ``stop`` and their groups."""
+        present, index = np.unique(self.index[start:stop], return_inverse=True)
+        alone = int(present[0] == -1)  # rows without a group share the number -1
+        return GroupInbag(index - alone, self.trees, self.bits[present[alone:]])
+
+    def expand(self, start: int, stop: int, inbag: Bools) -> Bools:
+        """In-bag mask of rows ``start`` to ``stop``, also True for trees that saw another row of the group."""
+        group = self.index[start:stop]
+        rows = np.flatnonzero(group >= 0)
+        bits = np.unpackbits(self.bits[group[rows]], axis=1, count=int(np.prod(self.trees)))
+        seen = inbag.copy()
+        seen[rows] |= bits.reshape(-1, *self.trees).view(np.bool_)
+        return seen
+
+
+def _add_bits(bits: NDArray[np.uint8], group: Int64s, inbag: Bools) -> None:
+    packed = np.packbits(inbag.reshape(len(inbag), -1), axis=1)
+    order = np.argsort(group, kind="stable")
+    present, first = np.unique(group[order], return_index=True)
+    bits[present] |= np.bitwise_or.reduceat(packed[order], first, axis=0)
+
+
+# Copies
+
+# Number of rows to hash at once.
+_ROWS = 1 << 13
+
+# From this share of rows with copies on, a warning is given.
+_FEW_COPIES = 0.01
+
+
+def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Groups:
+    """The groups that the user chooses; by default each row stands alone, and only the share of copies is counted.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n_rows,), "copies", "rows" or None
+        A label for each row; "copies" for groups of identical rows; "rows" for no groups; None if nothing is said.
+    X
+        Training rows as a framework takes them, or None if they are not available.
+    n_rows : int
+        Number of training rows.
+
+    Raises
+    ------
+    ValueError
+        If ``groups`` is none of these, or is "copies" and the rows are not available.
+    """
+    if groups is not None and not isinstance(groups, str):
+        return Groups.given(groups, n_rows)
+    if groups is not None:
+        choice("groups", groups, WORDS, "; or give an array with the group of each row")
+    if groups == "rows":
+        return NO_GROUPS
+    rows = None if X is None else _readable(X)
+    if rows is not None:
+        return copies(rows) if groups == "copies" else Groups(copied=copies(rows).copied)
+    if groups is None:
+        return Groups("unknown")
+    raise ValueError(
+        "groups='copies' compares the training rows, and the data do not hold them: make a lightgbm.Dataset with "
+        "free_raw_data=False, or a DMatrix in place of a QuantileDMatrix, or give the group of each row"
+    )
+
+
+def _readable(X: Any) -> Rows | DistributedRows | None:
+    """Opened rows of numbers and categories; None if the rows cannot be read."""
+    if isinstance(X, DistributedRows) or (isinstance(X, Rows) and X.is_encoded):
+        return X
+    X = X.source if isinstance(X, Rows) else X
+    try:
+        return open_rows(X.get_data() if hasattr(X, "num_row") else X)
+    except ValueError:  # members that are no trees may read anything, and quantised rows are gone
+        return None
+
+
+def copies(rows: Rows | DistributedRows) -> Groups:
+    """Group rows with identical features; missing values count as equal."""
+    if isinstance(rows, DistributedRows):
+        hashes = list(rows.each(_hashes_of_part))
+    else:
+        hashes = [_hashes(chunk) for chunk in rows.chunks()]
+    groups = Groups.numbered("copies", np.concatenate(hashes))
+    return replace(groups, copied=0.0 if groups.index is None else float((groups.index >= 0).mean()))
+
+
+def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
+    """A warning that tells what to do about copies, if the user has said nothing and more than a few rows have one."""
+    if groups.by != "rows" or groups.copied is None or groups.copied < _FEW_COPIES:
+        return ()
+    text = (
+        f"{in_percent(groups.copied)} of the training rows have a copy, and each row counts as it is. If rows were "
+        "repeated or oversampled before the training, give groups='copies'; if equal rows are different cases, "
+        "groups='rows'"
+    )
+    return (Caution(ForestWarning, text),)
+
+
+def _hashes_of_part(_: int, X: Any) -> Hashes:
+    return np.concatenate([_hashes(chunk) for chunk in open_rows(X).chunks()])
+
+
+def _hashes(chunk: Chunk) -> Hashes:
+    """Hash of each row, the 64-bit sum of the hashes of its cells.
+
+    Among ten million rows, two different rows share a hash with a probability of 3e-6.
+    """
+    hashes, start = np.zeros(chunk.n_rows, dtype=np.uint64), 0
+    while start < chunk.n_rows:
+        stop = min(chunk.n_rows, start + _ROWS)
+        values = chunk.read(start, stop)
+        if issparse(values):
+            # Differences of sums are exact, because they are taken modulo 2⁶⁴.
+            total = np.append(np.uint64(0), np.cumsum(_mixed(_bits(values.data), values.indices), dtype=np.uint64))
+            hashes[start:stop] = total[values.indptr[1:]] - total[values.indptr[:-1]]
+        else:
+            hashes[start:stop] = _mixed(_bits(values), np.arange(values.shape[1])).sum(axis=1, dtype=np.uint64)
+        start = stop
+    return hashes
+
+
+def _bits(values: NDArray[Any]) -> Hashes:
+    """Numbers as bits: equal numbers have equal bits, and so have all missing values."""
+    values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.uint64)
+
+
+def _mixed(bits: Hashes, column: NDArray[Any]) -> Hashes:
+    """Hash cells by value and column.
+
+    Method of G. Steele, D. Lea, C. Flood (2014). "Fast splittable pseudorandom number generators." OOPSLA, 453-472.
+    """
+    mixed = bits + (column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, multiplier in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(multiplier)
+    return np.asarray(mixed ^ mixed >> np.uint64(31))

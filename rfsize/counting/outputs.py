@@ -19,14 +19,17 @@ from rfsize._util import (
     training_labels,
     warn,
 )
-from rfsize.counting.count import Sums, count
+from rfsize.counting.count import count
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.part_sums import Means, Scores
-from rfsize.counting.task import Task, tree_votes
+from rfsize.counting.groups import NO_GROUPS, Groups, warning_of_copies
+from rfsize.counting.sums import Means, Scores, Sums, n_bytes
+from rfsize.counting.task import Task, brought_here, tree_votes
+from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, ForestWarning, NotAForestError
 from rfsize.models.link import Predictor
+from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.training import ForestInTraining
 
 VOTINGS = ("auto", "hard", "soft")
 
@@ -52,11 +55,6 @@ class TreeOutputs:
         give them.
     warnings : tuple
         Warnings about the forest and the rows, such as that the forest was trained on them.
-
-    See Also
-    --------
-    tree_outputs : Ask the trees.
-    size : See how many trees are enough.
 
     Examples
     --------
@@ -95,7 +93,9 @@ class TreeOutputs:
             If the forest is for regression: its trees cast no votes.
         """
         if self.voted is None:
-            raise NotAForestError("the trees of a regression forest cast no votes: take scores, or predict()")
+            raise NotAForestError(
+                "a regression forest casts no votes: take predict() or scores, or rfsize.oob_predict(model, X)"
+            )
         return self.voted
 
     @property
@@ -111,7 +111,7 @@ class TreeOutputs:
     @property
     def nbytes(self) -> int:
         """Memory in bytes that the outputs take, without the model and the rows."""
-        return self.votes.counts.nbytes if self.sums is None else self.sums.nbytes
+        return n_bytes(self.votes.counts if self.sums is None else self.sums)
 
     def __len__(self) -> int:
         return self.n_rows
@@ -170,8 +170,7 @@ class TreeOutputs:
     def by_tree(self) -> NDArray[np.int32]:
         """Return the vote of each tree on each row.
 
-        Give the votes to `StopTable.apply`, `mcnemar_size` or `banfield_size`. These functions need rows that the
-        forest was not trained on: they raise an error for the −1 of training rows.
+        `StopTable.apply`, `mcnemar_size` and `banfield_size` take them, of rows that the forest was not trained on.
 
         Returns
         -------
@@ -181,10 +180,8 @@ class TreeOutputs:
 
         Raises
         ------
-        NotAForestError
-            If the forest is for regression: its trees cast no votes.
         ValueError
-            If the outputs no longer refer to a model.
+            If the forest is for regression (`NotAForestError`), or the outputs no longer refer to a model.
 
         Examples
         --------
@@ -192,11 +189,8 @@ class TreeOutputs:
         >>> from sklearn.datasets import load_breast_cancer
         >>> from sklearn.ensemble import RandomForestClassifier
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
-        >>> outputs = rfsize.tree_outputs(forest, X, oob=True)
-        >>> by_tree = outputs.by_tree()
-        >>> by_tree.shape
-        (569, 50)
+        >>> outputs = rfsize.tree_outputs(RandomForestClassifier(50, random_state=0).fit(X, y), X, oob=True)
+        >>> by_tree = outputs.by_tree()  # shape (569, 50)
         >>> (by_tree == 1).sum(axis=1).tolist() == outputs.votes.counts[:, 1].tolist()
         True
         """
@@ -215,7 +209,7 @@ class TreeOutputs:
         Returns
         -------
         ndarray, shape (n_rows,) or (n_rows, n_classes)
-            Labels, probabilities or numbers, as the model's ``predict`` gives them.
+            Labels, probabilities or numbers.
 
         Raises
         ------
@@ -225,7 +219,7 @@ class TreeOutputs:
         Warns
         -----
         ForestWarning
-            If some rows have no prediction, or the rows with a prediction do not represent the others.
+            If some rows have no prediction, or those with a prediction do not represent them.
         """
         output = task_of(self).forest.output
         if output == "labels":
@@ -288,10 +282,7 @@ class TreeOutputs:
         ForestWarning
             As in `predict`.
         """
-        if not len(self.classes):
-            raise ValueError(
-                "a regression forest predicts no probabilities: take outputs.predict(), or rfsize.oob_predict(model, X)"
-            )
+        self.votes  # noqa: B018 - regression has none, and says so
         return _filled(self, _predicted(self), fill)
 
 
@@ -338,7 +329,7 @@ def voting_of(outputs: TreeOutputs, voting: str) -> str:
     """The rule of voting; "auto" is the rule of the model's own ``predict``, or "hard" if scores are not known."""
     if voting != "auto":
         return voting
-    knows_scores = outputs.scores is not None and bool((outputs.scores.asked > 1).any())
+    knows_scores = outputs.scores is not None and bool((outputs.scores.n_votes > 1).any())
     return "soft" if knows_scores and predictor_of(outputs).voting == "soft" else "hard"
 
 
@@ -365,10 +356,10 @@ def distinct(outputs: TreeOutputs) -> TreeOutputs:
 def coverage(outputs: TreeOutputs) -> Coverage:
     """The number of votes of each row, or of scores for regression."""
     if outputs.voted is not None:
-        return _coverage(outputs, outputs.voted.asked)
+        return _coverage(outputs, outputs.voted.n_votes)
     assert outputs.scores is not None
     scores = outputs.scores
-    return _coverage(outputs, scores.asked, slice(None) if scores.rows is None else scores.rows)
+    return _coverage(outputs, scores.n_votes, slice(None) if scores.rows is None else scores.rows)
 
 
 def coverage_of_means(outputs: TreeOutputs) -> Coverage:
@@ -380,6 +371,56 @@ def _coverage(outputs: TreeOutputs, n_votes: NDArray[Any], rows: Any = slice(Non
     y = None if outputs.y is None else outputs.y[rows]
     is_oob, of_classes = outputs.source == "oob", len(outputs.classes) > 0
     return Coverage(n_votes, outputs.n_trees, outputs.groups.take(rows), is_oob, y, of_classes)
+
+
+# Where outputs come from: a finished forest, a forest in training, or counted votes
+
+
+def collect_outputs(task: Task, y: Any = None, sample_weight: Any = None, *, means: bool = False) -> TreeOutputs:
+    """The outputs of a finished forest with ``y`` and weights, and a warning if the rows are the training rows."""
+    y, sample_weight = brought_here(task.X, y), brought_here(task.X, sample_weight)
+    of_rows = warning_of_training_rows(task, y, sample_weight)
+    outputs = outputs_of(task, means=means)
+    sample_weight = sample_weight if y is not None or task.bags is None else None  # given only to prove the bags
+    return with_warnings(outputs.with_truth(y, sample_weight), *of_rows)
+
+
+def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:
+    """The outputs of a finished forest, with warnings about its training and about copies of rows.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be proven.
+    """
+    forest, sums = task.forest, count(task, means=means)
+    spares_labels = not learning_rate_of(forest, labels_at=task.threshold)
+    learning_rate = (replace(caution, spares_labels=spares_labels) for caution in learning_rate_of(forest))
+    warnings = (*dependence_of(forest), *learning_rate, *warning_of_copies(task.groups))
+    described: dict[str, Any] = {"source": task.source, "groups": task.groups, "warnings": warnings, "task": task}
+    return _outputs_of_sums(sums, forest.n_trees, task.predictor, **described)
+
+
+def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
+    """The outputs of a forest that is still growing; ``InbagError`` if no training row can be out of bag."""
+    forest.check_bags()
+    sums = forest.out_of_bag
+    classes = np.arange(sums.counts.shape[1]) if forest.classes is None else forest.classes
+    predictor = Predictor(classes, forest.link, forest.threshold, forest.voting)
+    return _outputs_of_sums(sums, forest.n_trees, predictor, source="oob", groups=forest.groups)
+
+
+def _outputs_of_sums(sums: Sums, n_trees: int, predictor: Predictor, **described: Any) -> TreeOutputs:
+    votes, classes = None, predictor.classes
+    if len(classes):
+        votes = Votes(sums.counts, classes, n_trees, threshold=predictor.threshold)
+    return TreeOutputs(len(sums.counts), n_trees, votes, sums, predictor, **described)
+
+
+def outputs_of_votes(votes: Votes) -> TreeOutputs:
+    """Votes that were counted elsewhere; ``ValueError`` if they do not tell the number of trees."""
+    votes.check_trees()
+    return TreeOutputs(len(votes), votes.n_trees, votes, source="oob" if votes.is_out_of_bag else "rows given")
 
 
 # Predictions
@@ -394,13 +435,13 @@ def _labels(outputs: TreeOutputs, fill: Any) -> NDArray[Any]:
     """Predicted labels; `FewVotesError` if some rows have no label and ``fill`` is None."""
     predictor, is_known = predictor_of(outputs), means_of(outputs).is_known
     labels = predictor.classes[predictor.labels(_predicted(outputs))]
-    _warn_of_scores(outputs, None)
+    _warn_of_coverage(outputs)
     if fill is not None:
-        return with_fill(labels, is_known, fill)
+        return _with_fill(labels, is_known, fill)
     if not is_known.all():
         raise FewVotesError(
-            f"{_without_votes(is_known)}. They have no label: choose one by fill=, such as fill={_free(labels)!r}, or "
-            "take outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
+            f"{_without_votes(is_known)}. They have no label: choose one by fill=, such as fill={_unused(labels)!r}, "
+            "or take outputs.predict_proba() or rfsize.oob_predict_proba(model, X), which give NaN for them"
         )
     return np.asarray(labels)
 
@@ -408,22 +449,22 @@ def _labels(outputs: TreeOutputs, fill: Any) -> NDArray[Any]:
 def _filled(outputs: TreeOutputs, predicted: NDArray[Any], fill: Any) -> NDArray[Any]:
     """Predictions, with ``fill`` (or NaN if that is None) for rows that no tree may vote on."""
     is_known = means_of(outputs).is_known
-    _warn_of_scores(outputs, is_known if fill is None else None)
-    mask = is_known if predicted.ndim == 1 else is_known[:, None]
-    return with_fill(predicted, mask, np.nan if fill is None else fill)
-
-
-def _warn_of_scores(outputs: TreeOutputs, is_known: Bools | None) -> None:
-    """Warn if a score of the predictions would mislead, or if ``is_known`` shows rows that will be NaN."""
-    problem = coverage_of_means(outputs).problem_of_some("how good the forest is on fresh rows")
-    if problem is not None:
-        warn(problem.message, ForestWarning)
-    elif is_known is not None and not is_known.all():
+    if not _warn_of_coverage(outputs) and fill is None and not is_known.all():
         warn(
             f"{_without_votes(is_known)}. Their prediction is NaN: leave them out, or train more trees, or train with "
             "a smaller bagging fraction",
             ForestWarning,
         )
+    mask = is_known if predicted.ndim == 1 else is_known[:, None]
+    return _with_fill(predicted, mask, np.nan if fill is None else fill)
+
+
+def _warn_of_coverage(outputs: TreeOutputs) -> bool:
+    """Warn, and return whether you do, if a score of the predictions would mislead."""
+    problem = coverage_of_means(outputs).problem_of_some("how good the forest is on fresh rows")
+    if problem is not None:
+        warn(str(problem), ForestWarning)
+    return problem is not None
 
 
 def _without_votes(is_known: Bools) -> str:
@@ -432,32 +473,26 @@ def _without_votes(is_known: Bools) -> str:
     return f"{n_rows:,} of the training rows have no out-of-bag tree: every tree saw them or a row of their group"
 
 
-def with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:
-    """Predictions where ``mask`` is set, and ``fill`` elsewhere, in a type that holds both.
-
-    Raises
-    ------
-    ValueError
-        If ``fill`` is no number where numbers are predicted, no word where words are, or fits no type with them.
-    """
+def _with_fill(predicted: NDArray[Any], mask: Bools, fill: Any) -> NDArray[Any]:
+    """Predictions where ``mask`` is set, and ``fill`` elsewhere; ``ValueError`` if no type holds both."""
     if predicted.dtype == object:
         return np.where(mask, predicted, np.array(fill, dtype=object))
     value, are_numbers = np.asarray(fill), predicted.dtype.kind in _NUMBERS
-    if value.ndim or value.dtype.kind not in (_NUMBERS if are_numbers else predicted.dtype.kind):
+    wide = np.result_type(predicted.dtype, np.min_scalar_type(fill)) if are_numbers else predicted.dtype
+    fits = value.ndim == 0 and value.dtype.kind in (_NUMBERS if are_numbers else predicted.dtype.kind)
+    # No integer type holds, for example, large unsigned labels and -1.
+    if not fits or (wide.kind == "f" and predicted.dtype.kind + value.dtype.kind in ("ui", "iu")):
         raise ValueError(
-            f"fill must be a {'number' if are_numbers else 'word'}, as the predictions are, found {fill!r}: give one, "
-            f"such as fill={_free(predicted)!r}"
+            f"fill must be a {'number' if are_numbers else 'word'}, as the predictions are, and {predicted.dtype} must "
+            f"go with it, found {fill!r}: give another, such as fill={_unused(predicted)!r}"
         )
-    if not are_numbers:
-        return np.where(mask, predicted, value)
-    wide = np.result_type(predicted.dtype, np.min_scalar_type(fill))
-    if wide.kind == "f" and predicted.dtype.kind + value.dtype.kind in ("ui", "iu"):
-        raise ValueError(f"no integer type holds labels of {predicted.dtype} and fill={fill!r}: give another number")
-    return np.where(mask, predicted.astype(wide), value.astype(wide))
+    return np.where(mask, predicted.astype(wide) if are_numbers else predicted, value)
 
 
-def _free(labels: NDArray[Any]) -> Any:
+def _unused(labels: NDArray[Any]) -> Any:
     """A value that is none of the labels."""
-    if labels.dtype.kind in _NUMBERS:
-        return -1 if not (labels == -1).any() else int(labels.min()) - 1
-    return "unknown"
+    if labels.dtype.kind not in _NUMBERS:
+        return "unknown"
+    if labels.dtype.kind == "u":
+        return int(np.setdiff1d(np.arange(labels.size + 1), labels)[0])
+    return -1 if not (labels == -1).any() else int(labels.min()) - 1

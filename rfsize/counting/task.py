@@ -1,10 +1,13 @@
-"""A forest and rows: `Task` sends the rows down all trees, batch by batch, and proves the bags beside it."""
+"""A forest and rows: `Task` sends the rows down all trees, batch by batch, and proves the bags beside it.
+
+The proof compares the rows of the rebuilt bags, leaf by leaf, with what the model stored at training.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -12,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Bools, blocks, refuse_unused
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.counting.leaves import Lookup, leaf_lookup
-from rfsize.counting.proof import BagCheck, GroupInbag
+from rfsize import _core
+from rfsize._util import Bools, Floats, Int64s, blocks, each_range, effective_threads, refuse_unused
+from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
@@ -24,6 +25,80 @@ from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
 from rfsize.models.model import Forest
 from rfsize.models.rows import DistributedRows, Rows
+from rfsize.walking.leaves import Lookup, leaf_lookup
+
+# From this many cells per node on, several threads with separate sums are faster than one thread.
+_FEWEST_CELLS_PER_NODE = 8
+
+
+class BagCheck:
+    """Adds up, leaf by leaf, the rows of rebuilt bags, and compares the sums with the cover that the model stored.
+
+    Attributes
+    ----------
+    bags : Bags
+        The bags to prove.
+    rebuilt : ndarray of float64, shape (n_nodes,)
+        Cover of each leaf by the rows so far. Checks of the same bags over other rows can be added to it.
+    """
+
+    def __init__(self, forest: Forest, bags: Bags) -> None:
+        self.bags, self._framework, self._trees = bags, forest.framework, forest.ensemble
+        self.rebuilt: Floats = np.zeros(0 if self._trees is None else self._trees.cover.size)
+
+    def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
+        """Add rows ``start`` to ``stop`` to the leaves that they reach."""
+        if self.bags.need_proof:
+            leaf, inbag = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag)
+            add_at_leaves(leaf, inbag, self.bags.row_mass(start, stop), self.rebuilt)
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the rows so far fill some leaf beyond what all training rows can."""
+        trees = self._trees
+        return trees is not None and bool((self.bags.exceeded(trees, self.rebuilt) & trees.has_cover).any())
+
+    def conclude(self) -> None:
+        """Raise `InbagError` if rows in the leaves differ from those that the bags imply."""
+        trees = self._trees
+        if not self.bags.need_proof or trees is None:  # members that are no trees store no cover
+            return
+        if not trees.has_cover.any():
+            raise InbagError(f"no tree has more than one leaf, so no leaf count can prove the bags: take {FRESH_ROWS}")
+        wrong = np.unique(trees.tree_of_node[self.bags.contradicted(trees, self.rebuilt) & trees.has_cover])
+        if wrong.size:
+            raise InbagError(
+                f"the in-bag rows could not be proven: in {wrong.size} of {trees.tree_start.size} trees, the first of "
+                f"them tree {wrong[0] // trees.trees_per_iteration}, the rebuilt bag does not match the leaf counts "
+                f"that {self._framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
+            )
+
+
+def add_at_leaves(leaf: Int64s, inbag: Bools, value: Floats, total: Floats) -> None:
+    """Add to ``total``, by leaf, the values of those rows of a batch that the trees were trained on.
+
+    Parameters
+    ----------
+    leaf : ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
+        Nodes that the rows reach; contiguous.
+    inbag : ndarray of bool, shape (n_rows, n_trees, trees_per_iteration or 1)
+        Whether the tree was trained on the row; contiguous.
+    value : ndarray of float64, shape (n_rows, n_trees or 1, trees_per_iteration or 1)
+    total : ndarray of float64, shape (n_nodes,)
+    """
+    value, n_rows = np.ascontiguousarray(value), len(leaf)
+    threads = effective_threads(-1) if leaf.size >= _FEWEST_CELLS_PER_NODE * total.size else 1
+    if threads == 1:
+        _core.add_at_leaves(leaf, inbag, value, total)
+        return
+
+    def of_part(start: int, stop: int) -> Floats:
+        part = np.zeros(total.size)
+        _core.add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], part)
+        return part
+
+    for part in each_range(of_part, n_rows, -(-n_rows // threads)):
+        total += part
 
 
 class Batch(NamedTuple):
@@ -76,11 +151,6 @@ class Pass:
     bags: Bags | None = None
     group_inbag: GroupInbag | None = None
 
-    @property
-    def n_bags(self) -> int:
-        """Number of bags of an iteration: 1, or one for the tree of each class."""
-        return 1 if self.bags is None or not self.n_rows else self.bags.take(0, 1).shape[2]
-
     def seen(self, start: int, stop: int, inbag: Bools) -> Bools:
         """Trees that saw each row or another row of its group, as in `Batch`, from the bags of the rows."""
         return inbag if self.group_inbag is None else self.group_inbag.expand(start, stop, inbag)
@@ -103,9 +173,7 @@ class Pass:
         check : BagCheck, optional
             If the rows are a part of the training rows: the check to add them to, which you conclude.
         """
-        proof = check
-        if check is None and self.bags is not None:
-            proof = BagCheck(self.forest, self.bags)
+        proof = BagCheck(self.forest, self.bags) if check is None and self.bags is not None else check
         cells += self.forest.n_trees * self.forest.n_scores
         for start, stop in blocks(self.n_rows, cells, what=what, most_rows=most_rows):
             inbag = seen = None
@@ -158,7 +226,7 @@ class Task:
         groups: Any = None,
         missing: float | None = None,
     ) -> Task:
-        """Check a model, rows and options; arguments as in `rfsize.tree_outputs`.
+        """Check a model, rows and options, as in `rfsize.tree_outputs`; ``y`` and weights are only for bags.
 
         Raises
         ------
@@ -174,12 +242,8 @@ class Task:
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
         if not oob:
-            of_bags = {"groups": groups, "y": y, "sample_weight": sample_weight, "seed": seed, "subsample": subsample}
-            refuse_unused(
-                "it is about the bags of training rows, and with oob=False every tree votes on every row. Leave it "
-                "out, or give the training rows with oob=True",
-                **of_bags,
-            )
+            why = "it is about the bags of training rows: leave it out, or give the training rows with oob=True"
+            refuse_unused(why, groups=groups, seed=seed, subsample=subsample)
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
@@ -249,22 +313,17 @@ def brought_here(X: Any, values: Any) -> Any:
 
 def tree_votes(task: Task) -> NDArray[np.int32]:
     """Class index of each tree's vote on each row, shape (n_rows, n_trees); −1 where the tree saw the row."""
-    votes = np.empty((task.n_rows, task.forest.n_trees), dtype=np.int32)
-    leaf_class = task.forest.leaf_class(task.threshold)
+    votes, leaf_class = [], task.forest.leaf_class(task.threshold)
     for batch in task.walk.batches("votes"):
-        votes[batch.rows] = leaf_class(batch.leaves)
-        if batch.seen is not None:
-            votes[batch.rows][batch.seen.any(axis=2)] = -1
-    return votes
+        seen = False if batch.seen is None else batch.seen.any(axis=2)
+        votes.append(np.where(seen, -1, leaf_class(batch.leaves)).astype(np.int32))
+    return np.concatenate(votes)
 
 
 def inbag_mask(task: Task) -> Bools:
     """Whether each tree, or one of an iteration, saw each row or its group, shape (n_trees, n_rows)."""
-    mask = np.zeros((task.forest.n_trees, task.n_rows), dtype=np.bool_)
-    for batch in task.walk.batches("in-bag rows"):
-        assert batch.seen is not None
-        mask[:, batch.rows] = batch.seen.any(axis=2).T
-    return mask
+    batches = task.walk.batches("in-bag rows")
+    return np.concatenate([~batch.may_score.all(axis=2).T for batch in batches], axis=1)
 
 
 def seen_mask(task: Task) -> Bools:
@@ -273,26 +332,3 @@ def seen_mask(task: Task) -> Bools:
     cells, bags, walk = task.forest.n_trees * task.forest.n_scores, task.bags, task.walk
     ranges = blocks(task.n_rows, cells, what="bags")
     return np.concatenate([walk.seen(start, stop, bags.take(start, stop)) for start, stop in ranges])
-
-
-def pair_oob_trees(leaves: LeafIds, seen: Bools | None) -> tuple[LeafIds, Bools]:
-    """Leaves of the trees that vote together, and which of these votes count, shape (n_rows, n_trees).
-
-    XGBoost draws a separate bag for the tree of each class. Hardly any iteration has left out a row with all of its
-    trees, so hardly any vote would remain. But these trees are drawn independently. So any trees that left the row out,
-    one of each class, make as good a voter as the trees of one iteration. The first such tree of each class vote
-    together, then the second of each class, until one class has no tree left.
-    """
-    if seen is None:
-        return leaves, np.ones(leaves.leaf.shape[:2], dtype=np.bool_)
-    if seen.shape[2] == 1:
-        return leaves, np.ascontiguousarray(~seen[:, :, 0])
-    order = oob_order(seen)
-    complete = seen.shape[1] - seen.sum(axis=1).max(axis=1)
-    together = replace(leaves, leaf=np.take_along_axis(leaves.leaf, order, axis=1))
-    return together, np.arange(seen.shape[1]) < complete[:, None]
-
-
-def oob_order(seen: Bools) -> NDArray[np.intp]:
-    """Index of the tree of each class that takes part in each vote; same shape as the mask."""
-    return np.argsort(seen.view(np.uint8), axis=1, kind="stable")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from rfsize._util import Bools, Caution, Floats
-from rfsize.counting.proof import BagCheck
-from rfsize.counting.task import Task
+from rfsize.counting.task import BagCheck, Task
 from rfsize.exceptions import InbagError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
@@ -40,18 +39,14 @@ def warning_of_training_rows(task: Task, y: Any = None, sample_weight: Any = Non
     """
     bags = _proven_bags(task, y, sample_weight)
     if bags is not None:
+        what = f"are the {task.n_rows:,} rows that the forest was trained on, as its leaf counts prove"
         advice = "leave some rows out of each bag" if bags.hold_all else "give oob=True"
-        text = (
-            f"X are the {task.n_rows:,} rows that the forest was trained on, as its leaf counts prove, and trees agree "
-            f"on rows that they have seen: {advice}, or give rows that it was not trained on"
-        )
     elif begin_with_training_rows(task):
-        text = (
-            "X begin with rows that the forest was trained on, in the order of training, and trees agree on rows that "
-            "they have seen: give all training rows with oob=True, or rows that it was not trained on"
-        )
+        what = "begin with rows that the forest was trained on, in the order of training"
+        advice = "give all training rows with oob=True"
     else:
         return ()
+    text = f"X {what}, and trees agree on rows that they have seen: {advice}, or give rows that it was not trained on"
     return (Caution(TrainingRowsWarning, text),)
 
 
@@ -87,9 +82,7 @@ def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
 def _proves(task: Task, bags: Bags) -> bool:
     """Whether the leaf counts prove that the bags were drawn from these rows."""
     check, most = BagCheck(task.forest, bags), max(_FEWEST_ROWS, -(-task.n_rows // _PARTS))
-    for batch in task.walk.batches("rows", most_rows=most):
-        start, stop = batch.rows.start, batch.rows.stop
-        check.add(start, stop, batch.leaves.leaf, bags.take(start, stop))
+    for _ in replace(task.walk, bags=bags).batches("rows", most_rows=most, check=check):
         if check.is_exceeded:
             return False
     try:

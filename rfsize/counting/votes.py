@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rfsize._util import how_many, share, shown, whole
 
 MAX_COUNT = 2**31 - 1
-"""The most votes that a row may have, and the most trees that a row may ask."""
+"""The most votes that a row may have."""
 
 _SHOWN = 12  # classes in a notebook
 
@@ -24,14 +24,14 @@ class VoteHistogram:
     ----------
     count : ndarray of int64, shape (n_cells,)
         Votes for class 1.
-    asked : ndarray of int64, shape (n_cells,)
-        Trees asked, at least 1.
+    n_votes : ndarray of int64, shape (n_cells,)
+        Votes for both classes, at least 1.
     rows : ndarray of int64, shape (n_cells,)
         Number of rows with these votes, at least 1.
     """
 
     count: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
     rows: NDArray[np.int64]
 
 
@@ -45,8 +45,8 @@ class Votes:
     classes : array_like, shape (n_classes,), optional
         Class labels; 0, 1, … by default.
     n_trees : int, optional
-        Number of trees in the forest; by default the most trees that any row asked. Give ``n_trees`` with out-of-bag
-        votes: then each row asked only some of the trees, and sizes and stop tables need the number of all trees.
+        Number of trees in the forest; by default the most votes that any row has. Give ``n_trees`` with out-of-bag
+        votes: then only some of the trees vote on each row, and sizes and stop tables need the number of all trees.
     threshold : float, optional
         The trees voted for class 1 if its probability was above the threshold; two classes only. `rfsize.tree_outputs`
         sets the threshold of its votes, and a `StopTable` built from votes keeps it.
@@ -67,7 +67,7 @@ class Votes:
     ------
     ValueError
         If ``counts`` is not a matrix of whole numbers of at least 0 with at least two columns; if a label is missing or
-        occurs twice; if a row asked more trees than ``n_trees``, or more than 2,147,483,647; or if the threshold is not
+        occurs twice; if a row has more votes than ``n_trees``, or more than 2,147,483,647; or if the threshold is not
         a probability, or is given for more than two classes.
 
     See Also
@@ -107,7 +107,7 @@ class Votes:
         self.classes = np.arange(n_classes) if classes is None else np.asarray(classes)
         if self.classes.shape != (n_classes,) or len(set(self.classes.tolist())) != n_classes:
             raise ValueError(f"classes must name the {n_classes} columns of counts, each once; found {self.classes}")
-        most = int(self.asked.max(initial=0))
+        most = int(self.n_votes.max(initial=0))
         self.n_trees = most if n_trees is None else whole("n_trees", n_trees, at_least=0, at_most=MAX_COUNT)
         self._knows_trees = n_trees is not None
         if self.n_trees < most:
@@ -140,18 +140,17 @@ class Votes:
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def asked(self) -> NDArray[np.int32]:
-        """Number of trees that each row asked, int32 of shape (n_rows,); 0 if no tree could vote."""
+    def n_votes(self) -> NDArray[np.int32]:
+        """Number of trees that vote on each row, int32 of shape (n_rows,)."""
         return self.counts.sum(axis=1, dtype=np.int32)
 
     @property
     def is_out_of_bag(self) -> bool:
-        """Whether some row asked some of the trees, but not all of them."""
-        asked = self.asked
-        return bool(((asked > 0) & (asked < self.n_trees)).any())
+        """Whether on some row some of the trees vote, but not all of them."""
+        return bool(((self.n_votes > 0) & (self.n_votes < self.n_trees)).any())
 
     def check_trees(self) -> None:
-        """Raise ``ValueError`` if rows asked only some of the trees, and the number of trees is not known.
+        """Raise ``ValueError`` if only some of the trees vote on a row, and the number of trees is not known.
 
         Examples
         --------
@@ -160,20 +159,18 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 2]]).check_trees()
         Traceback (most recent call last):
             ...
-        ValueError: rows have 8 to 10 votes, so each asked only some of the trees...
+        ValueError: rows have 8 to 10 votes, and the counts do not show how many trees there are...
         """
-        if self._knows_trees or not self.is_out_of_bag:
-            return
-        asked = self.asked
-        raise ValueError(
-            f"rows have {asked[asked > 0].min():,} to {self.n_trees:,} votes, so each asked only some of the "
-            "trees, and the counts do not show how many trees there are: give rfsize.Votes(counts, n_trees=...)"
-        )
+        if self.is_out_of_bag and not self._knows_trees:
+            raise ValueError(
+                f"rows have {self.n_votes[self.n_votes > 0].min():,} to {self.n_trees:,} votes, and the counts do not "
+                "show how many trees there are: give rfsize.Votes(counts, n_trees=...)"
+            )
 
     def fractions(self) -> NDArray[np.float64]:
-        """Vote fractions, shape (n_rows, n_classes); NaN if the row asked no tree."""
+        """Vote fractions, shape (n_rows, n_classes); NaN if the row has no votes."""
         with np.errstate(invalid="ignore"):
-            return self.counts / self.asked[:, None]
+            return self.counts / self.n_votes[:, None]
 
     def winner(self) -> NDArray[Any]:
         """Majority label, shape (n_rows,). Ties go to the lowest class index, rows without votes to the first class."""
@@ -203,12 +200,9 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 4]]).merge(rfsize.Votes([[1, 4], [2, 3]]))
         Votes(2 rows, 2 classes, 15 trees)
         """
-        self._check_classes(other)
         if len(self) != len(other):
-            raise ValueError(
-                f"merge adds the votes of more trees on the same rows, but one has {how_many(len(self), 'row')} and "
-                f"the other {len(other)}; concat appends rows"
-            )
+            raise ValueError(f"merge adds trees on the same rows, found {len(self)} and {len(other)}: concat adds rows")
+        self._check_like(other)
         counts, n_trees = self.counts.astype(np.int64) + other.counts, self.n_trees + other.n_trees
         return self._like(counts, n_trees, other, self._knows_trees and other._knows_trees)
 
@@ -236,12 +230,11 @@ class Votes:
         >>> rfsize.Votes([[3, 7], [6, 4]]).concat(rfsize.Votes([[9, 1]]))
         Votes(3 rows, 2 classes, 10 trees)
         """
-        self._check_classes(other)
         if self.n_trees != other.n_trees:
             raise ValueError(
-                f"concat appends rows voted on by the same forest, but one has {self.n_trees} trees and the "
-                f"other {other.n_trees}; merge adds trees"
+                f"concat adds rows of the same forest, found {self.n_trees} and {other.n_trees} trees: merge adds trees"
             )
+        self._check_like(other)
         counts = np.concatenate([self.counts, other.counts])
         return self._like(counts, self.n_trees, other, self._knows_trees or other._knows_trees)
 
@@ -267,12 +260,12 @@ class Votes:
         return self._like(self.counts[rows], self.n_trees, self, self._knows_trees)
 
     def histogram(self) -> VoteHistogram:
-        """Count the rows with the same votes for class 1 and trees asked. Rows without votes are left out.
+        """Count the rows with the same votes for both classes. Rows without votes are left out.
 
         Returns
         -------
         VoteHistogram
-            Three arrays, shape (n_cells,): votes for class 1, trees asked, and number of rows.
+            Three arrays, shape (n_cells,): votes for class 1, votes for both classes, and number of rows.
 
         Raises
         ------
@@ -283,19 +276,17 @@ class Votes:
         --------
         >>> import rfsize
         >>> cells = rfsize.Votes([[3, 7], [3, 7], [9, 1]]).histogram()
-        >>> cells.count.tolist(), cells.asked.tolist(), cells.rows.tolist()
+        >>> cells.count.tolist(), cells.n_votes.tolist(), cells.rows.tolist()
         ([1, 7], [10, 10], [1, 2])
         """
         if len(self.classes) != 2:
             raise ValueError(f"a histogram of votes needs two classes, found {len(self.classes)}")
-        asked = self.asked.astype(np.int64)
         side = self.n_trees + 1
-        code = asked * side + self.counts[:, 1]
+        code = self.n_votes.astype(np.int64) * side + self.counts[:, 1]
         # Counting is faster than sorting, but takes a table of all cells, which must not be far larger than the rows.
         if side * side <= max(8 * len(self), 1_000_000):
             rows = np.bincount(code)
-            cells = np.flatnonzero(rows)
-            rows = rows[cells]
+            cells, rows = np.flatnonzero(rows), rows[rows > 0]
         else:
             cells, rows = np.unique(code, return_counts=True)
         voted = cells >= side
@@ -303,20 +294,17 @@ class Votes:
         return VoteHistogram(cells % side, cells // side, rows)
 
     def _like(self, counts: ArrayLike, n_trees: int, other: Votes, knows_trees: bool) -> Votes:
-        """Votes with the same classes, and the common threshold; if only one of the two has a threshold, that one."""
-        threshold, others = self.threshold, other.threshold
-        if threshold is not None and others is not None and threshold != others:
-            raise ValueError(
-                f"the trees voted for class 1 above {threshold:g} in the one and above {others:g} in the other: count "
-                "both at the same threshold"
-            )
-        votes = Votes(counts, self.classes, n_trees, threshold=others if threshold is None else threshold)
+        threshold = other.threshold if self.threshold is None else self.threshold
+        votes = Votes(counts, self.classes, n_trees, threshold=threshold)
         votes._knows_trees = knows_trees
         return votes
 
-    def _check_classes(self, other: Votes) -> None:
+    def _check_like(self, other: Votes) -> None:
+        """Raise ``ValueError`` if the classes differ, or thresholds that are known."""
         if not np.array_equal(self.classes, other.classes):
             raise ValueError(f"the class labels differ: {self.classes} and {other.classes}")
+        if self.threshold != other.threshold and None not in (self.threshold, other.threshold):
+            raise ValueError(f"the thresholds differ, {self.threshold} and {other.threshold}: count at the same one")
 
 
 def two_leaders(counts: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -348,7 +336,7 @@ def _checked_counts(counts: ArrayLike) -> NDArray[np.int32]:
     if not numeric or not ((given >= 0) & (given <= MAX_COUNT) & (given == np.floor(given))).all():
         raise ValueError(f"counts must be whole numbers from 0 to {MAX_COUNT}; found {given.dtype} with other values")
     counts = given.astype(np.int32)
-    asked = int(counts.sum(axis=1, dtype=np.int64).max(initial=0))
-    if asked > MAX_COUNT:
-        raise ValueError(f"a row has {asked:,} votes; counts are kept of at most {MAX_COUNT:,} trees")
+    most = int(counts.sum(axis=1, dtype=np.int64).max(initial=0))
+    if most > MAX_COUNT:
+        raise ValueError(f"a row has {most:,} votes; counts are kept of at most {MAX_COUNT:,} trees")
     return counts

@@ -17,9 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from rfsize._util import give, share, whole
 from rfsize.api.report import Report
-from rfsize.counting.count import Sums
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
+from rfsize.counting.groups import Groups, resolve_groups
+from rfsize.counting.sums import Sums
 from rfsize.dask.rows import checked_collection, parts_of, to_local
 from rfsize.models.framework import framework_of_params, read_forest, training_named
 from rfsize.models.link import Link

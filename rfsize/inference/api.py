@@ -12,7 +12,6 @@ from rfsize.inference.file import holds_several, load_forest, load_forests
 from rfsize.inference.mean import CompiledMean
 from rfsize.inference.tables import check_table
 from rfsize.models.framework import models_in, read_model
-from rfsize.models.link import NATIVE_LINKS
 from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import PackedForest
@@ -163,11 +162,6 @@ def _packed(model: Model, threshold: float) -> PackedForest:
         raise NotAForestError(
             f"the members of this {model.framework} ensemble are no decision trees, which alone can be compiled: cut "
             "the ensemble with rfsize.truncate"
-        )
-    if model.ensemble.conventions.link not in NATIVE_LINKS:
-        raise NotAForestError(
-            f"rfsize does not compile the link '{model.ensemble.conventions.link}' of this {model.framework} model: "
-            "predict with the model itself"
         )
     kind = {"output": model.output, "is_pruned": model.is_pruned, "is_forest": isinstance(model, Forest)}
     return PackedForest.of(model.ensemble, threshold, **kind)

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._files import check_format, json_of, written_whole
+from rfsize._files import check_format, json_of
 
 # Errors that damaged or hostile content can raise when it is parsed. Endless depth raises a RuntimeError.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -73,11 +73,6 @@ class Archive(NamedTuple):
     error: type[ValueError]
     refusal: str
     deflated: bool = True
-
-    def write(self, path: Path, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Write a file, whole or not at all."""
-        with written_whole(path) as partial, partial.open("wb") as file:
-            self.write_to(file, content, arrays)
 
     def write_to(self, file: BinaryIO, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Write to an open file."""

@@ -34,6 +34,8 @@ _UNLESS_TAKEN = """    if (!is_taken(row)) {{
 _LINKS = {
     "logistic": "score[k] = (sum)(1 / (sum)(1 + (sum)EXP(-score[k])));",
     "exp": "score[k] = (sum)EXP(score[k]);",
+    "step": "score[k] = (sum)(score[k] > 0);",
+    "softplus": "score[k] = (sum)log1p(EXP(score[k]));",
     "square": "score[k] = (sum)(score[k] * (score[k] < 0 ? -score[k] : score[k]));",
 }
 

@@ -318,8 +318,8 @@ _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
 _FACTORS = ["slope", "divisor", "cut"]
 _NUMBERS = [*_FACTORS, "missing", "zero_within", "lowest_category"]
-_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity"), ("softmax", "one-vs-all", "identity", "logistic")
-_LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic")
+_LINKS_OF_ONE, _LINKS_OF_SEVERAL = ("logistic", "identity", "step"), ("softmax", "one-vs-all", "identity", "logistic")
+_LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:

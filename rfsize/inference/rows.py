@@ -10,7 +10,7 @@ from rfsize._util import each_range
 from rfsize.models.columns import Columns
 from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.quantising import quantised, rows_per_block
+from rfsize.walking.leaves import quantised, rows_per_block
 
 
 def columns_of(forest: PackedForest) -> Columns:

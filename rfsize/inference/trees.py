@@ -13,7 +13,7 @@ from rfsize.inference.rows import opened
 from rfsize.models.model import Forest, Output
 from rfsize.models.rows import Rows
 from rfsize.walking.layout import PackedForest, unpacked
-from rfsize.walking.quantising import quantised, rows_per_block
+from rfsize.walking.leaves import quantised, rows_per_block
 
 
 class CompiledTrees(Forest):

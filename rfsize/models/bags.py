@@ -1,4 +1,4 @@
-"""Bags: the rows each tree was trained on, redrawn from where the rows lay; see `counting.bag_proof`."""
+"""Bags: the rows each tree was trained on, redrawn from where the rows lay; proven by `counting.task.BagCheck`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -94,16 +94,16 @@ class Layout:
             held = []
         if sorted(itertools.chain.from_iterable(held)) != list(range(len(lengths))):
             raise ValueError(
-                "layout must hold a list for each worker, with the numbers of its partitions of X. Each of the "
-                f"{len(lengths)} partitions must be named once, from 0 on; found {machines!r}"
+                f"layout must list the partitions of X on each worker, each of 0 to {len(lengths) - 1} "
+                f"once; found {machines!r}"
             )
         first, machine = np.zeros((2, len(lengths)), dtype=np.int64)
         for number, parts in enumerate(held):
             first[parts] = np.cumsum(lengths[parts]) - lengths[parts]
             machine[parts] = number
-        some, sizes = lengths > 0, np.array([lengths[parts].sum() for parts in held if lengths[parts].any()])
-        _, numbers = np.unique(machine[some], return_inverse=True)  # count only machines that held rows
-        return cls(np.cumsum(lengths[some]), first[some], numbers.astype(np.int64), sizes)
+        has_rows, sizes = lengths > 0, np.array([lengths[parts].sum() for parts in held if lengths[parts].any()])
+        _, numbers = np.unique(machine[has_rows], return_inverse=True)  # count only machines that held rows
+        return cls(np.cumsum(lengths[has_rows]), first[has_rows], numbers.astype(np.int64), sizes)
 
     @property
     def n_rows(self) -> int:
@@ -132,13 +132,6 @@ class Layout:
         ends, first, machine = np.array([(run.rows.stop, run.first, run.machine) for run in runs], dtype=np.int64).T
         return Layout(ends, first, machine, self.sizes)
 
-    def only(self, machine: int) -> Layout:
-        """The layout of the rows of one machine."""
-        mine = self.machine == machine
-        lengths = np.diff(self.ends, prepend=0)[mine]
-        alone: Int64s = np.zeros(len(lengths), dtype=np.int64)
-        return Layout(np.cumsum(lengths), self.first[mine], alone, self.sizes[[machine]])
-
 
 class Bags(ABC):
     """The in-bag rows of every member, rebuilt from the model's own seed.
@@ -153,12 +146,15 @@ class Bags(ABC):
         False if a quick check finds that the bags are not as large as the model says.
     hold_all : bool
         Whether each bag holds all rows.
+    advice : str
+        What a failed proof may mean for this framework, and what to do; part of an error message.
     """
 
     n_rows: int
     need_proof: bool = True
     fit: bool = True
     hold_all: bool = False
+    advice: str = "Give the training rows, all of them, in the order of training."
 
     @abstractmethod
     def take(self, start: int, stop: int) -> Bools:
@@ -175,11 +171,6 @@ class Bags(ABC):
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         """Leaves in which the rows read so far exceed the cover by all training rows, shape (n_nodes,)."""
         return np.asarray(rebuilt > trees.cover)
-
-    @property
-    def advice(self) -> str:
-        """What a failed proof may mean for this framework, and what to do; part of an error message."""
-        return "Give the training rows."
 
 
 class WholeBags(Bags):
@@ -214,9 +205,12 @@ class LaidOutBags(Bags):
     ----------
     layout : Layout
         Where the rows lay. If one machine trained the forest, it held all rows in their order.
+    by_row : str
+        Name of the array that holds a number for each row.
     """
 
     layout: Layout
+    by_row: ClassVar[str]
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -227,4 +221,5 @@ class LaidOutBags(Bags):
         """The bags of rows ``start`` to ``stop``, to send to another process; only all rows together prove the bags."""
         part = copy.copy(self)
         part.layout = self.layout.part(start, stop)
+        setattr(part, self.by_row, getattr(self, self.by_row)[start:stop])
         return part

@@ -10,15 +10,16 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from rfsize._util import Floats, printable, warn
 from rfsize.exceptions import ForestWarning
-from rfsize.models.conventions import Categorical, Conventions
+from rfsize.models.conventions import Conventions
 
 _ADVICE = "leave such columns out, or convert them to numbers, and categories to a categorical type"
 
-# Takes the numbers start and stop, and returns these rows as numbers.
-ReadFloats = Callable[[int, int], Floats]
+# Takes the numbers start and stop, and returns these rows as numbers: an array or a sparse matrix.
+Read = Callable[[int, int], Any]
 
 # Takes the distinct values of a column, and returns their codes.
 CodesOf = Callable[[Sequence[Any]], Floats]
@@ -42,11 +43,6 @@ class Columns:
     n_features: int
     conventions: Conventions | None = None
 
-    @property
-    def categorical(self) -> Categorical:
-        """The features that were categorical at training."""
-        return Categorical() if self.conventions is None else self.conventions.categorical
-
 
 def places_of(
     names: Sequence[str] | None,
@@ -67,10 +63,9 @@ def places_of(
     """
     if columns.names is None or names is None:
         if n_columns != columns.n_features:
-            by_place = columns.names is None and names is not None
             raise ValueError(
-                f"X has {n_columns} columns, but the model was trained on {columns.n_features} features"
-                + (", whose names it does not know: leave the other columns out" if by_place else "")
+                f"X has {n_columns} columns, and the model was trained on {columns.n_features} features without names "
+                "that both know: give these columns alone, in the order of training"
             )
         return None
     if columns.conventions is not None and columns.conventions.spaces_become_underscores:
@@ -81,10 +76,8 @@ def places_of(
     missing, unknown = sorted(set(columns.names) - set(place)), [name for name in names if name not in columns.names]
     if missing:
         files = sorted({lacking[name] for name in missing if name in lacking}) if lacking else []
-        raise ValueError(
-            f"the columns of X are not those of training: missing {missing}, unknown {sorted(unknown)}"
-            + (f"; not all files have them, for instance {files[0]} has not" if files else "")
-        )
+        without = f"; {files[0]}, for instance, lacks some" if files else ""
+        raise ValueError(f"X has not the columns of training: missing {missing}, unknown {sorted(unknown)}{without}")
     news = [name for name in unknown if told is None or name not in told]
     if news:
         warn(f"the columns {news} of X are left out, because the model was not trained on them", ForestWarning)
@@ -106,7 +99,7 @@ def kind_of(values: nw.Series[Any]) -> str:
     return "number" if getattr(native, "kind", "O") in "fiub" else "other"
 
 
-def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
+def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> Read:
     """A function that reads rows of a frame, which has the columns of training, as the numbers of training.
 
     Without ``columns``, as before a model is there, categories and text get codes by value.
@@ -119,9 +112,9 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
     """
     names, series = [str(name) for name in frame.columns], [frame[:, place] for place in range(len(frame.columns))]
     kinds = [kind_of(values) for values in series]
-    wrong = {name: values.dtype for name, values, kind in zip(names, series, kinds, strict=True) if kind == "other"}
+    wrong = [place for place, kind in enumerate(kinds) if kind == "other"]
     if wrong:
-        raise ValueError(f"the columns {_listed(wrong)} of X hold no numbers: {_ADVICE}")
+        raise ValueError(f"the columns {_printable(names, wrong)} of X hold no numbers: {_ADVICE}")
     conventions = None if columns is None else columns.conventions
     coders = _coders(names, kinds, conventions)
     single = _rounded_once(frame, series, conventions)
@@ -129,11 +122,10 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
         _reader(values, coders.get(place), kind, single=place in single)
         for place, (values, kind) in enumerate(zip(series, kinds, strict=True))
     ]
-    if not coders and len({str(values.dtype) for values in series}) == 1 and series[0].dtype == nw.Float32:
-        return lambda start, stop: np.column_stack([read(start, stop) for read in readers]).astype(np.float32)
+    is_single = not coders and all(values.dtype == nw.Float32 for values in series)
 
-    def read(start: int, stop: int) -> Floats:
-        out = np.empty((stop - start, len(readers)), order="F")
+    def read(start: int, stop: int) -> Any:
+        out = np.empty((stop - start, len(readers)), np.float32 if is_single else np.float64, order="F")
         for place, of_column in enumerate(readers):
             out[:, place] = of_column(start, stop)
         return out
@@ -141,7 +133,7 @@ def encoder(frame: nw.DataFrame[Any], columns: Columns | None) -> ReadFloats:
     return read
 
 
-def _reader(values: nw.Series[Any], codes_of: CodesOf | None, kind: str, *, single: bool) -> ReadFloats:
+def _reader(values: nw.Series[Any], codes_of: CodesOf | None, kind: str, *, single: bool) -> Read:
     """Reads one column; whole numbers rounded ``single`` go straight to single precision."""
     if codes_of is not None:
         if kind == "number":
@@ -179,7 +171,7 @@ def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions
     if conventions is None:
         others = [place for place, kind in enumerate(kinds) if kind != "number"]
         return dict.fromkeys(others, lambda categories: np.array([_stable_code(value) for value in categories]))
-    places = categorical_columns(names, kinds, conventions.categorical)
+    places = categorical_columns(names, kinds, conventions)
     return dict(zip(places, coders_of(names, places, conventions), strict=True))
 
 
@@ -249,48 +241,33 @@ def _stable_code(value: Any) -> float:
     return float(int.from_bytes(digest) >> 12)
 
 
-def categorical_columns(names: Sequence[str], kinds: Sequence[str], categorical: Categorical) -> list[int]:
+def categorical_columns(names: Sequence[str], kinds: Sequence[str], conventions: Conventions) -> list[int]:
     """The columns that hold categories whose codes the model knows, in the order of its lists of categories.
 
-    Parameters
-    ----------
-    names, kinds : sequence of str
-        Name and kind of each column, as `kind_of` tells it.
-    categorical : Categorical
-        The features that were categorical at training.
-
-    Raises
-    ------
-    ValueError
-        If a column holds something else than at training.
+    ``kinds`` are those of the columns, as `kind_of` tells them; ``ValueError`` if one differs from training.
     """
+
+    def refuse(places: list[int], why: str) -> None:
+        if places:
+            raise ValueError(f"the columns {_printable(names, places)} of X {why}")
+
     others = [place for place, kind in enumerate(kinds) if kind != "number"]
-    places = others if categorical.named is None else list(categorical.named)
-    if len(places) != categorical.n_named:
+    known, coded = conventions.category_features, conventions.coded_features
+    places, n_known = others if known is None else list(known), len(conventions.categories)
+    if len(places) != n_known:
         raise ValueError(
-            f"{categorical.n_named} columns were categorical at training, but {len(places)} columns of X are: "
-            f"{_printable(names, places)}"
+            f"{n_known} columns were categorical at training, and {len(places)} columns of X are, "
+            f"{_printable(names, places)}: give the columns the types of training"
         )
-    numbers = [place for place in places if kinds[place] == "number"]
-    if numbers and not categorical.codes_numbers:
-        raise ValueError(
-            f"the columns {_printable(names, numbers)} of X hold numbers, but were categorical at training: convert "
-            "them with .astype('category')"
-        )
+    if not conventions.codes_numbers:
+        numbers = [place for place in places if kinds[place] == "number"]
+        refuse(numbers, "hold numbers, but were categorical at training: convert them with .astype('category')")
     wrong = [place for place in others if place not in places]
-    if categorical.takes_codes:
-        wrong = [place for place in wrong if place not in categorical.coded or kinds[place] != "category"]
-    coded = [place for place in wrong if place in categorical.coded]
-    if coded:
-        raise ValueError(
-            f"the columns {_printable(names, coded)} were categorical at training, and the model stores only codes of "
-            "their categories: give the codes of training, as numbers"
-        )
-    if wrong:
-        raise ValueError(
-            f"the columns {_printable(names, wrong)} of X hold no numbers, and were not categorical at training: "
-            "convert numbers in columns of objects with .astype(float)"
-        )
+    if conventions.takes_codes:
+        wrong = [place for place in wrong if place not in coded or kinds[place] != "category"]
+    only_codes = "were categorical at training, and the model stores only codes of their categories: give these numbers"
+    refuse([place for place in wrong if place in coded], only_codes)
+    refuse(wrong, "hold no numbers, and were not categorical at training: convert objects with .astype(float)")
     return places
 
 
@@ -298,20 +275,23 @@ def _printable(names: Sequence[str], places: Sequence[int]) -> list[str]:
     return [printable(names[place]) for place in places]
 
 
-def _listed(kinds: Mapping[str, Any]) -> str:
-    return ", ".join(f"'{printable(name)}' ({kind})" for name, kind in kinds.items())
-
-
-def check_finite(values: NDArray[Any], columns: Columns, *, is_sparse: bool) -> None:
-    """Raise ``ValueError`` if the framework refuses some of these numbers."""
-    conventions = columns.conventions
+def checked(read: Read, columns: Columns | None) -> Read:
+    """The same reader; it raises ``ValueError`` for numbers that the framework refuses."""
+    conventions = None if columns is None else columns.conventions
     if conventions is None or not conventions.refuses_infinite:
-        return
-    with np.errstate(over="ignore"):
-        values = values.astype(np.float32, copy=False)
-    refuses_missing = conventions.refuses_missing or is_sparse
-    if (~np.isfinite(values) if refuses_missing else np.isinf(values)).any():
-        raise ValueError(
-            f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "
-            f"{conventions.framework} refuses for this model: fill them in as at training"
-        )
+        return read
+
+    def checked_values(start: int, stop: int) -> Any:
+        values = read(start, stop)
+        is_sparse = issparse(values)
+        with np.errstate(over="ignore"):
+            numbers = (values.data if is_sparse else values).astype(np.float32, copy=False)
+        refuses_missing = conventions.refuses_missing or is_sparse
+        if (~np.isfinite(numbers) if refuses_missing else np.isinf(numbers)).any():
+            raise ValueError(
+                f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "
+                f"{conventions.framework} refuses for this model: fill them in as at training"
+            )
+        return values
+
+    return checked_values

@@ -6,30 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-class Categorical(NamedTuple):
-    """The features that were categorical at training.
-
-    Attributes
-    ----------
-    named : tuple of int or None
-        Features whose categories the model stores; None if it stores only the order of these features.
-    n_named : int
-        Number of these features.
-    coded : tuple of int
-        Features whose categories the model does not store: their values are codes.
-    takes_codes : bool
-        Whether the framework reads such features by the codes of the DataFrame that you give.
-    codes_numbers : bool
-        Whether columns of numbers may hold the values of categories too.
-    """
-
-    named: tuple[int, ...] | None = ()
-    n_named: int = 0
-    coded: tuple[int, ...] = ()
-    takes_codes: bool = False
-    codes_numbers: bool = False
-
-
 class Reading(NamedTuple):
     """How a framework reads a value of a row.
 
@@ -127,13 +103,6 @@ class Conventions:
     category_features: tuple[int, ...] | None = ()
     coded_features: tuple[int, ...] = ()
     unreadable: str | None = None
-
-    @property
-    def categorical(self) -> Categorical:
-        """The features that were categorical at training."""
-        return Categorical(
-            self.category_features, len(self.categories), self.coded_features, self.takes_codes, self.codes_numbers
-        )
 
     def divisor_of(self, n_trees: int) -> float:
         """The divisor of the sum of the leaf values of ``n_trees`` iterations."""

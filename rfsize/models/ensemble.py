@@ -31,11 +31,20 @@ class Missing(IntEnum):
     CATEGORY = 5  # the split tests membership of a set of categories
 
 
+_INDICES = ("n_nodes", "left", "right", "feature")
+_TYPES = dict.fromkeys(_INDICES, np.int64) | {
+    "threshold": np.float64,
+    "missing": np.uint8,
+    "missing_goes_left": np.bool_,
+}
+
+
 @dataclass(frozen=True)
 class TreeNodes:
     """All nodes of all trees, tree after tree; each tree begins with its root.
 
     Children are numbered within their tree. Trees are ordered by iteration, then by parallel tree, then by class.
+    Arrays of other types than these are converted, but for ``value``.
 
     Attributes
     ----------
@@ -62,12 +71,16 @@ class TreeNodes:
     n_nodes: Int64s
     left: Int64s
     right: Int64s
-    feature: Int64s
+    feature: NDArray[Any]
     threshold: Floats
-    missing: NDArray[np.uint8]
-    missing_goes_left: Bools
+    missing: NDArray[Any]
+    missing_goes_left: NDArray[Any]
     categories_left: list[Int64s]
     value: NDArray[np.floating[Any]]
+
+    def __post_init__(self) -> None:
+        for name, kind in _TYPES.items():
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +158,17 @@ class TreeEnsemble:
     def has_cover(self) -> Bools:
         """Whether a node is a leaf of a tree with splits, whose cover can prove bags, shape (n_nodes,)."""
         return (self.nodes.left == -1) & np.repeat(self.nodes.n_nodes > 1, self.nodes.n_nodes)
+
+    @property
+    def repeats_one_tree(self) -> bool:
+        """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""
+        nodes, starts = self.nodes, self.tree_start[:, 0]
+        parts = list(zip(starts, [*starts[1:], nodes.left.size], strict=True))
+        arrays = (nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.value, self.cover)
+        has_splits, (first, end) = (nodes.left[slice(*parts[0])] != -1).any(), parts[0]
+        return bool(len(parts) > 1 and has_splits) and all(
+            np.array_equal(array[start:stop], array[first:end]) for start, stop in parts[1:] for array in arrays
+        )
 
     @cached_property
     def tree_scores(self) -> NDArray[np.floating[Any]]:

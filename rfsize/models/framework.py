@@ -14,15 +14,81 @@ from abc import ABC, abstractmethod
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rfsize._util import warn
 from rfsize.exceptions import NotAForestError
-from rfsize.models.files import ModelFiles
 from rfsize.models.model import Forest, Model
 from rfsize.models.training import Training
 
 GROUP = "rfsize.frameworks"
+
+
+class ModelFiles(ABC):
+    """How the command line reads and writes models of a framework, and trains a forest from a table.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the framework's model files, for messages, such as "a LightGBM text model".
+    ending : str
+        How the names of the model files end.
+    """
+
+    kind: ClassVar[str]
+    ending: ClassVar[str]
+
+    @abstractmethod
+    def recognises(self, content: bytes) -> bool:
+        """Whether a file that holds ``content`` is a model of the framework."""
+
+    @abstractmethod
+    def load(self, path: Path) -> Any:
+        """Read a model file that `recognises` accepts; ``ValueError`` if the framework cannot read it."""
+
+    def check_path(self, path: Path) -> None:  # noqa: B027 - most names fit
+        """Raise ``ValueError`` if the name of a file does not fit the format that models are written in."""
+
+    @abstractmethod
+    def save(self, model: Any, path: Path) -> None:
+        """Write a model in the framework's own format."""
+
+    def class_names(self, model: Any, path: Path) -> str | None:
+        """The names that `keep_class_names` stored with the model at ``path``, not checked; None if there are none."""
+        return None
+
+    def keep_class_names(self, model: Any, path: Path, names: str) -> None:
+        """Store ``names``, one line of JSON, with a model that `save` wrote, in a place that the framework ignores."""
+        raise ValueError("models of this framework keep no class names: give labels as numbers")
+
+    def objective_of(self, params: dict[str, Any]) -> str | None:
+        """The objective that the parameters name; None if they name none."""
+        return params.get("objective")
+
+    def forest_data(
+        self, X: Any, y: Any, params: dict[str, Any], *, n_classes: int | None, is_binary: bool
+    ) -> tuple[dict[str, Any], Any]:
+        """Parameters and training data of a forest; fills in parameters that the table determines.
+
+        If ``params`` names no bagging fraction, it is 0.632.
+
+        Parameters
+        ----------
+        X : DataFrame
+            The table.
+        y : ndarray, shape (n_rows,)
+            Labels, as class indices where there are classes.
+        params : dict
+            The user's parameters; they override the ones filled in.
+        n_classes : int or None
+            Number of classes; None if the objective reads labels as numbers.
+        is_binary : bool
+            Whether there are two classes, and ``params`` names no multiclass objective.
+        """
+        raise ValueError(
+            "the command line cannot train forests of this framework: train one in Python, or name another framework"
+        )
 
 
 class Framework(ABC):
@@ -78,11 +144,8 @@ def _of_group(distribution: Distribution) -> list[EntryPoint]:
     try:
         return list(distribution.entry_points.select(group=GROUP))
     except (TypeError, ValueError, AttributeError) as error:
-        warn(
-            f"the entry points of the distribution {distribution.metadata['Name']!r} cannot be read ({error}), so "
-            "rfsize does not know whether it brings a framework: repair or uninstall it",
-            RuntimeWarning,
-        )
+        name = distribution.metadata["Name"]
+        warn(f"the entry points of {name!r} cannot be read ({error}): repair or uninstall it", RuntimeWarning)
         return []
 
 
@@ -108,21 +171,17 @@ def framework_named(name: str) -> Framework:
     if others:
         both = " and ".join(f"{other.value} of {_distribution_name(other)}" for other in (entry, *others))
         raise ImportError(f"two distributions bring {name} to rfsize, {both}: uninstall one of the two")
-    where = f"{entry.value} of {_distribution_name(entry)}"
+    where = f"{entry.value} of {_distribution_name(entry)}, which reads models of {name!r},"
     try:
         framework = entry.load()
     except Exception as error:  # another author's module may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise ImportError(f"models of {name!r} need {name}, which is not installed: install it with pip") from error
         raise ImportError(
-            f"{where}, which reads models of {name!r}, cannot be imported ({type(error).__name__}: {error}): repair or "
-            "uninstall it"
+            f"{where} cannot be imported ({type(error).__name__}: {error}): repair or uninstall it"
         ) from error
     if not isinstance(framework, Framework):
-        raise ImportError(
-            f"{where}, which reads models of {name!r}, is a {type(framework).__qualname__}: its entry point must name "
-            "an object whose class derives from rfsize.models.framework.Framework"
-        )
+        raise ImportError(f"{where} is a {type(framework).__qualname__} and no rfsize.models.framework.Framework")
     return framework
 
 
@@ -204,15 +263,20 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
     Raises
     ------
     NotAForestError
-        If the model is no forest, or `rfsize.shrink` chose its trees.
+        If the model is no forest, all its trees are identical, or `rfsize.shrink` chose them.
     """
     forest = read_model(model, missing=missing)
     if not isinstance(forest, Forest):
         raise NotAForestError(forest.why_no_forest)
+    if forest.ensemble is not None and forest.ensemble.repeats_one_tree:
+        raise NotAForestError(
+            f"all {forest.n_trees} trees of the forest are identical, because training sampled neither rows nor "
+            f"columns, so their votes say nothing of other forests: train with {forest.sampled_by}"
+        )
     if forest.is_pruned and forest is not model:
         raise NotAForestError(
-            "rfsize.shrink made this model: it chose the trees for their common mean, so they are not independent "
-            "draws. Give the forest that was shrunk"
+            "rfsize.shrink chose the trees of this model together, so they are not independent draws: give the forest "
+            "that was shrunk"
         )
     return forest
 
@@ -225,8 +289,7 @@ def _read(model: Any) -> Model:
         return own
     if isinstance(model, (list, tuple)):
         raise NotAForestError(
-            f"model is a {type(model).__name__}: give one model at a time, or all of them to rfsize.compile, which "
-            "averages what they predict"
+            f"model is a {type(model).__name__}: give one model, or all of them to rfsize.compile, which averages them"
         )
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}: give a trained model")
@@ -234,7 +297,7 @@ def _read(model: Any) -> Model:
     if framework is None:
         raise NotAForestError(
             f"model is a {type(model).__module__}.{type(model).__qualname__}, which is no model that rfsize reads: "
-            "give a tree ensemble of LightGBM, XGBoost or scikit-learn, or counted rfsize.Votes"
+            "give a tree ensemble of LightGBM, XGBoost or scikit-learn"
         )
     return framework.read(model)
 
@@ -243,7 +306,7 @@ def refuse_regression(forest: Model) -> None:
     """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
     if not forest.classes.size:
         raise NotAForestError(
-            f"this {forest.framework} model predicts numbers, and its trees cast no votes: size its predictions, with "
+            f"the trees of this {forest.framework} regression cast no votes: size its predictions, with "
             "metric='scores' and a tolerance"
         )
 

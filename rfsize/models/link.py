@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,26 @@ from scipy.special import expit, softmax
 
 from rfsize._util import Floats
 
-NATIVE_LINKS = ("logistic", "softmax", "one-vs-all", "identity", "exp", "square")
-"""The links that compiled code applies, in its order."""
-
-LINKS = (*NATIVE_LINKS, "step", "softplus")
+# What each link predicts from scores, in the order of compiled code, and its derivative if that is no p · (1 − p).
+_PREDICTED: dict[str, Callable[[Any], Any]] = {
+    "logistic": expit,
+    "softmax": partial(softmax, axis=-1),
+    "one-vs-all": expit,
+    "identity": lambda score: score,
+    "exp": np.exp,
+    "square": lambda score: np.sign(score) * score * score,
+    "step": lambda score: np.where(score > 0.0, 1.0, 0.0),
+    "softplus": lambda score: np.log1p(np.exp(score)),
+}
+_DERIVATIVE: dict[str, Callable[[Any], Any]] = {
+    "identity": np.ones_like,
+    "exp": np.exp,
+    "square": lambda score: 2.0 * np.abs(score),
+    "step": np.zeros_like,
+    "softplus": expit,
+}
+LINKS = tuple(_PREDICTED)
+"""All links, in the order of compiled code."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +55,7 @@ class Link:
 
     def predicted(self, score: NDArray[Any]) -> Floats:
         """Predictions from mean scores, both of shape (…, n_scores)."""
-        score = self.slope * score
-        if self.kind in ("logistic", "one-vs-all"):
-            return np.asarray(expit(score))
-        if self.kind == "softmax":
-            return np.asarray(softmax(score, axis=-1))
-        if self.kind == "exp":
-            return np.exp(score)
-        if self.kind == "step":
-            return np.where(score > 0.0, 1.0, 0.0)
-        if self.kind == "softplus":
-            return np.log1p(np.exp(score))
-        return np.sign(score) * score * score if self.kind == "square" else score
+        return np.asarray(_PREDICTED[self.kind](self.slope * score))
 
     def score_at(self, probability: float) -> float:
         """The mean score of a probability of class 1, for two classes."""
@@ -60,16 +67,10 @@ class Link:
 
     def steepness(self, score: Floats) -> Floats:
         """Derivative of each prediction with respect to its own mean score; arguments as in `predicted`."""
-        if self.kind in ("logistic", "one-vs-all", "softmax"):
-            found = self.predicted(score)
-            return self.slope * found * (1.0 - found)
-        if self.kind == "exp":
-            return self.slope * self.predicted(score)
-        if self.kind == "step":
-            return np.zeros_like(score)
-        if self.kind == "softplus":
-            return self.slope * expit(self.slope * score)
-        return 2.0 * self.slope**2 * np.abs(score) if self.kind == "square" else np.full_like(score, self.slope)
+        if self.kind in _DERIVATIVE:
+            return np.asarray(self.slope * _DERIVATIVE[self.kind](self.slope * score))
+        predicted = self.predicted(score)
+        return self.slope * predicted * (1.0 - predicted)
 
     def predictions(self, score: Floats, n_classes: int) -> Floats:
         """What a forest predicts from mean scores of shape (…, n_scores).

@@ -138,9 +138,7 @@ class Model(ABC):
 
         ``leaf_values``, in the shape of `TreeEnsemble.tree_scores`, replaces the scores of single trees.
         """
-        raise NotAForestError(
-            f"rfsize cannot choose among the trees of this {self.framework} model: cut it with rfsize.truncate"
-        )
+        raise NotAForestError(f"rfsize cannot choose trees of {self.framework}: cut the model with rfsize.truncate")
 
     @property
     def n_bytes(self) -> int:
@@ -167,10 +165,6 @@ class Model(ABC):
     @property
     def classes(self) -> NDArray[Any]:
         return self._arrays.classes
-
-    @classes.setter
-    def classes(self, classes: NDArray[Any]) -> None:
-        self.ensemble = replace(self._arrays, classes=classes)
 
     @property
     def link(self) -> Link:
@@ -209,10 +203,7 @@ class Model(ABC):
 
     def read_as_missing(self, missing: float) -> None:
         """Treat ``missing`` as a missing value, like NaN; only for models that do not store the value themselves."""
-        raise ValueError(
-            f"missing={missing!r} is only for an xgboost.Booster, which does not store which value meant missing: a "
-            f"model of {self.framework} knows it from the training, leave missing out"
-        )
+        raise ValueError(f"missing={missing!r} is only for an xgboost.Booster, which does not store it: leave it out")
 
     def checked_threshold(self, threshold: float | None) -> float:
         """``threshold`` as a float, by default the model's own; ``ValueError`` if the model cannot use a threshold."""
@@ -243,11 +234,14 @@ class Forest(Model):
         If the predictions depend on the seed even in a forest of unlimited size: why, and what to do.
     learning_rate : LearningRate or None
         If a learning rate scales the trees' scores: the effect on the forest.
+    sampled_by : str
+        Parameters by which training samples rows or columns, so that trees differ, for messages.
     """
 
     shared_bags: str | None = None
     seed_dependence: str | None = None
     learning_rate: LearningRate | None = None
+    sampled_by: ClassVar[str] = "a part of the rows or columns for each tree"
 
     def tree_scores(self, X: Any, inbag: Bools | None = None) -> Floats:
         """Scores of members that are no trees, shape (n_rows, n_trees, n_scores).
@@ -266,10 +260,7 @@ class Forest(Model):
 
         The result is a `LaidOutBags` if the framework can train on several machines.
         """
-        raise InbagError(
-            f"rfsize does not know how {self.framework} draws its bags, so it cannot tell which rows are out of "
-            f"bag: take {FRESH_ROWS}"
-        )
+        raise InbagError(f"rfsize does not know how {self.framework} draws its bags: take {FRESH_ROWS}")
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
         """Bags that can prove that rows are the training rows; None if the number of rows differs or no proof exists.
@@ -314,9 +305,7 @@ class Forest(Model):
 
     def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
         """An estimator's training rows, with class indices as labels, in the form that the framework trains on."""
-        raise NotAForestError(
-            f"rfsize cannot train more trees of {self.framework}: train a forest of another size, or truncate this one"
-        )
+        raise NotAForestError(f"rfsize cannot train more trees of {self.framework}: train a forest of another size")
 
     def leaf_class(self, threshold: float) -> LeafClass:
         """Function from the leaves that rows reach to the class index of each vote; ties go to the lowest index."""
@@ -343,7 +332,10 @@ def wrapped_by(model: _Model, wrapper: Wrapper, classes: NDArray[Any]) -> _Model
 def with_classes(model: _Model, classes: NDArray[Any]) -> _Model:
     """The same model with other class labels, in class order."""
     renamed = copy.copy(model)
-    renamed.classes = classes
+    if model.ensemble is None:
+        vars(renamed)["classes"] = classes
+    else:
+        renamed.ensemble = replace(model.ensemble, classes=classes)
     return renamed
 
 
@@ -353,21 +345,14 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
     if threshold != 0.5 and not n_classes:
         raise ValueError(f"threshold={threshold:g} decides labels, and the model predicts numbers: leave threshold out")
     if threshold != 0.5 and n_classes > 2:
-        raise ValueError(
-            f"threshold={threshold:g} is for two classes, and of {n_classes} classes the highest score wins: leave "
-            "threshold at 0.5"
-        )
+        raise ValueError(f"threshold={threshold:g} is for two classes, and there are {n_classes}: leave it at 0.5")
     return threshold
-
-
-def dependence(shared_bags: str | None, seed_dependence: str | None) -> tuple[Caution, ...]:
-    """Warnings with the texts of `Forest.shared_bags` and `Forest.seed_dependence`."""
-    return tuple(Caution(ForestWarning, caveat) for caveat in (shared_bags, seed_dependence) if caveat is not None)
 
 
 def dependence_of(forest: Forest) -> tuple[Caution, ...]:
     """Warnings about a forest whose trees are not independent draws."""
-    return dependence(forest.shared_bags, forest.seed_dependence)
+    caveats = (forest.shared_bags, forest.seed_dependence)
+    return tuple(Caution(ForestWarning, caveat) for caveat in caveats if caveat is not None)
 
 
 def learning_rate_of(forest: Model, *, labels_at: float | None = None) -> tuple[Caution, ...]:

@@ -18,10 +18,11 @@ from scipy.sparse import issparse
 
 from rfsize._util import Int64s
 from rfsize.models.bags import Layout
-from rfsize.models.columns import Columns, check_finite, coded_numbers, coders_of, encoder, places_of
+from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_of, encoder, places_of
 
 _ADVICE = "leave such columns out, or convert them to numbers"
 _MOST = int(np.finfo(np.float64).max)
+_NUMBERS = (Real, Decimal, np.bool_, type(None))  # types of objects
 
 # Numbers in a chunk if the source does not fix its size: 64 MB in double precision.
 _CELLS = 1 << 23
@@ -94,9 +95,9 @@ class Rows:
         """Some rows in memory, by their ascending numbers."""
         parts = []
         for chunk in self.chunks():
-            first, last = np.searchsorted(numbers, (chunk.start, chunk.start + chunk.n_rows))
-            if first < last:
-                here = numbers[first:last] - chunk.start
+            here = numbers - chunk.start
+            here = here[(here >= 0) & (here < chunk.n_rows)]
+            if here.size:
                 parts.append(_taken(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
         return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
 
@@ -118,9 +119,9 @@ class ForwardReader:
             self._chunk = next(self._chunks)
         parts = []
         while start < stop:
-            while start >= self._chunk.start + self._chunk.n_rows:
+            while (end := self._chunk.start + self._chunk.n_rows) <= start:
                 self._chunk = next(self._chunks)
-            last = min(stop, self._chunk.start + self._chunk.n_rows)
+            last = min(stop, end)
             parts.append(self._chunk.read(start - self._chunk.start, last - self._chunk.start))
             start = last
         return joined(parts)
@@ -199,25 +200,18 @@ def open_rows(X: Any, columns: Columns | None = None) -> Rows:
     if isinstance(X, Rows):
         return X if columns is None or X.columns == columns else open_rows(X.source, columns)
     stream = stream_of(X)
-    return (
-        in_memory(plain_rows(X, takes_text=_reads_itself(columns)), columns)
-        if stream is None
-        else stream.opened(X, columns)
-    )
+    if stream is not None:
+        return stream.opened(X, columns)
+    X = plain_rows(X, takes_text=_reads_itself(columns))
+    chunk, names = _chunk(X, columns, 0)
+    is_encoded = not (hasattr(X, "num_row") or _reads_itself(columns))
+    return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=is_encoded)
 
 
-def in_memory(
-    X: Any, columns: Columns | None, *, encoded: bool | None = None, names: list[str] | None = None, start: int = 0
-) -> Rows:
-    """Rows in memory, in plain form; ``encoded`` rows were read from others already."""
-    chunk, names = _chunk(X, columns, start) if encoded is None else (_sliced_chunk(X, start), names)
-    if encoded is None:
-        encoded = _is_encoded(X, columns)
+def in_memory(X: Any, columns: Columns | None, *, encoded: bool, names: list[str] | None = None) -> Rows:
+    """Rows in memory that were read from others; ``encoded`` if they hold the numbers of training."""
+    chunk = _as_given(X, 0)
     return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=encoded)
-
-
-def _is_encoded(X: Any, columns: Columns | None) -> bool:
-    return not hasattr(X, "num_row") and not _reads_itself(columns)
 
 
 def _reads_itself(columns: Columns | None) -> bool:
@@ -230,35 +224,23 @@ def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = 
     frame = _frame_of(X)
     names = None if frame is None else [str(name) for name in frame.columns]
     places = None if columns is None else places_of(names, _width(X), columns, told=told)
-    if frame is None or (columns is not None and columns.conventions is None):
-        return _plain_chunk(X, frame, places, columns, start), names
-    if places is not None:
+    if frame is not None and places is not None:
         frame = frame[:, places]
-    read = encoder(frame, columns)
-    if columns is not None:
-        read = _checked(read, columns)
-    return Chunk(start, len(frame), read), names
-
-
-def _plain_chunk(X: Any, frame: Any, places: list[int] | None, columns: Columns | None, start: int) -> Chunk:
-    """A chunk of an array, a sparse matrix or a DMatrix; or of anything that members read themselves."""
-    if _reads_itself(columns):
-        if frame is not None and places is not None:
-            X = frame[:, places].to_native()
-        if frame is not None and columns is not None and columns.names is None:
-            X = np.asarray(X)  # members that were trained without names would warn of these
-        return _sliced_chunk(X, start)
+    if columns is not None and _reads_itself(columns):
+        if frame is not None:  # members that were trained without names would warn of these
+            X = np.asarray(X) if columns.names is None else frame.to_native()
+        return _as_given(X, start), names
     if hasattr(X, "num_row"):
-        return _sliced_chunk(X, start)
-    read = _reader_of(X, columns)
-    return Chunk(start, X.shape[0], read if columns is None else _checked(read, columns))
+        return _as_given(X, start), names
+    read = _array_reader(X, columns) if frame is None else encoder(frame, columns)
+    return Chunk(start, X.shape[0], checked(read, columns)), names
 
 
-def _reader_of(X: Any, columns: Columns | None) -> Callable[[int, int], Any]:
-    """Reads an array or a sparse matrix."""
+def _array_reader(X: Any, columns: Columns | None) -> Read:
+    """Reads an array or a sparse matrix as numbers."""
     conventions = None if columns is None else columns.conventions
     if conventions is not None and conventions.codes_numbers and conventions.categories and not issparse(X):
-        places = list(conventions.categorical.named or ())
+        places = list(conventions.category_features or ())
         coders = coders_of([str(place) for place in range(X.shape[1])], places, conventions)
 
         def coded(start: int, stop: int) -> Any:
@@ -275,19 +257,8 @@ def _reader_of(X: Any, columns: Columns | None) -> Callable[[int, int], Any]:
     return lambda start, stop: X[start:stop].astype(np.float64 if in_double else np.float32)
 
 
-def _checked(read: Callable[[int, int], Any], columns: Columns) -> Callable[[int, int], Any]:
-    if columns.conventions is None or not columns.conventions.refuses_infinite:
-        return read
-
-    def checked(start: int, stop: int) -> Any:
-        values = read(start, stop)
-        check_finite(values.data if issparse(values) else values, columns, is_sparse=issparse(values))
-        return values
-
-    return checked
-
-
-def _sliced_chunk(X: Any, start: int) -> Chunk:
+def _as_given(X: Any, start: int) -> Chunk:
+    """Rows that are handed on as they are."""
     n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_row())
     return Chunk(start, n_rows, lambda first, last: _taken(X, slice(first, last)))
 
@@ -329,38 +300,28 @@ def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
     Frameworks would read some arrays in different ways, or wrongly without a warning. So arrays are brought into native
     byte order, and sparse matrices hold one float for each entry.
     """
-    if X is None:
-        raise ValueError("X is missing: give the rows to predict, as the framework takes them")
     if isinstance(X, (list, tuple)):
         try:
             X = np.asarray(X)
         except ValueError:
             raise ValueError(
-                "X is a list of rows of different lengths: give rows with one number for each feature, or a list of "
-                "tables, each with rows and features"
+                "X is a list of rows of different lengths: give one number for each feature, or a list of tables"
             ) from None
-    if type(X).__name__ == "LazyFrame":
-        raise ValueError("X is a LazyFrame, whose rows are not there yet: collect() first, and give the result")
-    if issparse(X):
-        X = X.tocsr()
     if not (hasattr(X, "shape") or hasattr(X, "num_row")):
         raise ValueError(
-            f"X is a {type(X).__module__}.{type(X).__qualname__}: give a NumPy array, a DataFrame, a SciPy sparse "
-            "matrix or an Arrow table"
+            f"X is a {type(X).__module__}.{type(X).__qualname__}: give rows as a NumPy array, a DataFrame (collect() "
+            "a LazyFrame first), a SciPy sparse matrix or an Arrow table"
         )
+    X = X.tocsr() if issparse(X) else X
     shape = X.shape if hasattr(X, "shape") else (X.num_row(), X.num_col())
-    if len(shape) == 1 and hasattr(X, "iloc"):
-        raise ValueError(
-            "X is a Series, one row or one column: give a row as a DataFrame, such as X.iloc[[0]] of the whole frame"
-        )
     if len(shape) != 2:
         raise ValueError(
             f"X has the shape {tuple(shape)}, and rows and features are two dimensions: give a single row as "
-            "X.reshape(1, -1)"
+            "X.reshape(1, -1), of a DataFrame as X.iloc[[0]]"
         )
     if 0 in shape:
         raise ValueError(f"X has no {'rows' if shape[0] == 0 else 'columns'}: give at least one")
-    names = [str(name) for name in getattr(X, "columns", ())] if hasattr(X, "iloc") else []
+    names = [str(name) for name in X.columns] if hasattr(X, "iloc") else []
     if len(set(names)) < len(names):
         raise ValueError(f"X has columns of the same name: {sorted({name for name in names if names.count(name) > 1})}")
     if issparse(X):
@@ -371,12 +332,8 @@ def plain_rows(X: Any, *, takes_text: bool = False) -> Any:
 def _plain_array(X: NDArray[Any], takes_text: bool) -> NDArray[Any]:
     """The array of numbers without a mask, in native byte order."""
     if isinstance(X, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(X).any(axis=0)
-        if masked.any():
-            raise ValueError(
-                f"X is a masked array with masked values in the columns {np.flatnonzero(masked).tolist()}, which the "
-                "frameworks would read as if they were not masked: give X.filled(np.nan)"
-            )
+        if np.ma.getmaskarray(X).any():
+            raise ValueError("X is a masked array, and the frameworks would read masked values: give X.filled(np.nan)")
         X = X.data
     if takes_text and X.dtype.kind in "OUS":
         return X
@@ -390,16 +347,11 @@ def _plain_array(X: NDArray[Any], takes_text: bool) -> NDArray[Any]:
 def _floats(X: NDArray[Any]) -> NDArray[np.float32]:
     """An array of objects as single-precision numbers, which every framework reads, with None as missing."""
     for (row, column), value in np.ndenumerate(X):
-        if not isinstance(value, (Real, Decimal, np.bool_, type(None))) or isinstance(value, np.timedelta64):
-            raise ValueError(
-                f"X is an array of objects that are not all numbers: column {column} holds a {type(value).__name__}, "
-                f"in row {row}; {_ADVICE}"
-            )
+        where, kind = f"column {column} of X holds in row {row}", type(value).__name__
+        if not isinstance(value, _NUMBERS) or isinstance(value, np.timedelta64):
+            raise ValueError(f"{where} a {kind}, and only numbers are read from objects: {_ADVICE}")
         if isinstance(value, int) and abs(value) > _MOST:
-            raise ValueError(
-                f"column {column} of X holds a whole number beyond double precision, in row {row}: make it missing, "
-                "or clip it"
-            )
+            raise ValueError(f"{where} a whole number beyond double precision: make it missing, or clip it")
     with np.errstate(over="ignore"):
         return X.astype(np.float32)
 
@@ -453,18 +405,17 @@ class Stream:
     def opened(self, X: Any, columns: Columns | None) -> Rows:
         """The rows, with the columns of training; ``X`` is the source."""
         told: set[str] = set()  # columns that a warning has named
-        if columns is not None:
-            if self.lacking and columns.names is None:
-                raise ValueError(
-                    f"only some files of X have the columns {sorted(self.lacking)}, and the model does not know the "
-                    "names of its features: give all files the columns of training, in their order"
-                )
-            places = places_of(self.names, self.n_features, columns, self.lacking, told)
-        wanted = None if columns is None or places is None or self.names is None else [self.names[p] for p in places]
+        if columns is not None and columns.names is None and self.lacking:
+            raise ValueError(
+                f"only some files of X have the columns {sorted(self.lacking)}, and the model knows no names of its "
+                "features: give all files the columns of training, in their order"
+            )
+        places = None if columns is None else places_of(self.names, self.n_features, columns, self.lacking, told)
+        needed = None if places is None or self.names is None else [self.names[place] for place in places]
 
         def chunks() -> Iterator[Chunk]:
             start = 0
-            for number, table in enumerate(self.tables(wanted)):
+            for number, table in enumerate(self.tables(needed)):
                 try:
                     chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
                 except ValueError as error:
@@ -477,8 +428,8 @@ class Stream:
                     "rows each time that it is read"
                 )
 
-        encoded = not _reads_itself(columns)
-        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, True, encoded)
+        is_encoded = not _reads_itself(columns)
+        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, True, is_encoded)
 
 
 def stream_of(X: Any) -> Stream | None:
@@ -582,8 +533,8 @@ def of_files(files: Any) -> Stream:
     # Without a buffered stream, pyarrow would hold the columns of a whole row group.
     options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
 
-    def tables(wanted: list[str] | None) -> Iterator[Any]:
-        read = names if wanted is None else wanted
+    def tables(needed: list[str] | None) -> Iterator[Any]:
+        read = names if needed is None else needed
         size = max(1, _CELLS // max(1, len(read)))
         batches = files.to_batches(
             columns=read, batch_size=size, batch_readahead=1, fragment_readahead=1, fragment_scan_options=options

@@ -7,26 +7,27 @@ trees. Trees are only ever added. Each tree's out-of-bag outputs are kept: those
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Floats, whole
+from rfsize._util import Floats, training_labels, whole
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.models.link import Link
 from rfsize.models.model import Forest
+from rfsize.models.rows import n_rows_of
 
 
 class ForestInTraining(ABC):
-    """A forest that can get more trees.
+    """A forest that can get more trees; a framework implements `train` and `booster`.
 
     Attributes
     ----------
     n_trees : int
         Number of trees so far. A multiclass forest counts iterations, each of which casts one vote.
-    out_of_bag : rfsize.counting.count.Sums
+    out_of_bag : rfsize.counting.sums.Sums
         Tally of the trees' outputs on training rows that they did not see; grows with the forest.
     link : Link
         Turns mean scores into what the forest predicts.
@@ -40,15 +41,13 @@ class ForestInTraining(ABC):
         Whether the model predicts by averaged scores ("soft") or by majority vote ("hard").
     """
 
-    n_trees: int
-    out_of_bag: Any
-    link: Link
-    threshold: float
-    groups: Groups
+    n_trees: int = 0
     classes: NDArray[Any] | None = None
     voting: str = "soft"
 
-    @abstractmethod
+    def __init__(self, link: Link, out_of_bag: Any, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> None:
+        self.link, self.out_of_bag, self.threshold, self.groups = link, out_of_bag, threshold, groups
+
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove their bags, and add their out-of-bag outputs to the tally.
 
@@ -57,6 +56,12 @@ class ForestInTraining(ABC):
         InbagError
             If the bags cannot be rebuilt and proven.
         """
+        for n_more, outputs in self.train(whole("n_trees", n_trees, at_least=1)):
+            self.n_trees, self.out_of_bag = self.n_trees + n_more, self.out_of_bag.plus(outputs)
+
+    def train(self, n_trees: int) -> Iterator[tuple[int, Any]]:
+        """Train more trees; yields, for parts of them, their number and the tally of their out-of-bag outputs."""
+        raise NotImplementedError
 
     @abstractmethod
     def booster(self) -> Any:
@@ -83,6 +88,8 @@ class Trainer(ABC):
         Seed in the parameters, or the framework's default.
     link : Link
         Turns mean scores into what the framework predicts.
+    n_scores : int
+        Number of scores of a tree, or of the trees of one iteration.
     largest_fraction : float
         Largest bagging fraction that the framework can draw.
     has_soft_labels : bool
@@ -96,42 +103,19 @@ class Trainer(ABC):
     fraction: float
     seed: int
     link: Link
+    n_scores: int
     largest_fraction: float = 1.0
     has_soft_labels: bool = False
 
     @abstractmethod
-    def start(
-        self,
-        *,
-        fraction: float | None = None,
-        seed: int | None = None,
-        threshold: float = 0.5,
-        groups: Groups = NO_GROUPS,
-    ) -> ForestInTraining:
+    def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> ForestInTraining:
         """A forest without trees yet; ``fraction`` and ``seed`` override the parameters.
 
-        A tree votes for class 1 above ``threshold``, as in `rfsize.tree_outputs`. A tree does not vote on a row if it
-        saw any row of the same group.
+        ``of_rows`` are the ``threshold`` and the ``groups`` of a `ForestInTraining`, here and below.
         """
-
-    def left_out(self, fraction: float) -> float:
-        """Expected share of the trees that do not see a row, at a bagging fraction."""
-        return 1.0 - fraction
-
-    def with_fraction(self, fraction: float) -> dict[str, Any]:
-        """The parameters with another bagging fraction, for forests that are trained from parameters."""
-        raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
-
-    def start_after(self, number: int, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> ForestInTraining:
-        """A forest without trees yet that follows ``number`` others with the same parameters and draws its own bags.
-
-        For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags
-        that `resume` draws when it adds trees to ``number`` merged forests.
-        """
-        raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
 
     @abstractmethod
-    def resume(self, model: Any, *, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> ForestInTraining:
+    def resume(self, model: Any, **of_rows: Any) -> ForestInTraining:
         """A forest that begins with a copy of the model's trees and draws new bags for the trees it adds.
 
         Raises
@@ -142,8 +126,24 @@ class Trainer(ABC):
             If the bags of the model's trees cannot be rebuilt and proven on the training data.
         """
 
+    def start_after(self, number: int, **of_rows: Any) -> ForestInTraining:
+        """A forest without trees yet that follows ``number`` others with the same parameters and draws its own bags.
 
-class Training(ABC):
+        For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags
+        that `resume` draws when it adds trees to ``number`` merged forests.
+        """
+        raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
+
+    def left_out(self, fraction: float) -> float:
+        """Expected share of the trees that do not see a row, at a bagging fraction."""
+        return 1.0 - fraction
+
+    def with_fraction(self, fraction: float) -> dict[str, Any]:
+        """The parameters with another bagging fraction, for forests that are trained from parameters."""
+        raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
+
+
+class Training:
     """How a framework trains forests; an optional capability that it leaves out is refused.
 
     Attributes
@@ -175,12 +175,15 @@ class Training(ABC):
         """Names of the parameters that may set an estimator's number of trees."""
         return {"n_estimators"}
 
-    @abstractmethod
     def trainer_of(self, forest: Forest, X: Any, y: Any, sample_weight: Any) -> Trainer:
         """The trainer that grows more forests like a fitted estimator's, on the same rows.
 
         ``X`` (already checked), ``y`` and ``sample_weight`` are the arguments of the estimator's ``fit``.
         """
+        data = forest.training_data(X, training_labels(forest.classes, y, n_rows_of(X)), sample_weight)
+        trainer = self.trainer(self.params_of(forest.booster), data)
+        trainer.classes = forest.classes
+        return trainer
 
     def params_of(self, model: Any) -> dict[str, Any]:
         """The training parameters that a booster stores, to train more trees; ``ValueError`` if it stores none."""
@@ -201,7 +204,7 @@ class Training(ABC):
         """Value that training data read as missing, besides NaN; None if models store that value themselves."""
         return None
 
-    def check_estimator(self, estimator: Any) -> None:  # noqa: B027
+    def check_estimator(self, estimator: Any) -> None:
         """Raise `NotAForestError` if an untrained estimator's parameters show that its trees will not be independent.
 
         `Framework.read` may still refuse the trained model of an estimator that passes this check.
@@ -290,8 +293,6 @@ def trees_to_train(chosen: Any, parameter: str) -> int:
     The frameworks' defaults, such as one tree, do not count: nobody chose them.
     """
     if chosen is None:
-        raise ValueError(
-            f"the forest of each fold needs a number of trees: set {parameter}, such as "
-            f"{parameter.partition(' ')[0]}=200"
-        )
+        example = parameter.partition(" ")[0]
+        raise ValueError(f"the forest of each fold needs a number of trees: set {parameter}, such as {example}=200")
     return whole(parameter, chosen, at_least=1)

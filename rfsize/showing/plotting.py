@@ -34,11 +34,6 @@ def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
     return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def new_panels(n: int, width: float = 5.0, height: float = 4.8) -> list[Axes]:
-    """The axes of a new figure, side by side."""
-    return list(pyplot().subplots(1, n, figsize=(n * width, height), layout="constrained", squeeze=False)[1][0])
-
-
 def ink(ax: Axes) -> Any:
     """The colour of the axis labels, which is visible on the background in any style."""
     return ax.xaxis.label.get_color()
@@ -70,7 +65,7 @@ def legend_below(ax: Axes, handles: list[Any] | None = None) -> None:
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
     letter, figure = mpl.rcParams["font.size"], ax.figure
     below = ScaledTranslation(0.0, -letter * (4.0 if ax.get_xlabel() else 1.0) / 72.0, figure.dpi_scale_trans)
-    longest = max(len(str(one.get_label())) for one in handles)
+    longest = max(len(str(handle.get_label())) for handle in handles)
     room = min(1.0, _BESIDE * ax.get_position().width) * 72.0 * figure.bbox.width / figure.dpi
     fits_twice = 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < room
     legend = ax.legend(
@@ -120,25 +115,6 @@ def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
     formatter = FuncFormatter(label)
     axis.set_major_formatter(formatter)
     axis.set_minor_formatter(formatter)
-
-
-# Number of labels on an axis of costs.
-_COSTS = 5
-
-
-def label_evenly(axis: Axis) -> None:
-    """Label a logarithmic axis at round numbers, however few powers of ten it has."""
-    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
-
-    low, high = axis.get_view_interval()
-    for digits in (1, 2, 3):
-        ticks = sorted({float(f"{tick:.{digits}g}") for tick in np.geomspace(low, high, _COSTS)})
-        inside = [tick for tick in ticks if low <= tick <= high]
-        if len(inside) >= _COSTS - 2:
-            break
-    axis.set_major_locator(FixedLocator(inside))
-    axis.set_major_formatter(FixedFormatter([f"{tick:g}" for tick in inside]))
-    axis.set_minor_locator(NullLocator())
 
 
 # The most letters of a name beside the axes.

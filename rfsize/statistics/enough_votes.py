@@ -24,7 +24,7 @@ def check_votes(outputs: TreeOutputs, criterion: Criterion) -> None:
         fewest = FEWEST_VOTES_OF_METRICS if criterion.kind == "metric" else FEWEST_VOTES
         problem = votes.problem_of_some(_WHAT, fewest=fewest)
         if problem is not None:
-            raise problem.error()
+            raise problem
 
 
 def lacks_votes(outputs: TreeOutputs, n_dropped: int, n_rows: int) -> bool:
@@ -39,7 +39,7 @@ def problem_of_votes(
     """Why the votes do not tell how many trees are enough, and what to do; None if they do."""
     if votes_per_row < fewest:
         is_oob = outputs.source == "oob"
-        return few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest).message
+        return str(few_votes(votes_per_row, outputs.n_trees, _WHAT, oob=is_oob, fewest=fewest))
     if not lacks:
         return None
     return (

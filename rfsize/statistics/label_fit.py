@@ -26,7 +26,7 @@ from scipy.special import ndtr
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s, in_percent
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
 from rfsize.statistics.density import Density, MarginCells, VoteCells, fit_density, fitted_again, tie_warning
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
@@ -259,7 +259,7 @@ def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
-    blocks = blocks.where(blocks.scores.asked > 1)
+    blocks = blocks.where(blocks.scores.n_votes > 1)
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
         return np.ones(len(SIZES))
@@ -273,7 +273,7 @@ def _all_trees(blocks: Blocks, of_scores: bool) -> Sample:
 
 
 def _n_trees(sample: Sample) -> Int64s:
-    return np.asarray(sample.asked if isinstance(sample, Scores) else sample.sum(axis=1))
+    return np.asarray(sample.n_votes if isinstance(sample, Scores) else sample.sum(axis=1))
 
 
 def _smooth_curve(sample: Sample, cut: float) -> Floats:
@@ -298,5 +298,5 @@ def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores:
     forests = trees[:, : n_forests * n_trees].reshape(n_rows, n_forests, n_trees, n_scores).mean(axis=2)
     differs = leading(forests, cut) != leading(whole, cut)[:, None]
     weight = (np.arange(1, n_forests + 1) * n_trees <= n_first[:, None]).astype(np.float64)
-    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.asked, 2 * n_trees))
+    beyond = 1.0 / np.sqrt(1.0 - n_trees / np.maximum(blocks.scores.n_votes, 2 * n_trees))
     return float(np.sum(weight * differs * beyond[:, None]) / weight.sum())

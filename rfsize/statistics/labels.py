@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, predictor_of, voting_of
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
     REPLICATES,
@@ -168,7 +168,7 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     ValueError
         If there are no scores to size by.
     """
-    if not outputs.votes.asked.any():
+    if not outputs.votes.n_votes.any():
         raise no_votes_error(outputs, "a vote")
     voting = voting_of(outputs, criterion.voting)
     rows, has_kinds = _rows(outputs, voting)
@@ -228,7 +228,7 @@ def _rows(outputs: TreeOutputs, voting: str) -> tuple[_Rows, bool]:
     has_kinds = kind is not None
     if voting == "hard":
         sample: Sample = outputs.votes.counts
-        n_votes, numbers = outputs.votes.asked, np.arange(len(sample))
+        n_votes, numbers = outputs.votes.n_votes, np.arange(len(sample))
         leader, cut, fewest = most_voted(outputs.votes.counts), 0.0, 1 if len(outputs.classes) == 2 else 2
     else:
         if outputs.scores is None:
@@ -237,7 +237,7 @@ def _rows(outputs: TreeOutputs, voting: str) -> tuple[_Rows, bool]:
                 "and its rows, or take voting='hard'"
             )
         sample, scores, cut, fewest = outputs.scores, outputs.scores, predictor_of(outputs).raw_threshold, 2
-        n_votes, numbers, leader = scores.asked, scores.number, leading(scores.mean, cut)
+        n_votes, numbers, leader = scores.n_votes, scores.number, leading(scores.mean, cut)
         kind = None if kind is None else kind[numbers]
     kind = np.zeros(len(n_votes), dtype=np.int64) if kind is None else kind
     in_blocks = np.zeros(0, dtype=np.int64) if blocks is None else np.searchsorted(numbers, blocks.rows)
@@ -322,10 +322,10 @@ def _with_tree_noise(
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
     inflation = max(one_kind.inflation for one_kind in fits)
     blocks = rows.blocks
-    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.asked > 1).any():
+    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 1).any():
         return LossCurve(curve.sizes, curve.loss, wider(curve.replicates, inflation), curve.is_odd)
     around = odd_sizes(min(n_trees, MAX_TREES // (2.0 * _AROUND[-1])) * _AROUND)
-    on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.asked > 1)) for mask in masks]
+    on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]
     without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights, around), _LEAST))
     noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), around))
     generator = np.random.default_rng(SEED + 1)
@@ -403,7 +403,7 @@ def _probabilities(outputs: TreeOutputs) -> list[float] | None:
     scores, predictor = outputs.scores, outputs.predictor
     if scores is None or predictor is None or not scores.are_finite():
         return None
-    means = predictor.predictions(scores.mean[scores.asked > 0]).mean(axis=0)
+    means = predictor.predictions(scores.mean[scores.n_votes > 0]).mean(axis=0)
     return list(np.asarray(means).tolist())
 
 

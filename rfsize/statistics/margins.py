@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Bools, Floats, Int64s
-from rfsize.counting.part_sums import Blocks, Scores, leading
+from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.counting.votes import two_leaders
 
 # Rounding error of a difference that is 0 (and of a variance, which is computed as a difference), relative to the
@@ -90,7 +90,7 @@ def _vote_margins(counts: NDArray[Any]) -> Margins:
 
 
 def _score_margins(scores: Scores, cut: float) -> Margins:
-    scores = scores.take(scores.asked > 1)
+    scores = scores.take(scores.n_votes > 1)
     if not len(scores):
         raise ValueError("no row has the scores of two trees: there is nothing to size")
     if not scores.are_finite():
@@ -98,7 +98,7 @@ def _score_margins(scores: Scores, cut: float) -> Margins:
             "the trees' scores must be finite, found NaN or infinite ones: a leaf of the model holds no number"
         )
     if scores.n_scores == 1:
-        return Margins(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.asked)
+        return Margins(_ratio(scores.mean - cut, scores.covariance(0, 0)[:, None], abs(cut), 0.0), scores.n_votes)
     leader = leading(scores.mean, cut)
     margin = np.empty((len(scores), scores.n_scores - 1))
     top, own = scores.mean.max(axis=1), scores.covariance(leader, leader)
@@ -108,7 +108,7 @@ def _score_margins(scores: Scores, cut: float) -> Margins:
         apart = own + scores.covariance(rival, rival)
         variance = apart - 2.0 * scores.covariance(leader, rival)
         margin[:, place] = _ratio(behind, variance, np.abs(top), apart)
-    return Margins(margin, scores.asked)
+    return Margins(margin, scores.n_votes)
 
 
 def _ratio(mean: Floats, variance: Floats, level: Floats | float, apart: Floats | float) -> Floats:
@@ -145,9 +145,9 @@ def scores_of_blocks(blocks: Blocks, kept: Bools) -> Scores:
     """Scores of the trees in some of the blocks, with the covariance over all trees."""
     by_score = blocks.n_scored[:, kept].sum(axis=1)
     n_trees = by_score.min(axis=1).astype(np.int32)
-    freedom = np.maximum(n_trees - 1, 0) / np.maximum(blocks.scores.asked - 1, 1)
+    freedom = np.maximum(n_trees - 1, 0) / np.maximum(blocks.scores.n_votes - 1, 1)
     mean = blocks.total[:, kept].sum(axis=1) / np.maximum(by_score, 1)
-    return replace(blocks.scores, asked=n_trees, mean=mean, scatter=blocks.scores.scatter * freedom[:, None])
+    return replace(blocks.scores, n_votes=n_trees, mean=mean, scatter=blocks.scores.scatter * freedom[:, None])
 
 
 class MarginChanges(NamedTuple):
@@ -173,7 +173,7 @@ class MarginChanges(NamedTuple):
 
 def changes_of_margins(blocks: Blocks, cut: float, *, of_scores: bool) -> MarginChanges:
     """How much the blocks of trees change the margins, on rows that at least two trees predicted."""
-    blocks = blocks.where(blocks.scores.asked > 1).apart
+    blocks = blocks.where(blocks.scores.n_votes > 1).apart
     return _changes_of_scores(blocks, cut) if of_scores else _changes_of_votes(blocks)
 
 

@@ -44,7 +44,7 @@ from scipy.special import ndtri
 
 from rfsize import theory
 from rfsize._util import Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.curve import SEED, jackknife_error
 from rfsize.statistics.metrics import Metric, value_of
@@ -89,6 +89,9 @@ class Law(NamedTuple):
         return self.c / (n_trees + self.d)
 
 
+_NO_LAW = Law(0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class MetricLoss:
     """The expected loss of a metric over the number of trees.
@@ -97,15 +100,6 @@ class MetricLoss:
     ----------
     value : float
         The metric of the trees at hand.
-    law : Law
-        The loss of T trees, if it is significant. If d is too large for c to be known, the law with the largest d that
-        is trusted.
-    offset : float
-        The d that fits the losses of halves and quarters.
-    error : float
-        Standard error of log c.
-    is_significant : bool
-        Whether the loss of halves exceeds its noise.
     n_votes, votes_per_row : float
         Number of trees that predicted a row, as harmonic mean and as mean.
     measured : tuple of SubforestLoss
@@ -116,16 +110,21 @@ class MetricLoss:
         The sign of the change when the metric gets worse; if it is unknown, of the change from all trees to halves.
     tree_error : float
         Standard error of ``value`` for other trees, from the differences of halves.
+    law : Law
+        The loss of T trees, if it is significant. If d is too large for c to be known, the law with the largest d that
+        is trusted.
+    offset : float
+        The d that fits the losses of halves and quarters.
+    error : float
+        Standard error of log c.
+    is_significant : bool
+        Whether the loss of halves exceeds its noise.
     seed_sd : float
         Standard deviation of the metric from seed to seed, for a forest of T trees, times √T; NaN if it was not asked
         for.
     """
 
     value: float
-    law: Law
-    offset: float
-    error: float
-    is_significant: bool
     n_votes: float
     votes_per_row: float
     measured: tuple[SubforestLoss, ...]
@@ -133,6 +132,10 @@ class MetricLoss:
     n_dropped: int
     worse: float
     tree_error: float
+    law: Law = _NO_LAW
+    offset: float = 0.0
+    error: float = math.inf
+    is_significant: bool = False
     seed_sd: float = math.nan
 
     @property
@@ -236,7 +239,7 @@ def metric_loss(
     value, votes = value_of(metric, parts.rows, parts.whole), _Votes.of(parts, metric.weight[parts.rows])
     values = parts.values(metric, _deals())
     of_halves, of_quarters = (of_kind.reshape(_N_DEALS, -1) for of_kind in _of_kinds(values[1:] - values[0]))
-    worse = metric.worse if metric.larger_is_better is not None else float(np.sign(of_halves.mean())) or 1.0
+    worse = _worse(metric, of_halves)
     by_deal = worse * np.stack([of_halves.mean(axis=1), of_quarters.mean(axis=1)], axis=1)
     of_rows = parts.row_covariance(metric, _of_kinds(_deals()[1 : 1 + _DEALS_OF_ROWS * _FORESTS]), clusters)
     covariance = np.cov(by_deal.T) * (_DEGREES + 1.0 / len(by_deal)) + of_rows
@@ -279,18 +282,14 @@ def loss_of_halves(
     n_votes, votes_per_row = float(1.0 / np.mean(1.0 / n_scored)), float(n_scored.mean())
     values = parts.values(metric, np.concatenate([_ALL, pairs]))
     of_halves = values[1:] - values[0]
-    worse = metric.worse if metric.larger_is_better is not None else float(np.sign(of_halves.mean())) or 1.0
+    worse = _worse(metric, of_halves)
     by_deal = worse * of_halves.reshape(-1, 2).mean(axis=1)
     of_rows = parts.row_covariance(metric, [pairs[: len(_PAIRS)]], clusters)[0, 0]
     # Of the n - 1 degrees of freedom of the blocks, a deal of halves covers one.
-    variance = float(by_deal.var(ddof=1)) / max(n_filled - 2.0, 1.0) + float(of_rows)
-    halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(variance), n_votes)
+    of_trees = by_deal.var(ddof=1) * (1.0 / max(n_filled - 2.0, 1.0) + 1.0 / _N_DEALS)
+    halves = SubforestLoss(n_votes / 2.0, float(by_deal.mean()), _root(float(of_trees + of_rows)), n_votes)
     return MetricLoss(
         value=value_of(metric, parts.rows, parts.whole),
-        law=Law(0.0, 0.0),
-        offset=0.0,
-        error=math.inf,
-        is_significant=False,
         n_votes=n_votes,
         votes_per_row=votes_per_row,
         measured=(halves,),
@@ -299,6 +298,11 @@ def loss_of_halves(
         worse=worse,
         tree_error=_tree_error(of_halves),
     )
+
+
+def _worse(metric: Metric, changes: Floats) -> float:
+    """See `MetricLoss.worse`."""
+    return metric.worse if metric.larger_is_better is not None else float(np.sign(changes.mean())) or 1.0
 
 
 def _tree_error(of_halves: Floats) -> float:

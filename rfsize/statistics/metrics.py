@@ -40,9 +40,6 @@ _LARGEST = 1e300  # a callable's values are limited to it, so that their means a
 MetricLike = str | Callable[..., float]
 """What a user can give: a name, a function of the truth and the predictions, or a scikit-learn scorer."""
 
-Scorer = Callable[..., float]
-"""A scikit-learn scorer, called as ``scorer(estimator, X, y)``; the estimator returns stored predictions."""
-
 
 @dataclass(frozen=True, eq=False)
 class Metric:
@@ -51,14 +48,14 @@ class Metric:
     Attributes
     ----------
     name : str
-    bounds : tuple of float
-        The smallest and the largest possible value.
     value : callable
         The metric of (truth, predicted, weight); NaN if it is undefined.
     influence : callable or None
         What each row adds to the metric, to first order; arguments as of ``value``. None if there is no formula.
     replicates : callable or None
         The metric of several forests, by blocks of rows; see `replicates_of`. None if it takes all rows at once.
+    bounds : tuple of float
+        The smallest and the largest possible value.
     larger_is_better : bool or None
         None if it is unknown.
     is_ranking : bool
@@ -68,10 +65,10 @@ class Metric:
     """
 
     name: str
-    bounds: tuple[float, float]
     value: Callable[[NDArray[Any], Floats, Floats], float]
     influence: Callable[[NDArray[Any], Floats, Floats], Floats] | None = None
     replicates: Callable[[NDArray[Any], Floats, Floats, Blocks], Floats] | None = None
+    bounds: tuple[float, float] = (0.0, math.inf)
     larger_is_better: bool | None = False
     is_ranking: bool = False
     truth: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
@@ -91,6 +88,9 @@ class Metric:
 Blocks = Iterable[tuple[slice, Floats]]
 """Predictions of several forests on blocks of rows, shape (n_forests, n_rows of the block, n_outputs)."""
 
+ByRow = Callable[[Floats, NDArray[Any]], Floats]
+"""From predictions of several forests and the truth, a number for each forest and row, shape (n_forests, n_rows)."""
+
 
 def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
     """The metric of some rows; ``ValueError``, with the reason, if it is no number."""
@@ -101,9 +101,7 @@ def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
         return value
     if metric.is_ranking:
         raise _one_class_only(metric.name)
-    raise RfsizeError(
-        f"metric '{metric.name}' is beyond the largest floating-point number: train on the target in other units"
-    )
+    raise RfsizeError(f"metric '{metric.name}' is no finite number: train on the target in other units")
 
 
 def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
@@ -150,18 +148,11 @@ def replicates_of(metric: Metric, rows: Int64s, at_hand: Floats, blocks: Blocks)
     return np.array([metric.value(truth, np.concatenate(predicted), weight) for predicted in by_forest])
 
 
-def _of_means(
-    name: str,
-    by_row: Callable[[Floats, NDArray[Any]], Floats],
-    bounds: tuple[float, float] = (0.0, math.inf),
-    *,
-    form: str = "mean",
-    larger_is_better: bool = False,
-) -> Metric:
+def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> Metric:
     """A metric that depends on the mean of one number per row.
 
-    ``by_row`` takes predictions of shape (n_forests, n_rows, n_outputs) and the truth, and returns the numbers, shape
-    (n_forests, n_rows). ``form`` is "mean", "root" of the mean, or "explained": 1 − mean / variance of the truth.
+    ``form`` is "mean", "root" of the mean, or "explained": 1 − mean / variance of the truth. ``facts`` are further
+    fields of the `Metric`.
     """
 
     def finished(mean: Floats, truth: NDArray[Any], weight: Floats) -> Floats:
@@ -188,14 +179,10 @@ def _of_means(
         total: Floats = sum((by_row(predicted, truth[rows]) @ weight[rows] for rows, predicted in blocks), np.zeros(1))
         return finished(total / weight.sum(), truth, weight)
 
-    return Metric(name, bounds, value, influence, replicates, larger_is_better)
+    return Metric(name, value, influence, replicates, **facts)
 
 
-def _of_levels(
-    name: str,
-    of_levels: Callable[[Floats, Floats], Floats],
-    slopes: Callable[[Floats, Floats], tuple[Floats, Floats]],
-) -> Metric:
+def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[..., tuple[Floats, Floats]]) -> Metric:
     """A metric of the order of rows of two classes, from functions of `ranking`."""
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
@@ -215,7 +202,7 @@ def _of_levels(
             raise _one_class_only(name)
         return np.array([of_levels(*forest) for forest in zip(bins.low, bins.high, strict=True)])
 
-    return Metric(name, (0.0, 1.0), value, influence, replicates, larger_is_better=True, is_ranking=True)
+    return Metric(name, value, influence, replicates, (0.0, 1.0), larger_is_better=True, is_ranking=True)
 
 
 def _variance(truth: NDArray[Any], weight: Floats) -> float:
@@ -226,7 +213,7 @@ def _variance(truth: NDArray[Any], weight: Floats) -> float:
 
 
 def _no_weight() -> RfsizeError:
-    return RfsizeError("sample_weight is 0 on all rows that were used: give a row that counts a weight above 0")
+    return RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
 
 
 def _one_class_only(name: str) -> RfsizeError:
@@ -266,7 +253,7 @@ def _accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
     def is_right(predicted: Floats, truth: NDArray[Any]) -> Floats:
         return (labels(predicted) == truth).astype(np.float64)
 
-    return _of_means("accuracy", is_right, (0.0, 1.0), larger_is_better=True)
+    return _of_means("accuracy", is_right, bounds=(0.0, 1.0), larger_is_better=True)
 
 
 def _square(predicted: Floats, truth: NDArray[Any]) -> Floats:
@@ -287,12 +274,12 @@ _OF_CLASSES = (
 _OF_NUMBERS = (
     _of_means("rmse", _square, form="root"),
     _of_means("mae", _distance),
-    _of_means("r2", _square, (-math.inf, 1.0), form="explained", larger_is_better=True),
+    _of_means("r2", _square, form="explained", bounds=(-math.inf, 1.0), larger_is_better=True),
 )
 METRICS = {metric.name: metric for metric in (*_OF_CLASSES, *_OF_NUMBERS)}
 """The metrics that compare predictions with the truth, by name."""
 
-_CLIPPED_ROWS = _of_means("clipped rows", _is_clipped, (0.0, 1.0))
+_CLIPPED_ROWS = _of_means("clipped rows", _is_clipped, bounds=(0.0, 1.0))
 
 
 # Names
@@ -344,10 +331,7 @@ def scorer_name(metric: str) -> str:
     name = _SCORERS.get(name, name)
     if name not in _scorer_names():
         meant = did_you_mean(metric, [*METRICS, *_scorer_names()])
-        raise ValueError(
-            f"metric={metric!r} is no scorer that scikit-learn knows{meant}; "
-            "sklearn.metrics.get_scorer_names() has them"
-        )
+        raise ValueError(f"metric={metric!r} is none of sklearn.metrics.get_scorer_names(){meant}")
     return name
 
 
@@ -386,15 +370,18 @@ def _scorer_names() -> list[str]:
     return list(get_scorer_names())
 
 
-def _scorer_of(metric: MetricLike) -> Scorer | None:
-    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None."""
+def _scorer_of(metric: MetricLike) -> Callable[..., float] | None:
+    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None.
+
+    A scorer is called as ``scorer(estimator, X, y)``.
+    """
     if not isinstance(metric, str):
         return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
-    if metric in METRICS:
+    if metric in METRICS or metric not in _scorer_names():
         return None
     from sklearn.metrics import get_scorer
 
-    scorer: Scorer | None = get_scorer(metric) if metric in _scorer_names() else None
+    scorer: Callable[..., float] = get_scorer(metric)
     return scorer
 
 
@@ -427,7 +414,7 @@ def metric_on_rows(
     """The metric with the truth of ``n_rows`` rows; ``ValueError`` if they do not fit the forest."""
     metric, classes = one_name(metric), forest.classes
     weight, scorer = sample_weights(sample_weight, n_rows), _scorer_of(metric)
-    if scorer is not None or (not isinstance(metric, str) and callable(metric)):
+    if scorer is not None or callable(metric):
         return _of_callable(metric, scorer, forest, y, weight, is_weighted=sample_weight is not None)
     names = [known.name for known in (_OF_CLASSES if classes.size else _OF_NUMBERS)]
     kind = "classification" if classes.size else "regression"
@@ -451,12 +438,11 @@ def metric_on_rows(
 
 
 def _of_callable(
-    metric: MetricLike, scorer: Scorer | None, forest: Predictor, y: ArrayLike, weight: Floats, *, is_weighted: bool
+    metric: MetricLike, scorer: Any, forest: Predictor, y: ArrayLike, weight: Floats, *, is_weighted: bool
 ) -> Metric:
     """A scikit-learn scorer, or a function of the truth and the predictions, which takes all rows at once."""
-    classes, n_rows = forest.classes, len(weight)
-    function: Callable[..., Any] = scorer if scorer is not None else metric  # type: ignore[assignment]
-    name = name_of(metric)
+    classes, n_rows, name = forest.classes, len(weight), name_of(metric)
+    function: Any = metric if scorer is None else scorer
     if is_weighted and "sample_weight" not in _parameters(getattr(function, "_score_func", function)):
         raise ValueError(f"{name!r} takes no sample_weight: give it the parameter, or leave sample_weight out")
     truth = np.asarray(y)
@@ -473,9 +459,8 @@ def _of_callable(
             return _number(scorer(_estimator(output, forest), np.arange(len(truth))[:, None], truth, **weights))
         return _number(function(truth, output[:, 1] if len(classes) == 2 else output, **weights))
 
-    larger_is_better = None if scorer is None else True
-    unbounded = (-math.inf, math.inf)
-    return Metric(name, unbounded, value, larger_is_better=larger_is_better, truth=truth, weight=weight)
+    unbounded, larger_is_better = (-math.inf, math.inf), None if scorer is None else True
+    return Metric(name, value, bounds=unbounded, larger_is_better=larger_is_better, truth=truth, weight=weight)
 
 
 def _estimator(predicted: Floats, forest: Predictor) -> Any:

@@ -16,7 +16,6 @@ from scipy.stats import t as student
 
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, each_range, effective_threads
-from rfsize.counting.leaves import checked_walk
 from rfsize.counting.outputs import TreeOutputs, means_of, task_of
 from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -24,7 +23,7 @@ from rfsize.models.rows import Rows
 from rfsize.statistics.curve import SEED, TAIL
 from rfsize.statistics.metrics import Metric, influence_of, predictions_for, replicates_of, value_of
 from rfsize.statistics.row_errors import without_groups
-from rfsize.walking.quantising import quantised
+from rfsize.walking.leaves import checked_walk, quantised
 
 # Most numbers that one thread adds to at a time, which keeps its memory to a few hundred megabytes.
 _CELLS = 1 << 24

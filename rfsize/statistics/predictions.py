@@ -19,7 +19,7 @@ from rfsize import theory
 from rfsize._util import CELLS_PER_BLOCK, Floats
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
-from rfsize.counting.part_sums import Blocks, Scores
+from rfsize.counting.sums import Blocks, Scores
 from rfsize.exceptions import NotAForestError
 from rfsize.models.link import Link
 from rfsize.statistics.criterion import Criterion
@@ -84,10 +84,10 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     """
     scores, link = scores_of(outputs, criterion.name)
     _check_scale(scores)
-    used = scores.take(scores.asked > 1)
+    used = scores.take(scores.n_votes > 1)
     if not len(used):
         raise no_votes_error(outputs, "the scores of two trees")
-    n_dropped, votes_per_row = len(scores) - len(used), float(used.asked.mean())
+    n_dropped, votes_per_row = len(scores) - len(used), float(used.n_votes.mean())
     lacks = lacks_votes(outputs, n_dropped, len(scores))
     deviations = _deviations(used, link)
     curve = _curve(deviations)
@@ -178,7 +178,7 @@ def _error_of_trees(blocks: Blocks, link: Link) -> float:
 def _check_scale(scores: Scores) -> None:
     """``ValueError`` if products of four scores would overflow or vanish."""
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.asked.max(initial=1), 1))
+        spread = np.sqrt(scores.scatter.max(initial=0.0) / np.maximum(scores.n_votes.max(initial=1), 1))
         largest = float(np.maximum(np.abs(scores.mean).max(initial=0.0), spread))
     if not (largest == 0.0 or 1.0 / _LARGEST_SCORE <= largest <= _LARGEST_SCORE):
         raise ValueError(

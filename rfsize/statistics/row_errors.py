@@ -17,7 +17,8 @@ from rfsize.exceptions import FewVotesError, RfsizeError
 from rfsize.statistics.curve import SEED, TAIL
 from rfsize.statistics.metrics import Metric, influence_of, value_or_nan
 
-_ROW_GROUPS = 20  # that leave in turn, for a metric without influence
+# Groups of rows that leave in turn, for a metric without influence: of one forest, and of each of many forests.
+_GROUPS, _GROUPS_OF_MANY = 100, 20
 _LARGEST_POWER = 300.0  # of e, so that the end of an interval is a number
 
 
@@ -46,7 +47,7 @@ def metric_error(
     def value(kept: Bools) -> float:
         return sum(sign * value_or_nan(metric, rows[kept], of_forest[kept]) for sign, metric, of_forest in signed)
 
-    without = [[value(kept)] for kept in without_groups(clusters)]
+    without = [[value(kept)] for kept in without_groups(clusters, _GROUPS)]
     return math.sqrt(float(delete_group_covariance(np.array(without))[0, 0])), len(without) - 1.0
 
 
@@ -74,10 +75,10 @@ def row_error(influence: Floats, clusters: Int64s) -> tuple[float, float]:
     return math.sqrt(variance * n_clusters / (n_clusters - 1.0)), freedom
 
 
-def without_groups(clusters: Int64s) -> list[Bools]:
+def without_groups(clusters: Int64s, n_groups: int = _GROUPS_OF_MANY) -> list[Bools]:
     """Masks of the rows that remain if one of some groups leaves; clusters stay together."""
     names, cluster = np.unique(clusters, return_inverse=True)
-    n_groups = min(_ROW_GROUPS, len(names))
+    n_groups = min(n_groups, len(names))
     group = np.random.default_rng(SEED).permutation(len(names))[cluster] % n_groups
     return [group != leaving for leaving in range(n_groups)]
 

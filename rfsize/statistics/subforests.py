@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
-from rfsize.counting.part_sums import N_BLOCKS, Blocks
+from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.statistics.curve import SEED
 from rfsize.statistics.metrics import Metric, replicates_of, value_of, value_or_nan
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups

@@ -86,7 +86,7 @@ def votes_prior(votes: Votes, n_trees: int) -> Floats:
     [0.0, 0.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.17, 0.17, 0.17]
     """
     cells = votes.histogram()
-    tally = _rounded(cells.count * n_trees, cells.asked)
+    tally = _rounded(cells.count * n_trees, cells.n_votes)
     counted = np.bincount(tally, weights=_with_votes(cells.rows), minlength=n_trees + 1)
     return smoothed(counted.astype(np.float64))
 
@@ -124,7 +124,7 @@ def pair_prior(votes: Votes, n_trees: int) -> Floats:
     >>> bool(abs(prior - prior[::-1]).max() < 1e-12)
     True
     """
-    counts = _with_votes(votes.counts[votes.asked > 0].astype(np.int64))
+    counts = _with_votes(votes.counts[votes.n_votes > 0].astype(np.int64))
     leading = np.sort(counts, axis=1)[:, -2:]
     runner_up = _rounded(leading[:, 0] * n_trees, leading.sum(axis=1))
     counted = np.bincount(runner_up, minlength=n_trees + 1)

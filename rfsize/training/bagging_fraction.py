@@ -26,8 +26,7 @@ from rfsize._util import (
     whole,
 )
 from rfsize.counting.coverage import Coverage
-from rfsize.counting.duplicates import resolve_groups
-from rfsize.counting.groups import Groups
+from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
@@ -234,7 +233,8 @@ def _resolve_trainer(params: Any, data: Any, y: Any, sample_weight: Any) -> _Tra
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
-    from rfsize.counting.cross_validation import of_size, rows_in_memory, tree_counts
+    from rfsize.counting.cross_validation import rows_in_memory
+    from rfsize.models.estimators import of_size, tree_counts
 
     if not hasattr(params, "fit") or not tree_counts(params):
         raise ValueError(
@@ -317,7 +317,7 @@ def _with_enough_votes(
             problems[fraction] = problem
     if len(problems) == len(fractions):
         problem = problems[fractions[0]]
-        raise FewVotesError(f"{problem.message}; or give smaller fractions", enough=problem.enough)
+        raise FewVotesError(f"{problem}; or give smaller fractions", enough=problem.enough)
     return [fraction for fraction in fractions if fraction not in problems], tuple(problems)
 
 
@@ -339,7 +339,7 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     forest.add(n_trees)
     forest.check_bags()
     seconds = time.perf_counter() - started
-    votes = float(forest.out_of_bag.scores.asked.mean()) / n_trees
+    votes = float(forest.out_of_bag.scores.n_votes.mean()) / n_trees
     expected = float(_left_out_share(trainer, fraction, groups).mean())
     if votes < _FAIR_SHARE * expected:
         raise ValueError(
@@ -360,7 +360,7 @@ def _oob_predictions(forest: ForestInTraining, trainer: Trainer, voting: str) ->
         sources.append((blocks.rows, blocks.votes[:, first::2].sum(axis=1), scores))
     predictions = []
     for rows, counts, scores in sources:
-        known = scores.asked > 0
+        known = scores.n_votes > 0
         if voting == "hard" and n_classes:
             predicted = counts[known] / counts[known].sum(axis=1, keepdims=True)
         else:

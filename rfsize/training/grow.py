@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import give, how_many, in_percent, progress_bar, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
-from rfsize.counting.collect import outputs_in_training, outputs_of
 from rfsize.counting.coverage import FEW_OUT_OF_BAG, FEWEST_VOTES, Coverage, by_nature_advice, too_many_without_votes
-from rfsize.counting.duplicates import resolve_groups, warning_of_copies
-from rfsize.counting.outputs import coverage, distinct
+from rfsize.counting.groups import resolve_groups, warning_of_copies
+from rfsize.counting.outputs import coverage, distinct, outputs_in_training, outputs_of
 from rfsize.counting.task import Task
 from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.exceptions import FewVotesError, NotAForestError
@@ -244,8 +243,7 @@ def start_from_estimator(
     from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
-    from rfsize._util import is_regression
-    from rfsize.counting.cross_validation import checked_target
+    from rfsize.models.estimators import checked_target, is_regression
 
     X, training = for_training(X), training_of(estimator)
     classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))

@@ -27,8 +27,8 @@ _KEYWORD = re.compile(
 @cache
 def _parts() -> dict[str, Template]:
     text = files("rfsize.walking").joinpath("forest.c.in").read_text(encoding="utf-8")
-    found = re.split("^//// (.*)\\n", text, flags=re.MULTILINE)[1:]
-    return dict(zip(found[::2], map(Template, found[1::2]), strict=True))
+    parts = re.split("^//// (.*)\\n", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], map(Template, parts[1::2]), strict=True))
 
 
 def part(which: str, /, **known: object) -> str:

@@ -19,7 +19,7 @@ from rfsize._util import Bools, Floats, Int64s
 from rfsize.exceptions import NotAForestError
 from rfsize.models.conventions import Conventions
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
-from rfsize.models.link import NATIVE_LINKS
+from rfsize.models.link import LINKS
 
 # A node is one word of three parts: its left child (the right child follows it), the column that it tests (the highest
 # bit marks a categorical split), and the rank that it compares with. A leaf is its own left child and has the highest
@@ -162,7 +162,7 @@ class PackedForest:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling makes the forest again, with all checks.
-        return PackedForest, tuple(getattr(self, each.name) for each in fields(self) if each.init)
+        return PackedForest, tuple(getattr(self, argument.name) for argument in fields(self) if argument.init)
 
     @classmethod
     def of(cls, ensemble: TreeEnsemble, threshold: float = 0.5, **of_model: Any) -> Self:
@@ -221,16 +221,16 @@ class PackedForest:
     @property
     def start(self) -> NDArray[np.floating[Any]]:
         """The sums of scores before any tree, shape (n_scores,)."""
-        found = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
-        found[:] = self.conventions.base or 0.0
-        return found
+        start = np.zeros(self.n_scores, dtype=self.trees.value.dtype)
+        start[:] = self.conventions.base or 0.0
+        return start
 
     @property
     def alone(self) -> NDArray[np.floating[Any]]:
         """Turns leaf values into scores of a single tree: a factor, then a summand for each tree of a member."""
-        found = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
-        found[0], found[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
-        return found
+        affine = np.empty(1 + self.n_outputs, dtype=self.trees.value.dtype)
+        affine[0], affine[1:] = self.n_trees / self.divisor, self.start[: self.n_outputs]
+        return affine
 
     @property
     def divisor(self) -> float:
@@ -264,7 +264,7 @@ class PackedForest:
         """The compiled function that predicts from sums of scores what ``link`` predicts from their means."""
         # Labels of scores compare them before the slope, which could make different scores equal.
         slope = 1.0 if link == "identity" and self.conventions.labels_of_scores else self.conventions.slope
-        return _core.Predicting(self.divisor, slope, NATIVE_LINKS.index(link))
+        return _core.Predicting(self.divisor, slope, LINKS.index(link))
 
     @property
     def n_columns(self) -> int:

@@ -1,131 +1,214 @@
-"""A compiled forest predicts what the model predicts, to the last bit; so does its file, and its C source."""
+"""A compiled forest predicts what the model predicts, for every kind of forest and of batch; so does its file."""
 
 from __future__ import annotations
 
 import copy
-import ctypes
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
 import pytest
 import xgboost as xgb
-from scipy.sparse import csr_matrix
-from sklearn.ensemble import AdaBoostClassifier
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import reference.counting
 import rfsize
-from helpers.models import CLASSES, FRESH, NAMES, NO_TREES, THREE, TWO, Forest, X, model
+from helpers import models, zoo
+from helpers.models import FRESH, NAMES, THREE, TWO, X
+from helpers.zoo import CLASSIFIERS, KINDS, assert_same_bits, model, rows_for
+from rfsize.exceptions import NotAForestError
+from rfsize.models.framework import read_model
 
-CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-
-
-def thresholds(trained: Any, n_features: int) -> list[np.ndarray]:
-    """Of each feature, what the forest's splits compare with, as the framework tells it."""
-    if isinstance(trained, (lgb.Booster, lgb.LGBMModel)):
-        booster = trained if isinstance(trained, lgb.Booster) else trained.booster_
-        splits = booster.trees_to_dataframe().dropna(subset=["split_feature"])
-        numeric = splits[splits["decision_type"] == "<="]
-        place = numeric["split_feature"].map({name: number for number, name in enumerate(booster.feature_name())})
-        pairs = zip(place, numeric["threshold"].astype(float), strict=True)
-    elif isinstance(trained, (xgb.Booster, xgb.XGBModel)):
-        booster = trained if isinstance(trained, xgb.Booster) else trained.get_booster()
-        trees = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-        of_tree = [(tree["split_indices"], tree["split_conditions"], tree["left_children"]) for tree in trees]
-        pairs = ((f, at) for tree in of_tree for f, at, left in zip(*tree, strict=True) if left != -1)
-    else:
-        columns = getattr(trained, "estimators_features_", [np.arange(n_features)] * len(trained.estimators_))
-        trees = [(tree.tree_, of) for tree, of in zip(trained.estimators_, columns, strict=True)]
-        nodes = [
-            (of[f], at) for tree, of in trees for f, at in zip(tree.feature, tree.threshold, strict=True) if f >= 0
-        ]
-        pairs = ((f, at) for f, at in nodes if np.isfinite(at))  # infinite where a split is for missing values alone
-    found: list[list[float]] = [[0.0] for _ in range(n_features)]
-    for feature, threshold in pairs:
-        found[feature].append(threshold)
-    return [np.array(values) for values in found]
+SIZES = [1, 2, 16, 17, 512, 513]
 
 
-def adversarial(forest: Forest, n_rows: int = 600) -> Any:
-    """Rows of thresholds and the numbers next to them in both precisions, zeros, the smallest and largest numbers.
-
-    With missing values and infinities, where the framework takes them.
-    """
-    rng, n_features = np.random.default_rng(1), forest.fresh.shape[1]
-    rows = np.empty((n_rows, n_features))
-    for feature, cuts in enumerate(thresholds(forest.model, n_features)):
-        at = rng.choice(cuts, n_rows)
-        single = at.astype(np.float32)
-        near = [at, np.nextafter(at, -np.inf), np.nextafter(at, np.inf), single]
-        near += [np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))]
-        special = [0.0, -0.0, 1e-35, -1e-35, 5e-324, 1e-38, 3e38, -3e38]
-        special += [np.nan] if takes_missing(forest) else []
-        special += [np.inf, -np.inf, 1e300] if forest.framework == "lightgbm" else []
-        near.append(rng.choice(special, n_rows))
-        rows[:, feature] = np.stack(near, axis=1)[np.arange(n_rows), rng.integers(0, len(near), n_rows)]
-    if not isinstance(forest.fresh, pd.DataFrame):
-        return rows
-    table = pd.DataFrame(rows, columns=forest.fresh.columns)
-    for name in ("b", "c"):
-        codes = rng.integers(-1, len(forest.fresh[name].cat.categories), n_rows)
-        table[name] = pd.Categorical.from_codes(codes, dtype=forest.fresh[name].dtype)
-    return table
+def wild_rows(name: str, n_rows: int = 3000) -> np.ndarray:
+    """Rows like those of training, rows on thresholds and beside them in both precisions, and the largest numbers."""
+    rows, rng, nodes = rows_for(name, n_rows), np.random.default_rng(1), read_model(model(name)).ensemble.nodes
+    cut = np.append(nodes.threshold[(nodes.left >= 0) & np.isfinite(nodes.threshold)], [0.0, 1e-35, 1e-38, 3e38])
+    near = [np.nextafter(at, end) for at in (cut, cut.astype(np.float32)) for end in (-np.inf, np.inf)]
+    near += [np.nextafter(cut.astype(np.float32), np.float32(end)) for end in (-np.inf, np.inf)]
+    near += [[-0.0, 5e-324, -3e38], [np.inf, -np.inf, 1e300] if name.startswith("lgb") else []]
+    places = np.ix_(np.arange(0, n_rows, 2), [0, 1, 2, 4, 5])  # the others hold categories
+    rows[places] = rng.choice(np.concatenate([cut, *near]), rows[places].shape)
+    return rows
 
 
-def takes_missing(forest: Forest) -> bool:
-    return forest.framework != "sklearn" or forest.model.__sklearn_tags__().input_tags.allow_nan
+@pytest.mark.parametrize("name", KINDS)
+def test_predict_is_the_frameworks(name: str, tmp_path: Path) -> None:
+    whole, X = rfsize.compile(model(name)), wild_rows(name)
+    whole.save(tmp_path / "forest.npz")
+    for fast in (whole, rfsize.load(tmp_path / "forest.npz")):
+        for rows in (X, rows_for(name, 3000).astype(np.float32)):
+            found, asked = fast.predict(rows, return_trees=True)
+            assert_same_bits(found, zoo.own_predict(model(name), rows), is_exact=KINDS[name].is_exact)
+            assert asked.min() >= 1
+            assert asked.max() <= fast.n_trees
 
 
-def test_compiled_predicts_to_the_last_bit(of_trees: Forest, tmp_path: Path) -> None:
-    fast, rows = rfsize.compile(of_trees.model), adversarial(of_trees)
-    fast.save(tmp_path / "forest.npz")
-    own = of_trees.predict(rows)
-    for forest in (fast, rfsize.load(tmp_path / "forest.npz")):
-        found = forest.predict(rows)
-        assert found.dtype.kind == own.dtype.kind
-        np.testing.assert_array_equal(found, own)
-        single = np.concatenate([forest.predict(rows[row : row + 1]) for row in range(30)])
-        np.testing.assert_array_equal(single, own[:30])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_probabilities_and_labels_are_the_frameworks(name: str) -> None:
+    fast, X = rfsize.compile(model(name)), wild_rows(name)
+    assert_same_bits(fast.predict_proba(X), zoo.own_proba(model(name), X), is_exact=KINDS[name].is_exact)
+    labels, asked = fast.predict_labels(X, return_trees=True)
+    assert labels.tolist() == zoo.own_labels(model(name), X).tolist()
+    assert asked.mean() < fast.n_trees
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in NO_TREES])
-def test_compiled_probabilities_and_votes(kind: str, tmp_path: Path) -> None:
-    of_classes = model(kind)
-    fast, rows = rfsize.compile(of_classes.model), adversarial(of_classes)
-    fast.save(tmp_path / "forest.npz")
-    labels = of_classes.tree_labels(rows)
-    counts = reference.counting.votes(labels, of_classes.n_classes)
-    for forest in (fast, rfsize.load(tmp_path / "forest.npz")):
-        np.testing.assert_array_max_ulp(*single(forest.predict_proba(rows), of_classes.predict_proba(rows)), maxulp=1)
-        assert np.array_equal(forest.votes(rows).counts, counts)
-    hard = rfsize.compile(of_classes.model, voting="hard").predict_labels(rows)
+@pytest.mark.parametrize("kind", ["lightgbm categories", "xgboost categories", "random forest with gaps", "bagging"])
+def test_frames_categories_and_votes(kind: str) -> None:
+    forest = models.model(kind)
+    fast, labels = rfsize.compile(forest.model), forest.tree_labels(forest.fresh)
+    np.testing.assert_array_equal(fast.predict(forest.fresh), forest.predict(forest.fresh))
+    counts = reference.counting.votes(labels, forest.n_classes)
+    assert np.array_equal(fast.votes(forest.fresh).counts, counts)
+    hard = rfsize.compile(forest.model, voting="hard").predict_labels(forest.fresh)
     assert hard.tolist() == rfsize.Votes(counts, fast.classes).winner().tolist()
 
 
-def single(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [np.asarray(array, dtype=np.float32) for array in arrays]
+@pytest.mark.parametrize("name", KINDS)
+def test_batches_of_every_size_agree(name: str) -> None:
+    fast, X = rfsize.compile(model(name)), rows_for(name, 1100)
+    for method in (fast.predict, fast.predict_labels, fast.predict_proba)[: 3 if len(fast.classes) else 1]:
+        expected, trees = method(X, return_trees=True)
+        for size in SIZES:
+            for start in range(0, 2 * size, size):
+                found, asked = method(X[start : start + size], return_trees=True)
+                assert np.array_equal(found, expected[start : start + size])
+                assert np.array_equal(asked, trees[start : start + size])
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("kind", ["random forest", "random forest with gaps", "random forest regressor", "bagging"])
-def test_what_scikit_learn_refuses_is_refused(kind: str, value: float) -> None:
-    rows, fast = FRESH.copy(), rfsize.compile(model(kind).model)
-    rows[3, 2] = value
-    for given in (rows, pd.DataFrame(rows), csr_matrix(rows)):
-        with pytest.raises(ValueError, match="X"):
-            fast.predict(given)
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]), zero_as_missing=st.booleans())
+def test_votes_and_probabilities_of_lightgbm(seed: int, n_classes: int, zero_as_missing: bool) -> None:
+    """Splits of every kind at once, on rows that stand on thresholds, beside them and outside of all categories."""
+    rng = np.random.default_rng(seed)
+    X, fresh = zoo.wild(rng, 400, infinite=True), zoo.wild(rng, 200, infinite=True)
+    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 3e9, -np.inf, np.inf], 20)
+    objective = "binary" if n_classes == 2 else str(rng.choice(["multiclass", "multiclassova"]))
+    params: dict[str, Any] = {
+        "num_class": 1 if n_classes == 2 else n_classes,
+        "num_leaves": int(rng.integers(2, 40)),
+        "min_data_in_leaf": int(rng.integers(1, 20)),
+        "use_missing": bool(rng.random() < 0.8),
+        "max_cat_to_onehot": int(rng.choice([1, 4, 50])),
+        "max_bin": int(rng.choice([7, 63, 400])),
+    }
+    y = zoo.classes_of(zoo.signal_of(X, rng), n_classes)
+    booster = zoo.lightgbm(objective, y, 7, X, zero_as_missing=zero_as_missing, seed=seed, **params)
+    fast = rfsize.compile(booster)
+    for rows in (X, fresh, fresh.astype(np.float32)):
+        counts, is_clear = zoo.own_votes(booster, rows)
+        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
+        np.testing.assert_allclose(fast.predict(rows), booster.predict(rows), atol=1e-12)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]))
+def test_votes_and_probabilities_of_xgboost(seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, fresh = zoo.wild(rng, 400), zoo.wild(rng, 200)
+    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 2.0**24, 3e9], 20)
+    params: dict[str, Any] = {
+        **({} if n_classes == 2 else {"num_class": n_classes}),
+        "num_parallel_tree": 7,
+        "max_depth": int(rng.integers(1, 8)),
+        "max_cat_to_onehot": int(rng.choice([1, 50])),
+        "max_bin": int(rng.choice([7, 256])),
+        "tree_method": str(rng.choice(["hist", "approx"])),
+        "base_score": float(rng.choice([0.5, 0.2])),
+        "seed": seed,
+    }
+    objective = "binary:logistic" if n_classes == 2 else "multi:softprob"
+    booster = zoo.xgboost(objective, zoo.classes_of(zoo.signal_of(X, rng), n_classes), X, **params)
+    fast = rfsize.compile(booster)
+    for rows in (X, fresh, fresh.astype(np.float32)):
+        counts, is_clear = zoo.own_votes(booster, rows)
+        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
+        np.testing.assert_allclose(fast.predict(rows), zoo.own_predict(booster, rows), atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["count:poisson", "reg:tweedie", "reg:gamma", "binary:logistic"])
+def test_sums_begin_where_those_of_xgboost_do(objective: str) -> None:
+    """A logarithm of the base score that is one unit off moves all predictions."""
+    X, signal = zoo.training()
+    y = (signal > 1).astype(int) + (objective != "binary:logistic")
+    for base_score in np.random.default_rng(0).uniform(0.02, 0.98, size=10):
+        booster = zoo.xgboost(objective, y, num_parallel_tree=5, base_score=base_score)
+        found = rfsize.compile(booster).predict(X[:100])
+        np.testing.assert_array_max_ulp(found, zoo.own_predict(booster, X[:100]), maxulp=2)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_two_classes_of_a_softmax(framework: str) -> None:
+    X, signal = zoo.training()
+    y = zoo.classes_of(signal, 2)
+    booster: Any = (
+        zoo.lightgbm("multiclass", y, num_class=2)
+        if framework == "lightgbm"
+        else zoo.xgboost("multi:softprob", y, num_class=2)
+    )
+    fast, own = rfsize.compile(booster), zoo.own_predict(booster, X)
+    np.testing.assert_allclose(fast.predict(X), own, atol=1e-6)
+    assert fast.predict_labels(X).tolist() == own.argmax(axis=1).tolist()
+
+
+@pytest.mark.parametrize("n_rows", [1, 40])
+def test_softmax_labels_are_of_the_largest_margin(n_rows: int) -> None:
+    """With multi:softmax; with multi:softprob, of the largest probability, which rounding makes equal here."""
+    margins, X = (-0.4, -0.18000004, -0.18), np.zeros((n_rows, 1))
+    for objective, label in (("multi:softmax", 2), ("multi:softprob", 1)):
+        params = {"objective": objective, "num_class": 3, "gamma": 1e9, "eta": 1, "base_score": 0.0, "nthread": 1}
+        document = json.loads(xgb.train(params, xgb.DMatrix(np.zeros((12, 1)), np.arange(12) % 3), 1).save_raw("json"))
+        for tree, margin in zip(document["learner"]["gradient_booster"]["model"]["trees"], margins, strict=True):
+            tree["base_weights"][0] = tree["split_conditions"][0] = margin
+        booster = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+        own = booster.predict(xgb.DMatrix(X))
+        assert (own if objective == "multi:softmax" else own.argmax(axis=1)).tolist() == [label] * n_rows
+        fast = rfsize.compile(booster)
+        labels = fast.predict(X) if objective == "multi:softmax" else fast.predict_proba(X).argmax(axis=1)
+        assert labels.tolist() == [label] * n_rows
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
+def test_trees_of_single_leaves(framework: str) -> None:
+    X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], 2)
+    rare = (np.arange(len(X)) < 1).astype(int)
+    trained: Any = {
+        "lightgbm": lambda: zoo.lightgbm("binary", y, 5, min_data_in_leaf=10**6),
+        "xgboost": lambda: zoo.xgboost("binary:logistic", y, gamma=1e9),
+        "scikit-learn": lambda: RandomForestClassifier(9, random_state=0).fit(X, rare),  # some trees miss the only 1
+    }[framework]()
+    fast = rfsize.compile(trained)
+    np.testing.assert_allclose(fast.predict_proba(X), zoo.own_proba(trained, X), atol=1e-6)
+
+
+@pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])
+def test_splits_that_share_a_child_are_no_trees(framework: str) -> None:
+    y = zoo.classes_of(zoo.training()[1], 2)
+    if framework == "lightgbm":
+        text = zoo.lightgbm("binary", y, 1, num_leaves=4).model_to_string().split("tree_sizes")
+        lines = [*text[0].splitlines(), *text[1].splitlines()[1:]]
+        shared = {"left_child": "left_child=1 -1 -2", "right_child": "right_child=2 -2 -1"}
+        other: Any = lgb.Booster(model_str="\n".join(shared.get(line.partition("=")[0], line) for line in lines))
+    else:
+        document = json.loads(zoo.xgboost("binary:logistic", y, max_depth=2).save_raw("json"))
+        tree = document["learner"]["gradient_booster"]["model"]["trees"][-1]
+        tree["right_children"][0] = tree["left_children"][0]
+        other = xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+    with pytest.raises(NotAForestError, match="child"):
+        rfsize.compile(other)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 def test_what_xgboost_refuses_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="X"):
-        rfsize.tree_outputs(model("xgboost").model, np.where(FRESH > 1.5, value, FRESH))
+        rfsize.tree_outputs(models.model("xgboost").model, np.where(FRESH > 1.5, value, FRESH))
 
 
 SETTINGS: dict[str, Any] = {"n_estimators": 40, "random_state": 0}
@@ -169,42 +252,3 @@ def test_adaboost(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(forest.predict_proba(rows), own.predict_proba(rows), atol=1e-12)
             assert [forest.predict(row[None])[0] for row in rows[:20]] == labels[:20].tolist()
             assert np.array_equal(forest.predict(rows.astype(np.float32)), own.predict(rows.astype(np.float32)))
-
-
-class InC:
-    """A compiled forest as C, built without a warning and loaded."""
-
-    def __init__(self, fast: rfsize.CompiledForest, folder: Path) -> None:
-        fast.to_c(folder / "forest.c", name="it")
-        command = [str(CC), "-O2", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC"]
-        done = subprocess.run(
-            [*command, str(folder / "forest.c"), "-o", str(folder / "forest.so"), "-lm"], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        self.library, self.n_classes = ctypes.CDLL(str(folder / "forest.so")), len(fast.classes)
-
-    def many(self, name: str, rows: np.ndarray, found: np.ndarray, *rest: Any) -> np.ndarray:
-        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (rows, found, *rest)]
-        getattr(self.library, f"it_{name}_many")(pointers[0], ctypes.c_size_t(len(rows)), *pointers[1:])
-        return found
-
-
-@pytest.mark.skipif(CC is None, reason="no C compiler is installed")
-@pytest.mark.parametrize(
-    "kind",
-    ["lightgbm", "lightgbm one-vs-all", "lightgbm poisson", "xgboost softprob", "xgboost softmax", "xgboost regression",
-     "xgboost multi_output", "random forest with gaps", "random forest of names", "random forest regressor", "bagging"],
-)  # fmt: skip
-def test_c_source_predicts_the_same(kind: str, tmp_path: Path) -> None:
-    forest = model(kind)
-    fast, rows = rfsize.compile(forest.model), np.ascontiguousarray(adversarial(forest))
-    in_c = InC(fast, tmp_path)
-    if forest.n_classes == 0:
-        numbers = in_c.many("predict", rows, np.empty(len(rows)))
-        np.testing.assert_allclose(numbers, fast.predict(rows), rtol=1e-6)
-        return
-    label, asked = (np.empty(len(rows), dtype=np.intc) for _ in range(2))
-    in_c.many("predict_label", rows, label, asked)
-    assert fast.classes[label].tolist() == fast.predict_labels(rows).tolist()
-    shares = in_c.many("predict_proba", rows, np.empty((len(rows), forest.n_classes)))
-    np.testing.assert_allclose(shares, fast.predict_proba(rows), atol=1e-6)

@@ -37,7 +37,7 @@ def test_copies_count_once(kind: str) -> None:
     report = rfsize.size(trained, rows, oob=True, groups="copies", **goal)
     assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
     assert report.n_trees == rfsize.size(once, alpha=0.8).n_trees
-    assert report.votes_per_row == once.asked[once.asked > 0].mean()
+    assert report.votes_per_row == once.n_votes[once.n_votes > 0].mean()
     alone = rfsize.size(trained, rows, oob=True, groups="rows", **goal)
     assert (alone.groups, alone.n_rows + alone.n_dropped) == ("rows", 2 * N_ROWS)
     outputs = rfsize.tree_outputs(trained, rows, oob=True, groups="copies")

@@ -31,6 +31,7 @@ from helpers.models import (
     Forest,
     X,
     frame,
+    kept_in,
     model,
     own_predict,
 )  # fmt: skip
@@ -108,26 +109,11 @@ def test_first_trees_are_the_frameworks(kind: str) -> None:
     assert np.array_equal(*(rfsize.inbag(one, X, y) for one in (first, plain)))
 
 
-@pytest.mark.parametrize("kind", ["lightgbm", "lightgbm multiclass", "lightgbm pos/neg"])
-def test_report_is_that_of_the_whole_forest(kind: str) -> None:
-    params, y = OBJECTIVES[kind]
-    _, report = rfsize.grow(params, data(kind, y), alpha=0.9, min_trees=40, max_trees=200)
-    whole = lgb.train(params, data(kind, y), report.available)
-    expected = rfsize.size(whole, X, y, oob=True, alpha=0.9)
-    assert (report.n_trees, report.source) == (expected.n_trees, "oob")
-    np.testing.assert_allclose(report.interval, expected.interval, rtol=1e-3)
-
-
 @pytest.mark.parametrize("way", ["text", "json", "ubj", "pickle"])
 @pytest.mark.parametrize("kind", ["lightgbm multiclass", "xgboost softprob", "xgboost multi_output"])
 def test_grown_forest_is_saved_with_its_bags(kind: str, way: str, tmp_path: Path) -> None:
     booster = grown(kind)
-    if way == "pickle":
-        loaded = pickle.loads(pickle.dumps(booster))
-    else:
-        path = tmp_path / f"model.{way}"
-        booster.save_model(path)
-        loaded = (lgb if kind.startswith("lightgbm") else xgb).Booster(model_file=path)
+    loaded = kept_in(booster, way, tmp_path)
     bags = rfsize.inbag(booster, X)
     assert np.array_equal(rfsize.inbag(loaded, X), bags)
     assert np.array_equal(rfsize.inbag(rfsize.truncate(loaded, n_trees=25), X), bags[:25])

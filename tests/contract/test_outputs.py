@@ -214,7 +214,7 @@ def test_folds_may_leave_rows_out_and_lack_classes() -> None:
     outputs = rfsize.tree_outputs(ESTIMATORS["LightGBM"], X, y, cv=iter(folds))
     assert outputs.classes.tolist() == [0, 1, 7]
     assert (outputs.votes.counts[:10, 2] == 0).all()
-    assert outputs.votes.asked.tolist() == np.repeat([N_TREES, 0, N_TREES], [10, 290, 200]).tolist()
+    assert outputs.votes.n_votes.tolist() == np.repeat([N_TREES, 0, N_TREES], [10, 290, 200]).tolist()
     report = rfsize.size(outputs, alpha=0.8)
     assert (report.n_rows + report.n_dropped, report.available) == (N_ROWS, N_TREES)
 
@@ -223,7 +223,7 @@ def test_folds_hold_out_groups_whole() -> None:
     groups = np.arange(N_ROWS) // 5
     outputs = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=4, groups=groups, threshold=0.3)
     assert outputs.votes.threshold == 0.3
-    assert (outputs.votes.asked == N_TREES).all()
+    assert (outputs.votes.n_votes == N_TREES).all()
     alone = rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=StratifiedKFold(4), threshold=0.3)
     assert outputs.votes != alone.votes
     with pytest.raises(ValueError, match="groups"):

@@ -49,13 +49,9 @@ def test_training_stops_in_time(options: dict[str, Any]) -> None:
     assert np.array_equal(booster.predict(FRESH), whole.predict(FRESH, num_iteration=booster.num_trees()))
 
 
-def problem(n_classes: int, n_rows: int = 600) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(n_classes)
-    rows = rng.normal(size=(n_rows, 6))
-    score = rows @ rng.normal(size=(6, n_classes)) + rng.normal(size=(n_rows, n_classes))
-    return rows, score.argmax(axis=1)
-
-
+MANY = np.random.default_rng(6).normal(size=(600, 6))
+MANY_SCORES = MANY @ np.random.default_rng(7).normal(size=(6, 11)) + np.random.default_rng(8).normal(size=(600, 11))
+OF_MANY = {"objective": "multiclass", "num_leaves": 5}
 SEVERAL = {"objective": "multiclass", "num_class": 3}
 TRAININGS: dict[str, dict[str, Any]] = {
     "binary": {},
@@ -72,6 +68,12 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "three classes": {"params": SEVERAL, "y": THREE},
     "three against all": {"params": SEVERAL | {"objective": "multiclassova"}, "y": THREE},
     "large trees": {"params": SEVERAL | {"min_data_in_leaf": 2, "num_leaves": 60, "bagging_fraction": 0.3}, "y": THREE},
+    "six classes": {"params": OF_MANY | {"num_class": 6}, "X": MANY, "y": MANY_SCORES[:, :6].argmax(axis=1)},
+    "eleven against all": {
+        "params": OF_MANY | {"objective": "multiclassova", "num_class": 11},
+        "X": MANY,
+        "y": MANY_SCORES.argmax(axis=1),
+    },
     "unbalanced": {"params": SEVERAL | {"extra_trees": True, "is_unbalance": True}, "y": THREE},
 }
 
@@ -85,25 +87,13 @@ TRAININGS: dict[str, dict[str, Any]] = {
 )
 def test_votes_read_in_training_are_those_of_the_forest(name: str, voting: str) -> None:
     training = TRAININGS[name]
-    y = training.get("y", TWO)
+    rows, y = training.get("X", X), training.get("y", TWO)
     whole = train(lambda _: None, rounds=40, **training)
-    expected = rfsize.size(whole, X, y, oob=True, alpha=0.95, voting=voting)
-    for given in ({}, {"data": X}):
+    expected = rfsize.size(whole, rows, y, oob=True, alpha=0.95, voting=voting)
+    for given in ({}, {"data": rows}):
         callback = rfsize.SizeCallback(**FIRST, voting=voting, **given)
         train(callback, rounds=40, **training)
         assert_same(callback.report_, expected)
-
-
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
-@pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
-@pytest.mark.parametrize("n_classes", [6, 11])
-def test_votes_of_many_classes(n_classes: int, objective: str) -> None:
-    rows, y = problem(n_classes)
-    params = {"objective": objective, "num_class": n_classes, "num_leaves": 5}
-    callback = rfsize.SizeCallback(**FIRST, voting="hard", data=rows)
-    train(callback, y, 40, params, rows)
-    whole = train(lambda _: None, y, 40, params, rows)
-    assert_same(callback.report_, rfsize.size(whole, rows, y, oob=True, alpha=0.95, voting="hard"))
 
 
 @pytest.mark.parametrize("threshold", [0.3, 0.45])

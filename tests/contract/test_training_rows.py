@@ -112,6 +112,16 @@ def test_questions_about_training_rows_warn_once(kind: str, question: str) -> No
     assert [report.warnings[0].category for report in reports] == [TrainingRowsWarning] * len(reports)
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.LabelsOnlyWarning")
+def test_size_of_outputs_repeats_no_warning() -> None:
+    with pytest.warns(TrainingRowsWarning):
+        outputs = rfsize.tree_outputs(model("lightgbm").model, X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        report = rfsize.size(outputs, alpha=0.8)
+    assert report.warnings[0].category is TrainingRowsWarning
+
+
 # From 1.9 on, scikit-learn draws bags in proportion to class weights.
 draws_by_weight = pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.9"), reason="scikit-learn draws bags by weight since 1.9"
@@ -210,7 +220,7 @@ def test_uneven_rows_with_votes_are_sized_by_strata() -> None:
     forest = RandomForestClassifier(150, min_samples_leaf=3, class_weight="balanced", random_state=0).fit(X, y)
     votes = rfsize.tree_outputs(forest, X, oob=True).votes
     report = rfsize.size(forest, X, y, oob=True, alpha=0.9, voting="hard")
-    strata = [list(rows) for rows in reference.representative.strata(votes.asked.tolist(), 50)]
+    strata = [list(rows) for rows in reference.representative.strata(votes.n_votes.tolist(), 50)]
     assert len(strata) > 1
     parts = [(len(rows), rfsize.size(votes.take(rows), alpha=0.9)) for rows in strata]
     for n_trees in (5, 51):

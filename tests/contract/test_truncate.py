@@ -34,43 +34,27 @@ from helpers.models import (
     Forest,
     X,
     frame,
+    kept_in,
     model,
     own_predict,
+    single_trees,
 )  # fmt: skip
 from rfsize.exceptions import InbagError, NotAForestError
 
 SINGLE = 3e-6
 
 
-def everything(trained: Any) -> bytes:
-    """All that a model holds, as bytes."""
-    if isinstance(trained, lgb.Booster):
-        return trained.model_to_string().encode()
-    if isinstance(trained, xgb.Booster):
-        return bytes(trained.save_raw("json")) + trained.save_config().encode()
-    return pickle.dumps(trained)
-
-
 def n_trees(trained: Any) -> int:
-    """Trees, as the framework counts them."""
-    if isinstance(trained, (lgb.LGBMClassifier, lgb.LGBMRegressor)):
-        return trained.n_estimators_
-    if isinstance(trained, lgb.Booster):
-        return trained.current_iteration()
-    if isinstance(trained, (xgb.Booster, xgb.XGBModel)):
-        booster = trained.get_booster() if isinstance(trained, xgb.XGBModel) else trained
-        told = json.loads(booster.save_config())["learner"]["gradient_booster"]["gbtree_model_param"]
-        return int(told["num_parallel_tree"])
-    return len(trained.estimators_)
+    return len(single_trees(trained, FRESH[:1]))
 
 
 @pytest.mark.parametrize("kept", [1, 8, N_TREES])
 def test_truncated_predicts_mean_of_first_trees(forest: Forest, kept: int) -> None:
-    before = everything(forest.model)
+    before = pickle.dumps(forest.model)
     small = rfsize.truncate(forest.model, n_trees=kept)
-    assert everything(forest.model) == before
+    assert pickle.dumps(forest.model) == before
     assert type(small) is type(forest.model)
-    assert n_trees(small) == kept
+    assert len(single_trees(small, forest.fresh[:1])) == kept
     expected = forest.predicted(forest.tree_scores(forest.fresh)[:kept].mean(axis=0))
     of_small = Forest(forest.framework, small, forest.X, forest.y, forest.fresh, n_classes=forest.n_classes)
     found = of_small.predict_proba(forest.fresh) if forest.n_classes else of_small.predict(forest.fresh)
@@ -90,14 +74,7 @@ def test_truncated_is_saved_with_its_bags(kind: str, way: str, tmp_path: Path) -
     """In the framework's own formats."""
     forest = model(kind)
     small = rfsize.truncate(rfsize.truncate(forest.model, n_trees=15), n_trees=8)
-    if way == "pickle":
-        loaded = pickle.loads(pickle.dumps(small))
-    elif forest.framework == "lightgbm":
-        small.save_model(tmp_path / "model.txt")
-        loaded = lgb.Booster(model_file=tmp_path / "model.txt")
-    else:
-        small.save_model(tmp_path / f"model.{way}")
-        loaded = xgb.Booster(model_file=tmp_path / f"model.{way}")
+    loaded = kept_in(small, way, tmp_path)
     assert np.array_equal(own_predict(loaded, forest.fresh), own_predict(small, forest.fresh))
     assert np.array_equal(rfsize.inbag(loaded, forest.X, **forest.training), forest.inbag[:8])
 
@@ -167,7 +144,7 @@ def test_xgboost_names_types_and_attributes_are_kept(make: Callable[..., Any]) -
     booster.set_attr(note="größe \x0c\n \\u00f6", ключ="😀")
     small = make(booster, n_trees=10)
     assert kept_of_xgboost(small) == kept_of_xgboost(booster)
-    assert n_trees(small) == 10 == len(small.get_dump())
+    assert len(small.get_dump()) == 10
     assert rfsize.truncate(booster, n_trees=N_TREES).predict(rows).tolist() == booster.predict(rows).tolist()
 
 

@@ -126,7 +126,7 @@ def test_copies_share_their_bags(framework: str) -> None:
     assert 10 < len(set(copies)) < 100
     outputs = rfsize.tree_outputs(trained, rows, oob=True, groups="copies")
     assert np.array_equal(
-        outputs.votes.asked, (~reference.groups.spread(rfsize.inbag(trained, rows), copies)).sum(axis=0)
+        outputs.votes.n_votes, (~reference.groups.spread(rfsize.inbag(trained, rows), copies)).sum(axis=0)
     )
 
 
@@ -143,7 +143,7 @@ def test_threshold_moves_votes_and_labels(kind: str, threshold: float) -> None:
     assert outputs.votes.threshold == threshold
     oob = rfsize.tree_outputs(forest.model, forest.X, oob=True, threshold=threshold)
     high = rfsize.tree_outputs(forest.model, forest.X, oob=True, threshold=0.95)
-    assert oob.votes.asked.tolist() == high.votes.asked.tolist()
+    assert oob.votes.n_votes.tolist() == high.votes.n_votes.tolist()
     assert (oob.votes.counts[:, 1] >= high.votes.counts[:, 1]).all()
 
 
@@ -221,7 +221,7 @@ def test_learners_answer_for_rows_out_of_bag_only() -> None:
 
     trained = BaggingClassifier(Counting(), 10, random_state=0).fit(X, TWO)
     votes = rfsize.tree_outputs(trained, X, oob=True).votes
-    assert sum(rows) == votes.asked.sum() == N_ROWS * 10 - rfsize.inbag(trained, X).sum()
+    assert sum(rows) == votes.n_votes.sum() == N_ROWS * 10 - rfsize.inbag(trained, X).sum()
 
 
 @pytest.mark.parametrize(

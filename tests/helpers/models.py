@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -104,11 +106,10 @@ class Forest:
 
     def tree_scores(self, rows: Any) -> np.ndarray:
         """Score of each tree alone by the framework (scikit-learn: its prediction), (n_trees, n_rows, n_scores)."""
-        scores = {"lightgbm": _lightgbm_scores, "xgboost": _xgboost_scores, "sklearn": _sklearn_scores}
         if rows is not self.X and rows is not self.fresh:
-            return scores[self.framework](self.model, rows)
+            return single_trees(self.model, rows)
         if id(rows) not in self._scores:
-            self._scores[id(rows)] = scores[self.framework](self.model, rows)
+            self._scores[id(rows)] = single_trees(self.model, rows)
         return self._scores[id(rows)]
 
     def tree_labels(self, rows: Any) -> np.ndarray:
@@ -145,8 +146,24 @@ class Forest:
 def own_predict(model: Any, rows: Any, *, margin: bool = False) -> np.ndarray:
     """What the framework itself predicts of rows of any kind that it takes."""
     if isinstance(model, xgb.Booster):
-        return model.predict(xgb.DMatrix(rows, enable_categorical=True), output_margin=margin)
+        types = model.feature_types if isinstance(rows, np.ndarray) else None
+        return model.predict(xgb.DMatrix(rows, feature_types=types, enable_categorical=True), output_margin=margin)
     return np.asarray(model.predict(rows))
+
+
+def kept_in(booster: Any, way: str, folder: Path) -> Any:
+    """The booster read again from a file of its framework's ("text", "json", "ubj"), or from a pickle."""
+    if way == "pickle":
+        return pickle.loads(pickle.dumps(booster))
+    booster.save_model(folder / f"model.{way}")
+    return type(booster)(model_file=folder / f"model.{way}")
+
+
+def single_trees(model: Any, rows: Any) -> np.ndarray:
+    """Score of each tree alone by its framework (scikit-learn: its prediction), (n_trees, n_rows, n_scores)."""
+    if isinstance(model, lgb.Booster | lgb.LGBMModel):
+        return _lightgbm_scores(model, rows)
+    return (_xgboost_scores if isinstance(model, xgb.Booster | xgb.XGBModel) else _sklearn_scores)(model, rows)
 
 
 def only_xgboost_tree(booster: xgb.Booster, tree: int) -> xgb.Booster:
@@ -187,14 +204,14 @@ def _lightgbm_scores(model: Any, rows: Any) -> np.ndarray:
 
 def _sklearn_scores(model: Any, rows: Any) -> np.ndarray:
     columns = getattr(model, "estimators_features_", [slice(None)] * len(model.estimators_))
-    rows, scores = np.asarray(rows), []
-    for tree, features in zip(model.estimators_, columns, strict=True):
-        if hasattr(tree, "predict_proba"):
-            share = tree.predict_proba(rows[:, features])
-            scores.append(share if share.shape[1] > 2 else share[:, 1:])
+    rows, n_classes = np.asarray(rows), len(getattr(model, "classes_", ()))
+    scores = np.zeros((len(model.estimators_), len(rows), max(1, n_classes)))
+    for score, tree, features in zip(scores, model.estimators_, columns, strict=True):
+        if n_classes and hasattr(tree, "predict_proba"):  # a tree may lack classes
+            score[:, np.asarray(tree.classes_, dtype=int)] = tree.predict_proba(rows[:, features])
         else:
-            scores.append(tree.predict(rows[:, features])[:, None])
-    return np.stack(scores)
+            score[:, 0] = tree.predict(rows[:, features])
+    return scores[:, :, 1:] if n_classes == 2 else scores
 
 
 KINDS: dict[str, Callable[[], Forest]] = {}

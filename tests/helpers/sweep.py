@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import pickle
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import lightgbm as lgb
@@ -224,7 +224,7 @@ def _fault(function: str, model: Any, X: Any, y: Any) -> str | None:
         calls.append(lambda: check_X_y(X, y, y_numeric="regressor" in function, multi_output=False))
     own = [_outcome(call) for call in calls]
     if raised is not None and not _is_ours(raised) and type(raised) not in {type(error) for error, _ in own}:
-        return f"{type(raised).__name__} from {_place(raised)}: {str(raised)[:200]}"
+        return "".join(traceback.format_exception(raised)[-3:])
     return next(iter(warned.difference(*(of_its_own for _, of_its_own in own))), None)
 
 
@@ -243,36 +243,18 @@ def _outcome(call: Callable[[], Any]) -> tuple[BaseException | None, set[str]]:
 
 def _is_ours(error: BaseException) -> bool:
     """Whether a ``raise`` of rfsize's raised it, as an error that a caller may expect."""
-    frame = _innermost(error.__traceback__)
-    path = Path(frame.tb_frame.f_code.co_filename)
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    path = Path(frame.f_code.co_filename)
     if not any(path.is_relative_to(folder) for folder in _SOURCES):
         return False
     of_a_caller = isinstance(error, (ValueError, TypeError, ImportError, FileNotFoundError))
-    return of_a_caller and frame.tb_lineno in _lines_that_raise(path)
-
-
-def _innermost(traceback: TracebackType | None) -> TracebackType:
-    assert traceback is not None
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return traceback
+    return of_a_caller and line in _lines_that_raise(path)
 
 
 @cache
 def _lines_that_raise(path: Path) -> set[int]:
     raises = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise))
     return {line for node in raises for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-
-
-def _place(error: BaseException) -> str:
-    """The innermost places, of rfsize's and of all, to sort faults by."""
-    trail, traceback = [], error.__traceback__
-    while traceback is not None:
-        path = Path(traceback.tb_frame.f_code.co_filename)
-        trail.append((f"{path.name}:{traceback.tb_lineno}", any(path.is_relative_to(folder) for folder in _SOURCES)))
-        traceback = traceback.tb_next
-    ours = [place for place, own in trail if own]
-    return f"{ours[-1] if ours else 'nowhere'} ({trail[-1][0]})"
 
 
 def _predict(model: Any, X: Any) -> None:

@@ -11,6 +11,8 @@ import xgboost as xgb
 from scipy.special import expit, softmax
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from helpers.models import single_trees
+
 FRAMEWORKS = ("lightgbm", "xgboost", "sklearn")
 LIGHTGBM: dict[str, Any] = {"boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "feature_fraction": 0.7}
 LIGHTGBM |= {"num_leaves": 15, "num_threads": 1, "verbose": -1, "seed": 3}
@@ -81,26 +83,10 @@ def is_of_two_classes(model: Any) -> bool:
 
 def tree_scores(model: Any, X: Any) -> np.ndarray:
     """What each tree alone scores, shape (n_rows, n_trees, n_scores): raw scores, or probabilities of scikit-learn."""
-    if isinstance(model, lgb.Booster):
-        trees = range(model.current_iteration())
-        scores = [model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1) for tree in trees]
-    elif isinstance(model, xgb.Booster):
-        return _xgboost_scores(model, X)
-    else:
-        scores = [getattr(tree, "predict_proba", tree.predict)(X) for tree in model.estimators_]
+    if isinstance(model, lgb.Booster | xgb.Booster):
+        return np.moveaxis(single_trees(model, X), 0, 1)
+    scores = [getattr(tree, "predict_proba", tree.predict)(X) for tree in model.estimators_]
     return np.stack([score.reshape(len(X), -1) for score in scores], axis=1)
-
-
-def _xgboost_scores(model: xgb.Booster, X: Any) -> np.ndarray:
-    """Read from the leaves; what the booster adds to their sum, it adds to each tree alone."""
-    value = model.trees_to_dataframe().set_index(["Tree", "Node"])["Gain"].to_dict()
-    leaf = model.predict(xgb.DMatrix(X), pred_leaf=True, strict_shape=True)[:, 0].astype(int)
-    n_classes, n_trees = leaf.shape[1:]
-    leaves = np.array(
-        [[[value[k * n_trees + t, row[k, t]] for k in range(n_classes)] for t in range(n_trees)] for row in leaf]
-    )
-    base = model.predict(xgb.DMatrix(X), output_margin=True).reshape(len(X), -1) - leaves.sum(axis=1)
-    return base.mean(axis=0) + n_trees * leaves
 
 
 def probabilities(model: Any, mean: np.ndarray) -> np.ndarray:

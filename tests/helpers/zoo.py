@@ -21,6 +21,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from helpers import models
+from helpers.models import own_predict
 
 TREES, FEATURES = models.N_TREES, 6
 TYPES = ["q", "q", "q", "c", "q", "q"]
@@ -168,11 +169,6 @@ def model(name: str) -> Any:
     return kind.train(X if takes_missing(name) else np.nan_to_num(X), classes_of(signal, kind.n_classes or 2), signal)
 
 
-def own_predict(model: Any, X: Any) -> np.ndarray:
-    """What the framework predicts."""
-    return np.asarray(model.predict(matrix(X) if isinstance(model, xgb.Booster) else X))
-
-
 def own_proba(model: Any, X: Any) -> np.ndarray:
     """Probabilities that the framework predicts, shape (n_rows, n_classes)."""
     if hasattr(model, "predict_proba"):
@@ -191,33 +187,7 @@ def own_labels(model: Any, X: Any, threshold: float = 0.5) -> np.ndarray:
 
 def tree_scores(model: Any, X: Any) -> np.ndarray:
     """Scores of each tree alone by the framework, shape (n_rows, n_trees, n_scores); one of two classes."""
-    if isinstance(model, lgb.Booster):
-        each = [
-            model.predict(X, raw_score=True, start_iteration=tree, num_iteration=1)
-            for tree in range(model.current_iteration())
-        ]
-        return np.stack([score.reshape(len(X), -1) for score in each], axis=1)
-    if isinstance(model, xgb.Booster):
-        nodes = model.trees_to_dataframe()
-        value = np.zeros((nodes["Tree"].max() + 1, nodes["Node"].max() + 1))
-        value[nodes["Tree"], nodes["Node"]] = nodes["Gain"]  # of a leaf, its score
-        leaf = model.predict(matrix(X), pred_leaf=True, strict_shape=True)[:, 0].astype(int)
-        n_scores, n_trees = leaf.shape[1:]
-        tree = np.arange(n_scores * n_trees).reshape(n_scores, n_trees)
-        score = value[tree, leaf].transpose(0, 2, 1)
-        base = model.predict(matrix(X), output_margin=True).reshape(len(X), -1) - score.sum(axis=1)
-        return n_trees * score + base.mean(axis=0).round(
-            6
-        )  # what it adds to the sum of all leaves belongs to each tree
-    n_classes = len(getattr(model, "classes_", ()))
-    features = getattr(model, "estimators_features_", [slice(None)] * len(model.estimators_))
-    score = np.zeros((len(X), len(model.estimators_), max(1, n_classes)))
-    for place, (tree, columns) in enumerate(zip(model.estimators_, features, strict=True)):
-        if n_classes:  # of which a tree may lack some
-            score[:, place, tree.classes_.astype(int)] = tree.predict_proba(X[:, columns])
-        else:
-            score[:, place, 0] = tree.predict(X[:, columns])
-    return score[:, :, 1:] if n_classes == 2 else score
+    return np.moveaxis(models.single_trees(model, X), 0, 1)
 
 
 def own_votes(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ def standard_error(values: np.ndarray) -> float:
 def test_curve_is_that_of_forests_trained_plainly(framework: str, task: str) -> None:
     found = search(framework, [0.7, 0.2, 0.45], task, voting="hard")  # in any order
     outputs = [plain(framework, fraction, task) for fraction in GRID]
-    voted = np.all([of.votes.asked > 0 for of in outputs], axis=0)
+    voted = np.all([of.votes.n_votes > 0 for of in outputs], axis=0)
     wrong = np.array([(of.votes.winner() != Y[task])[voted] for of in outputs], dtype=float)
     best = wrong.mean(axis=1).argmin()
     assert (found.curve["fraction"].tolist(), found.best) == (list(GRID), GRID[best])
@@ -71,7 +71,7 @@ def test_noise_of_differences_is_of_rows_and_trees(framework: str) -> None:
     """What even trees err more than odd ones scatters from fraction to fraction by twice what all trees do."""
     found = search(framework, voting="hard")
     outputs = [plain(framework, fraction) for fraction in GRID]
-    voted = np.all([of.votes.asked > 0 for of in outputs], axis=0)
+    voted = np.all([of.votes.n_votes > 0 for of in outputs], axis=0)
     wrong = np.array([(of.votes.winner() != Y["two"])[voted] for of in outputs], dtype=float)
     halves, voted = [], []
     for of in outputs:
@@ -100,7 +100,7 @@ def test_averaged_scores_are_judged(framework: str) -> None:
     soft, hard, default = (search(framework, [0.3, 0.5], **of) for of in ({"voting": "soft"}, {"voting": "hard"}, {}))
     for row in soft.curve:
         outputs = plain(framework, row["fraction"])
-        known = outputs.votes.asked > 0
+        known = outputs.votes.n_votes > 0
         wrong = outputs.predict_proba(fill=0.5).argmax(axis=1) != Y["two"]
         assert row["error"] == pytest.approx(wrong[known].mean(), abs=2.0 / len(X))
     assert default.curve["error"].tolist() == soft.curve["error"].tolist() != hard.curve["error"].tolist()
@@ -132,7 +132,7 @@ def test_weights_count(framework: str) -> None:
     weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
     found = search(framework, voting="hard", weight=weight)
     outputs = [plain(framework, fraction, weight=weight) for fraction in GRID]
-    voted = np.all([of.votes.asked > 0 for of in outputs], axis=0)
+    voted = np.all([of.votes.n_votes > 0 for of in outputs], axis=0)
     expected = [np.average((of.votes.winner() != Y["two"])[voted], weights=weight[voted]) for of in outputs]
     np.testing.assert_allclose(found.curve["error"], expected)
 
@@ -145,7 +145,7 @@ def test_found_parameters_grow_a_forest(framework: str) -> None:
     assert (params, str(again)) == (before, str(found))
     forest, report = rfsize.grow(found.params, data, alpha=0.8)
     assert report.enough
-    share = rfsize.tree_outputs(forest, X, oob=True).votes.asked.mean() / report.n_kept
+    share = rfsize.tree_outputs(forest, X, oob=True).votes.n_votes.mean() / report.n_kept
     assert share == pytest.approx(1.0 - found.best, abs=0.05)
 
 
@@ -206,7 +206,7 @@ def test_numbers_are_judged_by_squares(framework: str) -> None:
 def test_each_class_of_xgboost_draws_its_bag() -> None:
     found = search("xgboost", [0.5], "three", voting="hard")
     outputs = plain("xgboost", 0.5, "three")
-    voted = outputs.votes.asked > 0
+    voted = outputs.votes.n_votes > 0
     assert found.curve["error"][0] == pytest.approx((outputs.votes.winner() != Y["three"])[voted].mean())
 
 
@@ -252,7 +252,7 @@ def test_ensembles_of_scikit_learn_are_judged_as_fitted_at_once(bootstrap: bool)
     rows = {0.2: 75, 0.4: 200} if bootstrap else {0.2: 60, 0.4: 120}
     fitted = [clone(forest).set_params(n_estimators=TREES, max_samples=n).fit(X, names) for n in rows.values()]
     outputs = [rfsize.tree_outputs(of, X, names, oob=True) for of in fitted]
-    common = np.all([of.votes.asked > 0 for of in outputs], axis=0)
+    common = np.all([of.votes.n_votes > 0 for of in outputs], axis=0)
     wrong = [(of.predict_labels(fill="none") != names)[common].mean() for of in outputs]
     assert found.curve["error"].tolist() == pytest.approx(wrong, abs=1e-12)
     assert (found.n_rows, found.params.max_samples) == (common.sum(), rows[found.best])

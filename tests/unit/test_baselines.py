@@ -95,7 +95,7 @@ def test_votes_and_bags_of_models(framework: str) -> None:
     outputs = rfsize.tree_outputs(forest, X, y, oob=True)
     votes = np.where(votes < 0, 0, votes)  # where a tree has no vote, which the bags leave out
     found = banfield_size(votes, y, inbag=inbag)
-    known = outputs.votes.asked > 0
+    known = outputs.votes.n_votes > 0
     assert found.accuracy[-1] == (outputs.votes.winner() == y)[known].mean()
     assert_as_restated(mcnemar_size(votes[:200], y[:200], step=6), votes[:200], y[:200])
 

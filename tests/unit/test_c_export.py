@@ -17,7 +17,7 @@ from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomFor
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from helpers import zoo
+from helpers import models, zoo
 from helpers.zoo import KINDS, model, rows_for
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -125,6 +125,8 @@ def test_large_and_tiny_trees(tmp_path: Path) -> None:
     assert_same(rfsize.compile(large), np.r_[dense, zoo.rows_for("random forest", 500)], tmp_path)
     rare = RandomForestClassifier(9, random_state=0).fit(dense, np.arange(len(X)) == 0)
     assert_same(rfsize.compile(rare), dense, tmp_path)
+    gaps = models.model("random forest with gaps")
+    assert_same(rfsize.compile(gaps.model), gaps.fresh, tmp_path)
     assert_same(rfsize.compile(zoo.lightgbm("binary", y, 5, min_data_in_leaf=10**6)), X, tmp_path)
     assert_same(rfsize.compile(zoo.lightgbm("binary", y, zero_as_missing=True)), X, tmp_path)
     codes = np.full_like(X, np.nan)

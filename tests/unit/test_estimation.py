@@ -194,7 +194,7 @@ def test_peak_is_the_gain_by_tied_rows() -> None:
 
 def test_means_given_the_fraction() -> None:
     cells = cells_of(ROWS)
-    density, rows = fit_density(cells), list(zip(cells.losing.tolist(), cells.asked.tolist(), strict=True))
+    density, rows = fit_density(cells), list(zip(cells.losing.tolist(), cells.n_votes.tolist(), strict=True))
     value = np.arange(len(rows)) ** 2.0
     repeated = [row for row, n in zip(rows, cells.rows, strict=True) for _ in range(int(n))]
     values = np.repeat(value, cells.rows.astype(int)).tolist()

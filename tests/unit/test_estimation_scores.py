@@ -288,7 +288,7 @@ def test_strata_are_estimated_apart_and_averaged() -> None:
     sizes = np.repeat([1, 4], [1500, 300])
     asked = np.where(sizes == 1, 110, 9)
     votes = two_classes(rng.binomial(asked, pi), asked)
-    found = by_group_sizes(of_group_sizes(sizes), votes.asked >= 1, lambda rows: hard.smooth(votes.take(rows)))
+    found = by_group_sizes(of_group_sizes(sizes), votes.n_votes >= 1, lambda rows: hard.smooth(votes.take(rows)))
     parts = [hard.smooth(votes.take(sizes == of)) for of in (1, 4)]
     for n_trees in (1, 9, 101):
         expected = (1500 * parts[0].disagreement(n_trees) + 300 * parts[1].disagreement(n_trees)) / 1800

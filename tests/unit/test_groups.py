@@ -26,7 +26,7 @@ def forest() -> Any:
 
 
 def n_votes(trained: Any, rows: Any, groups: Any) -> list[int]:
-    return rfsize.tree_outputs(trained, rows, oob=True, groups=groups).votes.asked.tolist()
+    return rfsize.tree_outputs(trained, rows, oob=True, groups=groups).votes.n_votes.tolist()
 
 
 def expected(trained: Any, rows: Any, groups: Any) -> list[int]:

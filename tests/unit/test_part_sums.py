@@ -10,8 +10,9 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
-from rfsize.counting import part_sums
-from rfsize.counting.count import Sums, count
+from rfsize.counting import sums as sums_module
+from rfsize.counting.count import count
+from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 
 N_ROWS = 300
@@ -20,8 +21,8 @@ N_ROWS = 300
 @pytest.fixture(params=["all trees", "some rows", "parts of several trees"])
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     cells = {"all trees": 1 << 24, "some rows": N_ROWS * 20, "parts of several trees": N_ROWS * 20}
-    monkeypatch.setattr(part_sums, "_CELLS", cells[request.param])
-    monkeypatch.setattr(part_sums, "_FEWEST_ROWS", N_ROWS if request.param.startswith("parts") else 10)
+    monkeypatch.setattr(sums_module, "_CELLS", cells[request.param])
+    monkeypatch.setattr(sums_module, "_FEWEST_ROWS", N_ROWS if request.param.startswith("parts") else 10)
     return str(request.param)
 
 
@@ -69,7 +70,7 @@ def test_parts_are_those_of_single_trees(trained: tuple[Any, np.ndarray], memory
     votes = np.zeros_like(parts.votes)
     for tree, of_tree in enumerate(of_trees):
         total[:, tree % parts.total.shape[1]] += score[:, tree]
-        votes[:, tree % part_sums.N_BLOCKS] += of_tree.counts[parts.rows]
+        votes[:, tree % sums_module.N_BLOCKS] += of_tree.counts[parts.rows]
     assert parts.total.shape[1] == n_parts
     assert np.allclose(parts.total, total, rtol=1e-12)
     assert np.array_equal(parts.votes, votes)
@@ -81,8 +82,8 @@ def test_blocks_are_sums_over_trees(trained: tuple[Any, np.ndarray]) -> None:
     whole = counted(model, X)
     score = np.stack([counted(with_trees(model, slice(tree, tree + 1)), X).scores.mean for tree in range(47)], axis=1)
     blocks = whole.blocks
-    for block in range(part_sums.N_BLOCKS):
-        own = score[:, block :: part_sums.N_BLOCKS]
+    for block in range(sums_module.N_BLOCKS):
+        own = score[:, block :: sums_module.N_BLOCKS]
         assert np.allclose(blocks.total[:, block], own.sum(axis=1))
         assert np.allclose(blocks.squares[:, block], (own**2).sum(axis=1))
     assert np.allclose(blocks.first[:, :47], score)
@@ -97,8 +98,8 @@ def test_folds_have_blocks_of_their_own() -> None:
     outputs = rfsize.tree_outputs(RandomForestClassifier(40, random_state=0), X, y, cv=3)
     blocks = outputs.sums.blocks
     apart = blocks.apart
-    assert apart.total.shape[1] == 3 * part_sums.N_BLOCKS
+    assert apart.total.shape[1] == 3 * sums_module.N_BLOCKS
     assert np.allclose(apart.total.sum(axis=1), blocks.total.sum(axis=1))
-    own = apart.n_scored[:, :, 0].reshape(90, 3, part_sums.N_BLOCKS).any(axis=2)
+    own = apart.n_scored[:, :, 0].reshape(90, 3, sums_module.N_BLOCKS).any(axis=2)
     assert (own.sum(axis=1) == 1).all()
     assert np.array_equal(np.bincount(own.argmax(axis=1)), [30, 30, 30])

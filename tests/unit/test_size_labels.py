@@ -64,7 +64,7 @@ def test_size_by_votes_is_the_plug_in_of_the_trees_alone(framework: str, oob: bo
 @pytest.mark.parametrize("alpha", [0.7, 0.9, 0.97])
 def test_size_of_several_classes_is_the_smallest_that_is_enough(alpha: float) -> None:
     counted = five_classes(800)
-    pi = counted.fractions()[counted.asked > 0]
+    pi = counted.fractions()[counted.n_votes > 0]
     report = rfsize.size(counted, alpha=alpha, method="plugin")
     enough = [theory.multiclass_agreement(size, pi).mean() >= alpha for size in range(1, int(report.n_trees) + 1, 2)]
     assert enough == [False] * (len(enough) - 1) + [True]

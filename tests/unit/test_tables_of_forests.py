@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
-import lightgbm as lgb
 import numpy as np
 import pytest
-import xgboost as xgb
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.naive_bayes import GaussianNB
 
 import rfsize
-from helpers import zoo
+from helpers import models, zoo
 from helpers.documents import signed
 from rfsize.exceptions import FileError
 
@@ -93,27 +90,14 @@ def test_classes_of_a_table_are_compared() -> None:
             call(forest("birch", "elm"), table)
 
 
-def kept(model: Any, folder: Path) -> list[Any]:
-    """The model read from whatever it is kept in, and compiled."""
-    fast = rfsize.compile(model)
-    fast.save(folder / "forest.npz")
-    again = [model, pickle.loads(pickle.dumps(model))]
-    if isinstance(model, lgb.Booster):
-        again.append(lgb.Booster(model_str=model.model_to_string()))
-    if isinstance(model, xgb.Booster):
-        for ending in ("json", "ubj"):
-            model.save_model(folder / f"model.{ending}")
-            again.append(xgb.Booster(model_file=folder / f"model.{ending}"))
-    return again
-
-
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
 @pytest.mark.parametrize("voting", ["soft", "hard"])
 def test_a_certificate_is_of_one_forest(framework: str, voting: Any, tmp_path: Path) -> None:
     model, other = (trained(framework, 3, seed) for seed in (1, 2))
     table = rfsize.StopTable.calibrate(model, ROWS, alpha=0.9, voting=voting)
     built = rfsize.StopTable.build(zoo.TREES, alpha=0.9, n_classes=3)
-    for same in kept(model, tmp_path):
+    ways = {"lightgbm": ["text"], "xgboost": ["json", "ubj"]}.get(framework, [])
+    for same in (model, *(models.kept_in(model, way, tmp_path) for way in ("pickle", *ways))):
         assert rfsize.compile(same, table).table is table
     rfsize.compile(other, built)
     for certified in (table, built.certified(model, ROWS)):

@@ -20,13 +20,13 @@ any_counts = arrays.arrays(np.int32, st.tuples(st.integers(1, 20), st.integers(2
 @given(two_class_counts)
 def test_histogram(counts: np.ndarray) -> None:
     cells = Votes(counts).histogram()
-    found = dict(zip(zip(cells.count.tolist(), cells.asked.tolist(), strict=True), cells.rows.tolist(), strict=True))
+    found = dict(zip(zip(cells.count.tolist(), cells.n_votes.tolist(), strict=True), cells.rows.tolist(), strict=True))
     assert found == reference.counting.histogram(counts)
 
 
 def test_histogram_of_few_rows_and_many_trees() -> None:
     cells = Votes(np.array([[40_000, 2], [40_000, 2], [0, 0], [1, 0]])).histogram()
-    assert (cells.count.tolist(), cells.asked.tolist(), cells.rows.tolist()) == ([0, 2], [1, 40_002], [1, 2])
+    assert (cells.count.tolist(), cells.n_votes.tolist(), cells.rows.tolist()) == ([0, 2], [1, 40_002], [1, 2])
 
 
 @given(any_counts)
@@ -53,7 +53,7 @@ def test_merge_concat_and_take(counts: np.ndarray, data: st.DataObject) -> None:
 
 def test_types_labels_and_copies() -> None:
     votes = Votes([[3, 1], [2, 2]], classes=["ham", "spam"])
-    assert votes.counts.dtype == votes.asked.dtype == np.int32
+    assert votes.counts.dtype == votes.n_votes.dtype == np.int32
     assert (votes.n_trees, len(votes)) == (4, 2)
     assert votes.winner().tolist() == ["ham", "ham"]
     assert repr(votes) == "Votes(2 rows, 2 classes, 4 trees)"

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
-from rfsize.counting.collect import outputs_of_votes
-from rfsize.counting.outputs import TreeOutputs, coverage, distinct
+from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
 from rfsize.counting.trees_on_rows import TreesOnRows, one_in
 from rfsize.counting.votes import Votes
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
@@ -116,7 +115,7 @@ def _representative(prior: Votes | TreeOutputs) -> Votes:
     outputs = outputs_of_votes(prior) if isinstance(prior, Votes) else distinct(prior)
     problem = coverage(outputs).problem_of_some("where voting may stop") if outputs.votes.is_out_of_bag else None
     if problem is not None:
-        raise problem.error()
+        raise problem
     return outputs.votes
 
 

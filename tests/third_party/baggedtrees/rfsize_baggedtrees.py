@@ -30,9 +30,9 @@ class BaggedTreesForest(Forest):
             np.concatenate([getattr(tree, name) for tree in model.trees_])
             for name in ("left", "right", "feature", "threshold", "share", "n_rows")
         )
-        missing = np.full(left.size, Missing.NAN_RIGHT, dtype=np.uint8)
+        missing = np.full(left.size, Missing.NAN_RIGHT)
         n_nodes = np.array([len(tree.left) for tree in model.trees_])
-        nodes = TreeNodes(n_nodes, left, right, feature, threshold, missing, np.zeros(0, dtype=bool), [], value=share)
+        nodes = TreeNodes(n_nodes, left, right, feature, threshold, missing, np.zeros(0), [], value=share)
         columns = {"n_features": model.n_features_in_, "feature_names": None, "conventions": CONVENTIONS}
         self.ensemble = TreeEnsemble(nodes, 1, model.classes_, **columns, cover=n_rows.astype(np.float64))
 
@@ -51,20 +51,12 @@ class BaggedTreesForest(Forest):
 class BaggedTreesBags(Bags):
     """The bags, drawn again from the seed; the row counts of the leaves prove them."""
 
-    advice = "Give the training rows, all of them, in the order of training."
-
     def __init__(self, model: BaggedTrees, n_rows: int) -> None:
         self.n_rows = n_rows
         self._drawn = np.stack([model.bag(number, n_rows) for number in range(len(model.trees_))], axis=1)
 
     def take(self, start: int, stop: int) -> Any:
         return self._drawn[start:stop, :, None]
-
-    def row_mass(self, start: int, stop: int) -> Any:
-        return np.ones((stop - start, 1, 1))
-
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Any) -> Any:
-        return rebuilt != trees.cover
 
 
 class BaggedTreesFramework(Framework):

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from rfsize._util import Bools, Int64s, each_range
+from rfsize import _core
+from rfsize._util import Bools, Int64s, each_range, effective_threads
 from rfsize.exceptions import NotAForestError
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.quantising import quantised
 
 # Returns the leaves of rows start to stop. Trees that saw a row, by the mask, may be skipped.
 Lookup = Callable[[int, int, Bools | None], LeafIds]
@@ -29,6 +30,25 @@ CELLS_WORTH_A_LAYOUT = 1 << 22
 # rows with missing values to take at each place, and the number of rows searched for them there.
 _ROWS_COMPARED, _ROWS_COMPARED_OF_BATCH = 1024, 64
 _ROWS_OF_PLACE, _ROWS_PER_PLACE = 16, 4096
+
+# Quantised values per block of rows. They must stay in the cache, but there must be enough rows that the last undecided
+# rows still go down a tree together.
+_VALUES_PER_BLOCK = 1 << 19
+_FEWEST_ROWS, _MOST_ROWS = 512, 16_384
+
+
+def quantised(forest: PackedForest, values: Any) -> _core.Rows:
+    """Rows in the form that the trees compare, from a float array or a compressed sparse row matrix."""
+    if not issparse(values):
+        return forest.native.rows(values)
+    index, begin = values.indices.astype(np.int64, copy=False), values.indptr.astype(np.int64, copy=False)
+    return forest.native.sparse_rows(values.data.astype(np.float64, copy=False), index, begin)
+
+
+def rows_per_block(rows: int, n_columns: int, *, n_jobs: int = -1) -> int:
+    """Number of rows in a block, so that each thread has some."""
+    threads = 1 if rows <= _FEWEST_ROWS else effective_threads(n_jobs)
+    return max(min(_VALUES_PER_BLOCK // n_columns, _MOST_ROWS, -(-rows // threads)), _FEWEST_ROWS)
 
 
 def leaf_lookup(forest: Forest, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:

@@ -1,4 +1,4 @@
-"""Scores of rows: their mean and scatter over the trees, and single trees or parts of the forest on some of the rows.
+"""Sums over the trees: votes, mean and scatter of scores, and sums over parts of the forest on some of the rows.
 
 All rows are scored by the same trees, so their errors go together. The rows alone do not show this: an estimate from
 many rows looks as certain as if each row had trees of its own. `PartSums` shows it.
@@ -7,8 +7,9 @@ many rows looks as certain as if each row had trees of its own. `PartSums` shows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,41 +31,28 @@ N_FIRST = 74
 # many scores, but always so many rows.
 _ROWS, _CELLS, _FEWEST_ROWS = 20_000, 1 << 25, 300
 
+_Record = TypeVar("_Record")
+
 
 def scored_every(n_rows: int, n_scores: int) -> int:
     """k, if one in k of ``n_rows`` rows is scored."""
     return 1 + n_rows * n_scores**2 // _HELD
 
 
-class Parts(NamedTuple):
-    """How a forest is dealt into parts, and which rows keep sums by part.
+def rows_and_parts(n_rows: int, n_trees: int, n_scores: int) -> tuple[int, int]:
+    """k, if one in k of ``n_rows`` rows keeps sums by part, and the most parts; all of these rows are scored.
 
-    Attributes
-    ----------
-    every : int
-        One row in so many keeps sums; all of them are scored.
-    most : int
-        The most parts. Tree t is in part t modulo this number; a part is a single tree while there are no more trees.
+    Tree t is in part t modulo the number of parts; a part is a single tree while there are no more trees than parts.
+    More trees leave fewer of the same rows.
     """
-
-    every: int
-    most: int
-
-    @classmethod
-    def of(cls, n_rows: int, n_trees: int, n_scores: int) -> Parts:
-        """The parts of ``n_trees`` trees on some of ``n_rows`` rows. More trees leave fewer of the same rows."""
-        every = scored_every(n_rows, n_scores)
-        every *= max(1, -(-n_rows // (every * _ROWS)))
-        while True:
-            fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
-            most = max(fitting // N_BLOCKS, 1) * N_BLOCKS
-            if n_trees <= most or n_rows <= 2 * every * _FEWEST_ROWS:
-                return cls(every, most)
-            every *= 2
-
-    def deal(self, of_trees: NDArray[Any]) -> NDArray[Any]:
-        """Sums over the trees of each part, shape (n_rows, n_parts, n), from an array of shape (n_rows, n_trees, n)."""
-        return of_trees if of_trees.shape[1] <= self.most else deal(of_trees, self.most)
+    every = scored_every(n_rows, n_scores)
+    every *= max(1, -(-n_rows // (every * _ROWS)))
+    while True:
+        fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
+        most = max(fitting // N_BLOCKS, 1) * N_BLOCKS
+        if n_trees <= most or n_rows <= 2 * every * _FEWEST_ROWS:
+            return every, most
+        every *= 2
 
 
 def deal(of_parts: NDArray[Any], n_blocks: int) -> NDArray[Any]:
@@ -74,7 +62,50 @@ def deal(of_parts: NDArray[Any], n_blocks: int) -> NDArray[Any]:
     return np.asarray(padded.reshape(n_rows, -1, n_blocks, n).sum(axis=1, dtype=of_parts.dtype))
 
 
-class Means(NamedTuple):
+def leading(mean: Floats, cut: float) -> Int64s:
+    """Index of the highest mean score, of shape (…, n_scores), or of a single score whether it exceeds the cut.
+
+    If scores tie, the lowest index wins. Scores also tie if they differ only in their last bits, which depend on the
+    order of the trees.
+    """
+    if mean.shape[-1] == 1:
+        return (mean[..., 0] > cut + _LEVEL * abs(cut)).astype(np.int64)
+    top = mean.max(axis=-1, keepdims=True)
+    return np.asarray((mean >= top - _LEVEL * np.abs(top)).argmax(axis=-1), dtype=np.int64)
+
+
+# The records below hold arrays with one entry for each row, and may hold such records.
+
+
+def _contents(record: Any) -> dict[str, Any]:
+    """The arrays of a record and the records in it, by name."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray) or is_dataclass(value)}
+
+
+def where(record: _Record, rows: Any) -> _Record:
+    """Some of the rows of a record, by a mask or by their numbers."""
+    if isinstance(record, np.ndarray):
+        return record[rows]
+    chosen: Any = {name: where(value, rows) for name, value in _contents(record).items()}
+    return replace(record, **chosen)  # type: ignore[type-var]
+
+
+def stacked(records: Sequence[_Record]) -> _Record:
+    """The rows of all records, in their order; the same trees voted on all of them."""
+    if isinstance(records[0], np.ndarray):
+        return np.concatenate(records)  # type: ignore[arg-type, return-value]
+    joined: Any = {name: stacked([getattr(record, name) for record in records]) for name in _contents(records[0])}
+    return replace(records[0], **joined)  # type: ignore[type-var]
+
+
+def n_bytes(record: Any) -> int:
+    """Bytes of all arrays of a record."""
+    return record.nbytes if isinstance(record, np.ndarray) else sum(map(n_bytes, _contents(record).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
     """Mean scores of rows.
 
     Attributes
@@ -95,33 +126,10 @@ class Means(NamedTuple):
         # XGBoost's scores are float32, and are summed in float64.
         return cls(np.where(may_score, score, np.float64(0.0)).sum(axis=1) / np.maximum(n_votes, 1), n_votes)
 
-    @classmethod
-    def stacked(cls, parts: Sequence[Means]) -> Means:
-        """Join the rows of all parts, in their order."""
-        mean, n_votes = zip(*parts, strict=True)
-        return cls(np.concatenate(mean), np.concatenate(n_votes))
-
     @property
     def is_known(self) -> Bools:
         """Rows with at least one tree for each score, shape (n_rows,)."""
         return np.asarray((self.n_votes > 0).all(axis=1))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of both arrays."""
-        return self.mean.nbytes + self.n_votes.nbytes
-
-
-def leading(mean: Floats, cut: float) -> Int64s:
-    """Index of the highest mean score, of shape (…, n_scores), or of a single score whether it exceeds the cut.
-
-    If scores tie, the lowest index wins. Scores also tie if they differ only in their last bits, which depend on the
-    order of the trees.
-    """
-    if mean.shape[-1] == 1:
-        return (mean[..., 0] > cut + _LEVEL * abs(cut)).astype(np.int64)
-    top = mean.max(axis=-1, keepdims=True)
-    return np.asarray((mean >= top - _LEVEL * np.abs(top)).argmax(axis=-1), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +141,8 @@ class Scores:
 
     Attributes
     ----------
-    asked : ndarray of int32, shape (n_rows,)
-        Number of trees asked. If 0, no tree could score the row, and its mean is 0.
+    n_votes : ndarray of int32, shape (n_rows,)
+        Number of trees that score the row. If 0, its mean is 0.
     mean : ndarray of float64, shape (n_rows, n_scores)
         Mean scores of these trees.
     scatter : ndarray of float64, shape (n_rows, n_scores · (n_scores + 1) / 2)
@@ -144,13 +152,13 @@ class Scores:
         Numbers of these rows among all rows of the outputs; None if they are all rows.
     """
 
-    asked: NDArray[np.int32]
+    n_votes: NDArray[np.int32]
     mean: Floats
     scatter: Floats
     rows: Int64s | None = None
 
     def __len__(self) -> int:
-        return len(self.asked)
+        return len(self.n_votes)
 
     @property
     def n_scores(self) -> int:
@@ -158,21 +166,15 @@ class Scores:
         return self.mean.shape[1]
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for array in self._arrays())
-
-    @property
     def number(self) -> Int64s:
         """Numbers of these rows among all rows of the outputs, shape (n_rows,)."""
         return np.arange(len(self)) if self.rows is None else self.rows
 
     @classmethod
-    def nothing(cls, n_rows: int, n_scores: int, *, every: int = 1) -> Scores:
-        """Scores without trees, of one in ``every`` of ``n_rows`` rows."""
-        rows, pairs = np.arange(0, n_rows, every), n_scores * (n_scores + 1) // 2
-        counts, of_all = np.zeros(len(rows), dtype=np.int32), None if every == 1 else rows
-        return cls(counts, np.zeros((len(rows), n_scores)), np.zeros((len(rows), pairs)), of_all)
+    def nothing(cls, n_rows: int, n_scores: int) -> Scores:
+        """The scores of ``n_rows`` rows without trees."""
+        pairs = n_scores * (n_scores + 1) // 2
+        return cls(np.zeros(n_rows, dtype=np.int32), np.zeros((n_rows, n_scores)), np.zeros((n_rows, pairs)))
 
     def plus(self, more: Scores) -> Scores:
         """Scores of the trees of both, on the same rows.
@@ -180,20 +182,13 @@ class Scores:
         By the update of T. Chan, G. Golub, R. LeVeque (1983). "Algorithms for computing the sample variance." The
         American Statistician 37(3), 242-247.
         """
-        asked = self.asked + more.asked
-        weight = (more.asked / np.maximum(asked, 1))[:, None]
+        n_votes = self.n_votes + more.n_votes
+        weight = (more.n_votes / np.maximum(n_votes, 1))[:, None]
         with np.errstate(invalid="ignore"):
             away = more.mean - self.mean
-        one, other = np.triu_indices(self.n_scores)
-        between = self.asked[:, None] * weight * away[:, one] * away[:, other]
-        return Scores(asked, self.mean + weight * away, self.scatter + more.scatter + between, self.rows)
-
-    @classmethod
-    def stacked(cls, parts: Sequence[Scores]) -> Scores:
-        """Join the rows of all parts, in their order."""
-        arrays = [np.concatenate(of_parts) for of_parts in zip(*(part._arrays() for part in parts), strict=True)]
-        numbers = [part.rows for part in parts if part.rows is not None]
-        return cls(arrays[0], arrays[1], arrays[2], np.concatenate(numbers) if numbers else None)
+        first, second = np.triu_indices(self.n_scores)
+        between = self.n_votes[:, None] * weight * away[:, first] * away[:, second]
+        return Scores(n_votes, self.mean + weight * away, self.scatter + more.scatter + between, self.rows)
 
     def are_finite(self) -> bool:
         """Whether no score is NaN or infinite."""
@@ -201,28 +196,24 @@ class Scores:
 
     def take(self, rows: NDArray[Any] | slice) -> Scores:
         """Scores of some of the rows."""
-        return Scores(self.asked[rows], self.mean[rows], self.scatter[rows], self.number[rows])
+        return where(replace(self, rows=self.number), rows)
 
     def placed(self, places: Int64s, n_rows: int) -> Scores:
         """Scores of ``n_rows`` rows, with these scores at some places, and no trees elsewhere."""
         scores = Scores.nothing(n_rows, self.n_scores)
-        for whole, part in zip(scores._arrays(), self._arrays(), strict=True):
-            whole[places] = part
+        scores.n_votes[places], scores.mean[places], scores.scatter[places] = self.n_votes, self.mean, self.scatter
         return scores
 
-    def covariance(self, one: Any, other: Any) -> Floats:
+    def covariance(self, first: Any, second: Any) -> Floats:
         """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.
 
         Give each class as a number, or as an array of shape (n_rows,) with a class for each row.
         """
-        low, high = np.minimum(one, other), np.maximum(one, other)
+        low, high = np.minimum(first, second), np.maximum(first, second)
         place = low * self.n_scores - low * (low - 1) // 2 + high - low
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = self.scatter[np.arange(len(self)), place] / (self.asked - 1.0)
-        return np.where(self.asked > 1, found, np.nan)
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return self.asked, self.mean, self.scatter
+            covariance = self.scatter[np.arange(len(self)), place] / (self.n_votes - 1.0)
+        return np.where(self.n_votes > 1, covariance, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +279,7 @@ class Blocks:
 
     def where(self, mask: Bools) -> Blocks:
         """Select rows by a mask over the rows here, shape (n_rows,)."""
-        selected: Any = {name: of[mask] for name, of in vars(self).items() if isinstance(of, np.ndarray)}
-        return replace(self, scores=self.scores.take(mask), **selected)
+        return where(self, mask)
 
     def halves(self) -> list[Scores]:
         """Scores of the trees in each half of the blocks, with the covariance over all trees."""
@@ -297,7 +287,7 @@ class Blocks:
         for half in (slice(0, None, 2), slice(1, None, 2)):
             by_score = self.n_scored[:, half].sum(axis=1)
             n_votes = by_score.min(axis=1).astype(np.int32)
-            freedom = np.maximum(n_votes - 1, 0) / np.maximum(self.scores.asked - 1, 1)
+            freedom = np.maximum(n_votes - 1, 0) / np.maximum(self.scores.n_votes - 1, 1)
             mean = self.total[:, half].sum(axis=1) / np.maximum(by_score, 1)
             halves.append(Scores(n_votes, mean, self.scores.scatter * freedom[:, None]))
         return halves
@@ -337,29 +327,17 @@ class PartSums:
     @classmethod
     def nothing(cls, rows: Int64s, of: int, n_classes: int, n_scores: int) -> PartSums:
         """The sums of a forest without trees, on the rows with these numbers."""
-        return cls(
-            rows,
-            of,
-            0,
-            np.zeros((len(rows), N_BLOCKS, n_classes), dtype=np.int32),
-            np.zeros((len(rows), 0, n_scores)),
-            np.zeros((len(rows), 0, 1), dtype=np.uint16),
-        )
-
-    @classmethod
-    def stacked(cls, parts: Sequence[PartSums]) -> PartSums:
-        """Join the rows of all parts, which were scored by the same trees."""
-        names = ("rows", "votes", "total", "n_scored")
-        arrays: Any = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return replace(parts[0], **arrays)
+        votes = np.zeros((len(rows), N_BLOCKS, n_classes), dtype=np.int32)
+        total, n_scored = np.zeros((len(rows), 0, n_scores)), np.zeros((len(rows), 0, 1), dtype=np.uint16)
+        return cls(rows, of, 0, votes, total, n_scored)
 
     @classmethod
     def of_forests(cls, forests: Sequence[PartSums], rows: Sequence[Int64s]) -> PartSums:
         """Join the sums of several forests of equal size; the rows of each have these numbers among all rows."""
-        whole = cls.stacked([replace(part, rows=number[part.rows]) for part, number in zip(forests, rows, strict=True)])
+        whole = stacked([replace(part, rows=number[part.rows]) for part, number in zip(forests, rows, strict=True)])
         which = np.repeat(np.arange(len(forests)), [len(part.rows) for part in forests])
         joined = replace(whole, forest=which, of=sum(part.of for part in forests))
-        return joined.where(np.arange(len(which)) % max(1, -(-len(which) * len(forests) // _ROWS)) == 0)
+        return where(joined, np.arange(len(which)) % max(1, -(-len(which) * len(forests) // _ROWS)) == 0)
 
     @property
     def sizes(self) -> Int64s:
@@ -367,16 +345,11 @@ class PartSums:
         n_parts = self.total.shape[1]
         return np.bincount(np.arange(self.n_trees) % max(n_parts, 1), minlength=n_parts)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(of.nbytes for of in (self.rows, self.votes, self.total, self.n_scored))
-
     def plus(self, more: PartSums) -> PartSums:
         """The sums of the trees of both, on the same rows, or on fewer if there are too many trees."""
         n_trees, n_scores = self.n_trees + more.n_trees, self.total.shape[2]
-        every, most = Parts.of(self.of, n_trees, n_scores)
-        first, second = (part if every == 1 else part.where(part.rows % every == 0) for part in (self, more))
+        every, most = rows_and_parts(self.of, n_trees, n_scores)
+        first, second = (part if every == 1 else where(part, part.rows % every == 0) for part in (self, more))
         n_parts, n_bags = min(n_trees, most), max(self.n_scored.shape[2], more.n_scored.shape[2])
         total = np.zeros((len(first.rows), n_parts, n_scores))
         n_scored = np.zeros((len(first.rows), n_parts, n_bags), dtype=np.uint16)
@@ -390,13 +363,8 @@ class PartSums:
     def take(self, rows: Bools) -> PartSums:
         """Select rows by a mask over all rows whose votes are counted."""
         number = np.cumsum(rows) - 1
-        kept = self.where(rows[self.rows])
+        kept = where(self, rows[self.rows])
         return replace(kept, rows=number[kept.rows], of=int(np.count_nonzero(rows)))
-
-    def where(self, mask: Bools) -> PartSums:
-        """Select rows by a mask over the rows here, shape (n_rows,)."""
-        selected: Any = {name: of[mask] for name, of in vars(self).items() if isinstance(of, np.ndarray)}
-        return replace(self, **selected)
 
     def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
         """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
@@ -419,3 +387,51 @@ class PartSums:
             row, tree = np.nonzero(may_score & (place <= N_FIRST))
             score[row, place[row, tree] - 1, output] = self.total[row, tree, output]
         return score, n_first
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Votes and scores of a forest's trees on rows.
+
+    Attributes
+    ----------
+    counts : ndarray of int32, shape (n_rows, n_classes)
+        Votes for each class; no columns for regression.
+    scores : Scores
+        Scores before the link, of the rows whose scores are kept.
+    parts : PartSums
+        Sums over parts of the forest on some of the rows.
+    means : Means or None
+        Mean scores of all rows, if they are kept.
+    """
+
+    counts: NDArray[np.int32]
+    scores: Scores
+    parts: PartSums
+    means: Means | None = None
+
+    @classmethod
+    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Sums:
+        """The sums of a forest without trees."""
+        every = scored_every(n_rows, n_scores)
+        scores = Scores.nothing(-(-n_rows // every), n_scores)
+        if every > 1:
+            scores = replace(scores, rows=np.arange(0, n_rows, every))
+        rows = np.arange(0, n_rows, rows_and_parts(n_rows, 0, n_scores)[0])
+        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
+        return cls(counts, scores, PartSums.nothing(rows, n_rows, n_classes, n_scores))
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Sums over blocks of the trees, for estimates."""
+        return self.parts.blocks(self.counts, self.scores)
+
+    def take(self, rows: Bools) -> Sums:
+        """The sums on the rows of a mask."""
+        scores = self.scores.take(rows[self.scores.number])
+        number = None if self.scores.rows is None else (np.cumsum(rows) - 1)[scores.number]
+        return Sums(self.counts[rows], replace(scores, rows=number), self.parts.take(rows))
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums of the trees of both, on the same rows."""
+        return Sums(self.counts + other.counts, self.scores.plus(other.scores), self.parts.plus(other.parts))
