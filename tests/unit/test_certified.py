@@ -26,8 +26,8 @@ import reference.certified
 import rfsize
 from helpers.lookup import by_scores, regressor, rows_of
 from helpers.trained import FRAMEWORKS, X, Y, model, predicted, problem, train
-from rfsize.certifying.certificate import most_disagreements
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
+from rfsize.statistics.certify import most_disagreements
 
 FRESH, TRUTH = problem(2500, 8)
 FOREST: dict[str, Any] = {"target": "model"}
