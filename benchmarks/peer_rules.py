@@ -66,14 +66,6 @@ def fleiss_kappa(labels: ArrayLike) -> float:
     return 1.0 if by_chance == 1.0 else (agreement - by_chance) / (1.0 - by_chance)
 
 
-def icc(values: ArrayLike) -> float:
-    """Intraclass correlation (one-way, single) of values of shape (n_columns, n_forests), as optRF takes it."""
-    given = np.asarray(values, dtype=np.float64)
-    between = given.shape[1] * given.mean(axis=1).var(ddof=1)
-    within = float(given.var(axis=1, ddof=1).mean())
-    return float((between - within) / (between + (given.shape[1] - 1) * within))
-
-
 def _stability(n_trees: NDArray[Any], half: float, slope: float) -> NDArray[Any]:
     """optRF's curve, which reaches one half at `half` trees."""
     return 1.0 / (1.0 + (half / n_trees) ** slope)

@@ -28,7 +28,6 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
     REPLICATES,
     SEED,
-    SIZES,
     Estimate,
     LossCurve,
     averaged,
@@ -39,7 +38,7 @@ from rfsize.statistics.curve import (
     wider,
 )
 from rfsize.statistics.enough_votes import no_votes_error, problem_of_votes
-from rfsize.statistics.label_fit import Fit, fit
+from rfsize.statistics.label_fit import ODD_SIZES, Fit, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
 from rfsize.theory import MAX_TREES
 
@@ -294,7 +293,7 @@ def _fit(rows: _Rows, mask: Bools, method: str, *, with_draws: bool) -> Fit:
 
 
 def _curve(one_kind: Fit) -> LossCurve:
-    return LossCurve(SIZES, one_kind.loss(SIZES), one_kind.replicates(), is_odd=True)
+    return LossCurve(ODD_SIZES, one_kind.loss(ODD_SIZES), one_kind.replicates(), is_odd=True)
 
 
 def _loss(fits: list[Fit], weights: Floats) -> Any:
