@@ -99,10 +99,10 @@ NO_FORESTS: list[Case] = [
     (lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3), "num_parallel_tree"),
     (lambda: called(params={"boosting": "gbdt"}), "boosting="),
     (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
-    (lambda: rfsize.grow(xgb.XGBClassifier(), None, [0, 1]), "num_parallel_tree"),
     (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
 ]
 OTHERS: list[Case] = [
+    (lambda: rfsize.grow(RandomForestClassifier(), None, [0, 1]), "X is missing"),
     (lambda: rfsize.tree_outputs(BaggingClassifier(Ridge(), 5).fit(X, TWO), FRESH), "classes"),
     (lambda: rfsize.tree_outputs(BaggingClassifier(Constant(), 5).fit(X, TWO), FRESH), "99"),
     (
