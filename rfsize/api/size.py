@@ -389,9 +389,11 @@ def truncate(
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
     if isinstance(given, TreeOutputs):
         forest = task_of(given).forest
+    elif criterion is None:  # a number of trees, or of bytes, of any model
+        forest = read_model(model)
     else:
         given = forest = read_forest(model)
-        if criterion is not None and criterion.metric == "labels":
+        if criterion.metric == "labels":
             refuse_regression(forest)
     if criterion is not None:
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
