@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import make_scorer
@@ -155,6 +156,25 @@ def test_noise_of_seeds_is_what_blocks_say(metric: str) -> None:
     scatter = np.var([values(of_seed) for of_seed in importances], axis=0, ddof=1).sum()
     claimed = np.mean([np.cov(of_seed.block_losses.T).trace() / 20 for of_seed in importances])
     assert 0.5 < np.sqrt(claimed / scatter) < 1.6
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(150) // 2])
+def test_noise_of_rows_is_that_of_pairs_with_common_rows(groups: np.ndarray | None) -> None:
+    rows, y = X[:150], Y["two"][:150]
+    forest = train("sklearn", rows, y, 90)
+    outputs = rfsize.tree_outputs(forest, rows, y, oob=True, groups=groups)
+    importances = rfsize.oob_importance(outputs, metric="brier", columns=[1])
+    donor = reference.importances.donors(150, 1, 0)
+    is_oob = ~rfsize.inbag(forest, rows, y).T[:, :, None]
+    if groups is not None:
+        is_oob = is_oob.reshape(75, 2, 90, 1).all(axis=1).repeat(2, axis=0)
+    changed = [rows, reference.importances.shuffled(rows, [1], 1, 0)]
+    means = [(tree_scores(forest, given) * is_oob).sum(axis=1) / is_oob.sum(axis=1) for given in changed]
+    errors = [(mean[:, 1] - y) ** 2 for mean in means]
+    lost = (errors[1] - errors[0] - np.mean(errors[1] - errors[0])) / 150
+    expected = reference.importances.row_variance(lost, donor, np.arange(150) if groups is None else groups)
+    half_width = np.ptp(importances.columns[0].interval) / 2.0 / student.ppf(0.975, 19)
+    assert half_width**2 - importances.block_losses.var(ddof=1) / 20 == pytest.approx(expected)
 
 
 def test_blocks_of_few_trees() -> None:
