@@ -54,8 +54,8 @@ class Contender(NamedTuple):
     asked: float | None = None
 
 
-def contenders(model: Any, X: Array, n_classes: int, threads: int) -> Iterator[Contender]:
-    """The framework first; other tools that cannot predict the forest are named and left out."""
+def contenders(model: Any, X: Array, n_classes: int, threads: int, left_out: set[str]) -> Iterator[Contender]:
+    """The framework first; tools that cannot predict the forest are ``left_out``, with the reason."""
     frame = pd.DataFrame(X, columns=[f"Column_{column}" for column in range(COLUMNS)])
     own, asked = frameworks_own(model, threads), rfsize.compile(model, n_jobs=threads)
     same = np.asarray
@@ -77,7 +77,7 @@ def contenders(model: Any, X: Array, n_classes: int, threads: int) -> Iterator[C
         try:
             yield make(model, X, n_classes, threads)
         except Exception as error:  # whatever a tool raises for a model that it does not take
-            print(f"- left out: {name} ({str(error).splitlines()[:1] or type(error).__name__})", flush=True)
+            left_out.add(f"- left out: {name} ({(str(error).splitlines() or [type(error).__name__])[0]})")
 
 
 def frameworks_own(model: Any, threads: int) -> Callable[[Array], Array]:
@@ -165,8 +165,9 @@ def in_words(taken: float | None, own: float) -> str:
 
 def print_shape(model: Any, X: Array, n_classes: int, options: argparse.Namespace) -> dict[str, float]:
     """Print a line for each contender; return the seconds for the most rows, and fail if labels of rfsize differ."""
-    found = list(contenders(model, X, n_classes, options.threads))
-    single = found if options.threads == 1 else list(contenders(model, X, n_classes, 1))
+    left_out: set[str] = set()
+    found, single = (list(contenders(model, X, n_classes, threads, left_out)) for threads in (options.threads, 1))
+    print("\n".join([*sorted(left_out), ""]))
     times = {n: measure(single if n == 1 else found, n, options.repetitions) for n in options.rows}
     truth = found[0].predict(X[:CHECKED])
     print_head("", *(f"{n:,} rows" for n in options.rows), "trees", "other labels", "off by")

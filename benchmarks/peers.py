@@ -216,8 +216,8 @@ def grow_one(framework: str, parts: list[Rows], seed: int, n_classes: int) -> Gr
         "500 trees": Choice(500, 500),
         "plateau": plateau(errors[STEP // INTERVAL - 1 :: STEP // INTERVAL], STEP),
         "H2O's rule": h2o(losses, INTERVAL),
-        "McNemar": Choice(int(tested.sizes[-1]), tested.n_trees, tested.enough),
-        "Banfield": Choice(batches.grown, batches.n_trees, batches.enough),
+        "McNemar": Choice(int(tested.sizes[-1]), tested.n_trees, tested.converged),
+        "Banfield": Choice(batches.grown, batches.n_trees, batches.converged),
     }
     score = tree_scores(model, test[0])[0]
     sizes = {choice.kept for choice in choices.values()} | set(range(0, POOL + 1, 500))
