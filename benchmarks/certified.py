@@ -55,13 +55,16 @@ def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcom
         surely = bool(binom.sf(differs - 1, len(fresh), 1.0 - alpha) < 0.05)
         return Outcome(kind, alpha, n_classes, len(rows), trees / n_trees, differs / len(fresh), surely)
 
-    report = rfsize.size(model, rows, target="model", alpha=alpha)
-    small = rfsize.compile(rfsize.truncate(model, n_trees=report.n_kept))
-    yield outcome("cut", small.predict_labels(fresh), average.predict_labels(fresh), report.n_kept)
+    try:
+        kept = rfsize.size(model, rows, target="model", alpha=alpha).n_kept
+    except ValueError:  # so few rows certify nothing
+        kept = n_trees
+    small = rfsize.compile(rfsize.truncate(model, n_trees=kept))
+    yield outcome("cut", small.predict_labels(fresh), average.predict_labels(fresh), kept)
     for kind, whole, options in (("scores", average, {}), ("votes", majority, {"voting": "hard"})):
         try:
             stops = rfsize.StopTable.calibrate(model, rows, alpha=alpha, **options)
-        except ValueError:  # so few rows certify nothing
+        except ValueError:
             yield outcome(kind, whole.predict_labels(fresh), whole.predict_labels(fresh), n_trees)
             continue
         answers, asked = rfsize.compile(model, stops).predict_labels(fresh, return_trees=True)
