@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
+from benchmarks.forests import prepared
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from benchmarks.forests import prepared
 from benchmarks.papers.problems import Rows
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
