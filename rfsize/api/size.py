@@ -205,7 +205,8 @@ def size(
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
     report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    give(_warnings_about_rows(report))
+    told = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
+    give(warning for warning in _warnings_about_rows(report) if warning not in told)
     return report
 
 
@@ -440,7 +441,7 @@ def _within(max_bytes: int, forest: Model) -> Any:
     """The first trees that fit; warns if they are less than half, of which nothing else is known."""
     kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
     if 2 * kept < forest.n_trees:
-        unknown = f"less than half of the {forest.n_trees:,}: give X to see what that loses"
+        unknown = f"less than half of the {forest.n_trees:,}, and what that loses is not known"
         give([cut_warning(max_bytes, kept, unknown, _compiled_bytes(forest))])
     return first_trees(forest, kept)
 
