@@ -29,7 +29,7 @@ N_FIRST = 74
 
 # So many rows are enough to see the noise that rows share. With many trees and classes, fewer rows are kept: at most so
 # many scores, but always so many rows.
-_ROWS, _CELLS, _FEWEST_ROWS = 20_000, 1 << 25, 300
+_ROWS, CELLS, FEWEST_ROWS = 20_000, 1 << 25, 300
 
 _Record = TypeVar("_Record")
 
@@ -48,9 +48,9 @@ def rows_and_parts(n_rows: int, n_trees: int, n_scores: int) -> tuple[int, int]:
     every = scored_every(n_rows, n_scores)
     every *= max(1, -(-n_rows // (every * _ROWS)))
     while True:
-        fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
+        fitting = CELLS // max(1, -(-n_rows // every) * n_scores)
         most = max(fitting // N_BLOCKS, 1) * N_BLOCKS
-        if n_trees <= most or n_rows <= 2 * every * _FEWEST_ROWS:
+        if n_trees <= most or n_rows <= 2 * every * FEWEST_ROWS:
             return every, most
         every *= 2
 

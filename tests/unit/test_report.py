@@ -150,7 +150,7 @@ def test_losses_beside_numbers() -> None:
     assert rmse.loss_at(25, "scores") == scores.loss_at(25)
 
 
-def test_losses_beside_do_not_depend_on_the_rule_of_voting() -> None:
+def test_losses_beside_are_those_of_any_voting() -> None:
     soft, hard = (rfsize.size(model("lightgbm"), FRESH, alpha=0.9, voting=voting) for voting in ("soft", "hard"))
     assert hard.loss_at(21, "probabilities") == soft.loss_at(21, "probabilities")
     assert hard.loss_at(21) != soft.loss_at(21)
@@ -206,7 +206,7 @@ def test_a_cut_warns_of_what_the_report_warns_of() -> None:
     assert report.loss_at(report.n_kept, "auc").value > 0.01
 
 
-def test_classes_without_labels_are_warned_of_by_their_probabilities() -> None:
+def test_classes_without_labels_are_warned_of() -> None:
     _, rows, y = rare()
     forest = RandomForestClassifier(60, min_samples_leaf=100, random_state=0).fit(rows, y)
     warned = [
@@ -244,7 +244,7 @@ def test_few_rows_leave_the_size_open() -> None:
 
 
 @pytest.mark.parametrize("kind", REPORTS)
-def test_picture_shows_the_loss_the_size_and_the_forest(kind: str) -> None:
+def test_picture_shows_loss_size_and_forest(kind: str) -> None:
     report = result(kind)
     ax = report.plot()
     sizes, losses = ax.get_lines()[0].get_data()
@@ -343,7 +343,7 @@ def is_plain(text: str) -> bool:
     return all(letter == "\n" or unicodedata.category(letter) not in {"Cc", "Cf", "Cs"} for letter in text)
 
 
-def test_control_characters_reach_no_terminal_and_no_page(tmp_path: Any) -> None:
+def test_control_characters_reach_no_terminal(tmp_path: Any) -> None:
     forest, y = named(hostile=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
