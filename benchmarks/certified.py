@@ -31,7 +31,7 @@ from xgboost import XGBClassifier
 
 import rfsize
 from rfsize import StopTable
-from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 
 ALPHA = 0.99
 FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")

@@ -30,7 +30,7 @@ import rfsize
 from rfsize.certifying.certificate import most_disagreements
 from rfsize.certifying.promise import Promise
 from rfsize.certifying.smaller_forests import FirstTrees
-from rfsize.certifying.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 
 CONFIDENCE = 0.95
 ALPHAS = (0.95, 0.98, 0.99)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +97,7 @@ def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
     forest, leaf_class = rows.forest, rows.forest.leaf_class(part.threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
         sums = [_sums(batch, forest, leaf_class, part) for batch in rows.batches("votes and scores", check=check)]
-    return stacked(sums) if sums else Sums.nothing(0, len(forest.classes), forest.n_scores)
+    return stacked(sums)
 
 
 def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
@@ -220,22 +219,21 @@ def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]
 
 def _count_elsewhere(task: Task, means: bool) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
-    check = None if task.bags is None else BagCheck(task.forest, task.bags)
+    bags, group_inbag = task.bags, GroupInbag.of(task.bags, task.groups)
+    check = None if bags is None else BagCheck(task.forest, bags)
     assert isinstance(task.X, DistributedRows)
-    part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
+    assert bags is None or isinstance(bags, LaidOutBags)
+
+    def part(rows: range) -> Part:
+        own = None if bags is None else bags.part(rows.start, rows.stop)
+        of_groups = None if group_inbag is None else group_inbag.part(rows.start, rows.stop)
+        return Part(rows, task.n_rows, means, task.threshold, own, of_groups)
+
+    parts = []
+    for sums, rebuilt in task.X.each_with(count_part, task.forest, part, what="votes and scores"):
         parts.append(sums)
         if check is not None:
             check.rebuilt += rebuilt
     if check is not None:
         check.conclude()
-    return stacked([sums for sums in parts if len(sums.counts)] or parts[:1])
-
-
-def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
-    bags = task.bags
-    if bags is not None:
-        assert isinstance(bags, LaidOutBags)
-        bags = bags.part(rows.start, rows.stop)
-    of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(rows, task.n_rows, means, task.threshold, bags, of_groups)
+    return stacked(parts)

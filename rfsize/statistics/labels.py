@@ -28,7 +28,6 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
     REPLICATES,
     SEED,
-    SIZES,
     Estimate,
     LossCurve,
     averaged,
@@ -39,7 +38,7 @@ from rfsize.statistics.curve import (
     wider,
 )
 from rfsize.statistics.enough_votes import no_votes_error, problem_of_votes
-from rfsize.statistics.label_fit import Fit, fit
+from rfsize.statistics.label_fit import ODD_SIZES, Fit, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
 from rfsize.theory import MAX_TREES
 
@@ -294,7 +293,7 @@ def _fit(rows: _Rows, mask: Bools, method: str, *, with_draws: bool) -> Fit:
 
 
 def _curve(one_kind: Fit) -> LossCurve:
-    return LossCurve(SIZES, one_kind.loss(SIZES), one_kind.replicates(), is_odd=True)
+    return LossCurve(ODD_SIZES, one_kind.loss(ODD_SIZES), one_kind.replicates(), is_odd=True)
 
 
 def _loss(fits: list[Fit], weights: Floats) -> Any:
@@ -322,7 +321,7 @@ def _with_tree_noise(
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
     inflation = max(one_kind.inflation for one_kind in fits)
     blocks = rows.blocks
-    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 1).any():
+    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return LossCurve(curve.sizes, curve.loss, wider(curve.replicates, inflation), curve.is_odd)
     around = odd_sizes(min(n_trees, MAX_TREES // (2.0 * _AROUND[-1])) * _AROUND)
     on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]

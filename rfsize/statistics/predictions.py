@@ -131,6 +131,8 @@ def _percentile(deviation: Floats) -> float:
 
 def _size(deviations: Deviations, curve: LossCurve, tolerance: float) -> int | float:
     """The smallest size of which 95 % of the deviations are within the tolerance."""
+    if tolerance == 0.0:  # the loss of the forest at hand, whose trees all agree
+        return 1
 
     def beyond(n_trees: int) -> float:
         return float(np.mean(deviations(n_trees) > tolerance))

@@ -113,6 +113,7 @@ def cut_off() -> Path:
 Case = tuple[Callable[[], Any], str]  # the argument, or the value of one, that the message must name
 
 OF_MODELS: list[Case] = [
+    (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: size(lightgbm(boosting="gbdt")), "boosting="),
     (lambda: size(xgboost(rounds=3, num_parallel_tree=1)), "num_parallel_tree"),
     (lambda: size(GradientBoostingClassifier(n_estimators=3).fit(X, TWO)), "GradientBoosting"),
@@ -247,7 +248,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.oob_score(own(), X), "y is missing"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), X), "X"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), groups="rows"), "groups"),
-    (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: rfsize.truncate(outputs().votes), "truncate"),
     (lambda: rfsize.truncate(own(), n_trees=99), "n_trees"),
     (lambda: rfsize.truncate(own(), FRESH, n_trees=5), "n_trees"),

@@ -15,7 +15,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import zoo
-from helpers.zoo import REGRESSORS, assert_same_bits, model, rows_for
+from helpers.zoo import REGRESSORS, assert_same_bits, calibrated, model, rows_for
 from rfsize.exceptions import RfsizeWarning
 
 SIZES = [1, 16, 17, 500]
@@ -188,11 +188,6 @@ def test_threshold_beside_a_probability_in_single_precision() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- stop tables
-
-
-def calibrated(name: str, **options: Any) -> rfsize.StopTable:
-    X = rows_for(name, 5000)[3000:]
-    return rfsize.StopTable.calibrate(model(name), X, **{"alpha": 0.9, **options})
 
 
 @pytest.mark.parametrize("name", OF_SCORES)

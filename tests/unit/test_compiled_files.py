@@ -38,7 +38,7 @@ def compiled(name: str) -> Any:
     if options is None:
         table = rfsize.StopTable.build(zoo.TREES, alpha=0.9)
     elif options != "no table":
-        table = rfsize.StopTable.calibrate(model(name), rows_for(name, 5000)[3000:], alpha=0.9, **options)
+        table = zoo.calibrated(name, **options)
     return rfsize.compile(model(name), table)
 
 

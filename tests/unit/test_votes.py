@@ -56,7 +56,6 @@ def test_types_labels_and_copies() -> None:
     assert votes.counts.dtype == votes.n_votes.dtype == np.int32
     assert (votes.n_trees, len(votes)) == (4, 2)
     assert votes.winner().tolist() == ["ham", "ham"]
-    assert repr(votes) == "Votes(2 rows, 2 classes, 4 trees)"
     assert pickle.loads(pickle.dumps(votes)) == votes == copy.deepcopy(votes)
 
 
