@@ -99,14 +99,6 @@ def test_fewest_trees_are_as_restated(
     assert of_rows == pytest.approx(half.mean() if options["average"] == "micro" else max(by_class))
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.9])
-@pytest.mark.parametrize("rows", [1, 50, 3000])
-def test_most_disagreements_at_a_confidence(rows: int, confidence: float) -> None:
-    for alpha in (0.5, 0.9, 0.99):
-        passing = [k for k in range(rows) if binom.cdf(k, rows, 1.0 - alpha) <= 1.0 - confidence]
-        assert most_disagreements(rows, alpha, confidence) == max(passing, default=-1)
-
-
 # Of each framework
 
 
