@@ -27,7 +27,6 @@ import rfsize
 from helpers.lookup import by_scores, regressor, rows_of
 from helpers.trained import FRAMEWORKS, X, Y, model, predicted, problem, train
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
-from rfsize.statistics.certify import most_disagreements
 
 FRESH, TRUTH = problem(2500, 8)
 FOREST: dict[str, Any] = {"target": "model"}
