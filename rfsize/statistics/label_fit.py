@@ -46,7 +46,13 @@ _RIVAL_ROWS = 5000  # rows on which the contribution of further rivals is comput
 # Sizes at which disagreement is measured, on how many rows, and the size from which on the normal law holds.
 _MEASURED, _MEASURED_ROWS, _NORMAL = (1, 3, 5, 9), 5000, 19
 
-_FACTOR_SIZES: Int64s = SIZES[np.isin(SIZES, (1, 3, 5, 7, 9, 13, 19, 27, 39, 55, 77)) | (SIZES > 99)]
+ODD_SIZES: Int64s = SIZES[SIZES % 2 == 1]
+"""Sizes of curves of labels. Of an even number of votes some are tied, and the curve would not fall steadily."""
+
+NOISE_SIZES: Int64s = np.concatenate([[1, 3, 9, 33], ODD_SIZES[ODD_SIZES > 99][:64:8]])
+"""Sizes at which the noise of the trees is computed. It hardly changes between them."""
+
+_FACTOR_SIZES: Int64s = ODD_SIZES[np.isin(ODD_SIZES, (1, 3, 5, 7, 9, 13, 19, 27, 39, 55, 77)) | (ODD_SIZES > 99)]
 _LEAST = 1e-300
 
 
@@ -65,7 +71,7 @@ class Fit:
     of_votes : bool
         Whether distances are vote fractions.
     factor : ndarray of float, shape (n_sizes,)
-        What multiplies the disagreement by the nearest rival, at each of `SIZES`: further rivals, bias, and few trees.
+        What multiplies the disagreement by the nearest rival, at each of `ODD_SIZES`: further rivals, bias, few trees.
     unbiased : ndarray of float, shape (n_sizes,)
         The part of the factor that removes bias.
     density : Density or None
@@ -93,25 +99,25 @@ class Fit:
 
     def loss(self, sizes: Int64s) -> Floats:
         """Mean disagreement of forests of these sizes with the unlimited forest, shape (n_sizes,)."""
-        factor = interpolated(sizes, SIZES, self.factor[None])[0]
+        factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
         return np.asarray(np.minimum(self.mass @ self._law(sizes) * factor, 1.0))
 
     def replicates(self) -> Floats:
-        """Disagreement at `SIZES` as other rows would give it; half assume no bias, half twice the estimated bias."""
-        curves = np.minimum(self.draws @ self._law(SIZES) * self.factor, 1.0)
+        """The loss at `ODD_SIZES` as other rows would give it; half assume no bias, half twice the estimated bias."""
+        curves = np.minimum(self.draws @ self._law(ODD_SIZES) * self.factor, 1.0)
         curves[::2] = np.minimum(curves[::2] / self.unbiased, 1.0)
         curves[1::2] *= self.unbiased
         return np.asarray(curves)
 
     def loss_of(self, sample: Sample, cut: float, sizes: Int64s) -> Floats:
         """The same from other votes or scores of the rows, for instance without a block of trees."""
+        if not (_n_trees(sample) > 1).any():
+            return self.loss(sizes)  # these trees tell nothing
         distance = measured(sample, cut)
         if self.density is None:
             points, mass = _points(distance)
-        else:
-            points, mass = self.distances, fitted_again(self.density, _cells(distance))
-        factor = interpolated(sizes, SIZES, self.factor[None])[0]
-        return np.asarray(mass @ law(points, sizes, of_votes=self.of_votes) * factor)
+            return replace(self, distances=points, mass=mass).loss(sizes)
+        return replace(self, mass=fitted_again(self.density, _cells(distance))).loss(sizes)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
@@ -122,8 +128,8 @@ class Fit:
         return f"on {in_percent(tied)} of the rows {what}, and never settle"
 
     def _law(self, sizes: Int64s) -> Floats:
-        if self.density is not None and sizes is SIZES:
-            return _law_of_density(self.of_votes)
+        if self.density is not None and np.isin(sizes, ODD_SIZES).all():
+            return _law_of_density(self.of_votes)[:, np.searchsorted(ODD_SIZES, sizes)]
         return law(self.distances, sizes, of_votes=self.of_votes)
 
 
@@ -136,9 +142,9 @@ def law(distances: Floats, sizes: Int64s, *, of_votes: bool) -> Floats:
 
 @cache
 def _law_of_density(of_votes: bool) -> Floats:
-    """The law at the cells of all densities and at `SIZES`."""
+    """The law at the cells of all densities and at `ODD_SIZES`."""
     fractions = _a_density().fractions
-    return law(fractions if of_votes else _as_margins(fractions), SIZES, of_votes=of_votes)
+    return law(fractions if of_votes else _as_margins(fractions), ODD_SIZES, of_votes=of_votes)
 
 
 @cache
@@ -181,7 +187,7 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
         points, mass, draws = density.fractions, density.mass, density.draws
         points = points if of_votes else _as_margins(points)
     two_classes = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
-    ones = np.ones(len(SIZES))
+    ones = np.ones(len(ODD_SIZES))
     nearest = Fit(
         points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION if two_classes else 1.0
     )
@@ -237,12 +243,12 @@ def _with_factors(nearest: Fit, distance: Margins, cut: float, blocks: Blocks | 
     of_few = np.array([_disagreement_of_few(blocks, cut, size, of_scores=of_scores) for size in _MEASURED])
     known = (by_law > 0.0) & np.isfinite(of_few)
     beside_law = np.divide(of_few, by_law, out=np.ones(len(_MEASURED)), where=known)
-    factor = interpolated(SIZES, (*_MEASURED, _NORMAL), np.append(beside_law, 1.0)[None])[0]
+    factor = interpolated(ODD_SIZES, (*_MEASURED, _NORMAL), np.append(beside_law, 1.0)[None])[0]
     return replace(nearest, factor=nearest.factor * factor)
 
 
 def _further_rivals(distance: Margins) -> Floats:
-    """The factor by which rivals beyond the nearest raise the disagreement, at `SIZES`."""
+    """The factor by which rivals beyond the nearest raise the disagreement, at `ODD_SIZES`."""
     margin = distance.margin[:: max(1, len(distance.margin) // _RIVAL_ROWS)]
     factors = []
     for size in _FACTOR_SIZES:
@@ -251,18 +257,18 @@ def _further_rivals(distance: Margins) -> Floats:
         by_any = -np.expm1(np.log1p(-overtaken).sum(axis=1)).mean()
         # If all rows are certain, the nearest rivals have no disagreement to divide by.
         factors.append(by_any / nearest if nearest > 0.0 else 1.0)
-    return interpolated(SIZES, _FACTOR_SIZES, np.array(factors)[None])[0]
+    return interpolated(ODD_SIZES, _FACTOR_SIZES, np.array(factors)[None])[0]
 
 
 def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
-    """The factor that removes the bias from the disagreement estimated by all trees, at `SIZES`.
+    """The factor that removes the bias from the disagreement estimated by all trees, at `ODD_SIZES`.
 
     In logarithms, the bias is half of the difference between the mean estimate by halves of the trees and that by all.
     """
     blocks = blocks.where(blocks.scores.n_votes > 1)
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
-        return np.ones(len(SIZES))
+        return np.ones(len(ODD_SIZES))
     whole, *of_halves = (_smooth_curve(sample, cut) for sample in (_all_trees(blocks, of_scores), *parts))
     by_halves = np.maximum(np.mean(of_halves, axis=0), _LEAST)
     return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
