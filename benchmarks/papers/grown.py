@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
-from benchmarks.forests import prepared
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
