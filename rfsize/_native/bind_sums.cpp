@@ -105,26 +105,6 @@ void bind_counting(nb::module_& m) {
                           {value.data(), value.shape(1), value.shape(2)}, total.span());
         },
         nb::arg("leaf"), nb::arg("seen"), nb::arg("value"), nb::arg("total"));
-    m.def(
-        "add_to_bins",
-        [](const Array<const double, 2>& score, const Array<const bool, 1>& is_high, const ConstDoubles& weight,
-           double start, double per_unit, const ConstDoubles& bin_at, const Array<double, 2>& low,
-           const Array<double, 2>& high) {
-            is_high.expect({score.shape(1)}, "is_high");
-            weight.expect({score.shape(1)}, "weight");
-            expect(bin_at.size() >= 2, "bin_at needs two knots at least");
-            for (const double each : bin_at.span()) expect(each >= 0.0, "bin_at must rise from 0");
-            for (const double each : score.matrix().rows ? score.span() : std::span<const double>{})
-                expect(!std::isnan(each), "a score is not a number");
-            low.expect({score.shape(0), low.shape(1)}, "low");
-            high.expect({score.shape(0), low.shape(1)}, "high");
-            expect(low.shape(1) > 0, "there are no bins");
-            Released released;
-            add_to_bins(score.matrix(), is_high.span(), weight.span(), {start, per_unit, bin_at.span()}, low.matrix(),
-                        high.matrix());
-        },
-        nb::arg("score"), nb::arg("is_high"), nb::arg("weight"), nb::arg("start"), nb::arg("per_unit"),
-        nb::arg("bin_at"), nb::arg("low"), nb::arg("high"));
 }
 
 void bind_leads(nb::module_& m) {

@@ -191,27 +191,4 @@ inline void add_at_leaves(const std::int64_t* leaf, std::size_t n_rows, std::siz
                 total[checked(*leaf, total.size())] += seen.at(i, member, output) ? value.at(i, member, output) : 0.0;
 }
 
-// Straight lines between knots, which give the bin of a score.
-struct Bins {
-    double start, per_unit;
-    std::span<const double> at;  // bins up to each knot
-};
-
-// Add the weight of each row to the bin that its score is in, of its class; scores of replicates and rows.
-inline void add_to_bins(const Matrix<const double>& score, std::span<const bool> is_high,
-                        std::span<const double> weight, const Bins& bins, const Matrix<double>& low,
-                        const Matrix<double>& high) {
-    const auto last_cell = static_cast<double>(bins.at.size() - 2);
-    const std::size_t last_bin = low.columns - 1;
-    for (std::size_t replicate = 0; replicate < score.rows; ++replicate)
-        for (std::size_t row = 0; row < score.columns; ++row) {
-            double place = (score[replicate][row] - bins.start) * bins.per_unit;
-            place = std::min(std::max(place, 0.0), last_cell + 0.999999);
-            const auto cell = static_cast<std::size_t>(place);
-            const double at = bins.at[cell] + (place - static_cast<double>(cell)) * (bins.at[cell + 1] - bins.at[cell]);
-            const std::size_t index = std::min(static_cast<std::size_t>(at), last_bin);
-            (is_high[row] ? high : low)[replicate][index] += weight[row];
-        }
-}
-
 }  // namespace rfsize

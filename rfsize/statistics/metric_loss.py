@@ -65,9 +65,7 @@ _DEGREES = 3.0 / (N_BLOCKS - 4)  # variance of the mean over all deals, by the s
 _PAIRS = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2))  # each after its complement
 _FORESTS = len(_PAIRS) + 4  # of a deal
 _HALVES, _QUARTERS = 1, 2
-_ALL = np.ones((1, N_BLOCKS))
-# The forest at hand comes first: a metric may be expanded around it to second order.
-_ALL_AND_WITHOUT_ONE = np.concatenate([_ALL, 1.0 - np.eye(N_BLOCKS)])
+_ALL, _WITHOUT_ONE = np.ones((1, N_BLOCKS)), 1.0 - np.eye(N_BLOCKS)
 _NEARLY_ALL, _TURNS = 0.99, 2  # share of the trees that predict nearly all rows, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
 
@@ -329,7 +327,7 @@ def _seed_sd(parts: ForestParts, metric: Metric, n_trees: int, n_votes: float) -
     """See `MetricLoss.seed_sd`; ``n_trees`` is the number of trees at hand."""
 
     def jackknife_variance(first: Int64s | None = None) -> float:
-        return float(jackknife_error(parts.values(metric, _ALL_AND_WITHOUT_ONE, first)[1:])) ** 2
+        return float(jackknife_error(parts.values(metric, _WITHOUT_ONE, first))) ** 2
 
     share, variance = n_votes / n_trees, jackknife_variance()
     if share < _NEARLY_ALL:

@@ -67,7 +67,7 @@ class Metric:
     name: str
     value: Callable[[NDArray[Any], Floats, Floats], float]
     influence: Callable[[NDArray[Any], Floats, Floats], Floats] | None = None
-    replicates: Callable[[NDArray[Any], Floats, Floats, Blocks], Floats] | None = None
+    replicates: Callable[[NDArray[Any], Floats, Blocks], Floats] | None = None
     bounds: tuple[float, float] = (0.0, math.inf)
     larger_is_better: bool | None = False
     is_ranking: bool = False
@@ -127,15 +127,13 @@ def influence_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats | No
     return metric.influence(metric.truth[rows], predicted, metric.weight[rows])
 
 
-def replicates_of(metric: Metric, rows: Int64s, at_hand: Floats, blocks: Blocks) -> Floats:
+def replicates_of(metric: Metric, rows: Int64s, blocks: Blocks) -> Floats:
     """The metric of several forests on the same rows.
 
     Parameters
     ----------
     metric : Metric
     rows : ndarray of int64, shape (n_rows,)
-    at_hand : ndarray of float, shape (n, n_outputs)
-        Predictions of the forest at hand on these or on some of these rows, to lay bins of a ranking by.
     blocks : iterable of (slice, ndarray)
         Predictions of the forests on blocks of the rows, shape (n_forests, n_rows of the block, n_outputs).
     """
@@ -143,9 +141,9 @@ def replicates_of(metric: Metric, rows: Int64s, at_hand: Floats, blocks: Blocks)
     if not weight.any():
         raise _no_weight()
     if metric.replicates is not None:
-        return metric.replicates(truth, weight, at_hand, blocks)
+        return metric.replicates(truth, weight, blocks)
     by_forest = zip(*(predicted for _, predicted in blocks), strict=True)
-    return np.array([metric.value(truth, np.concatenate(predicted), weight) for predicted in by_forest])
+    return np.array([value_of(metric, rows, np.concatenate(predicted)) for predicted in by_forest])
 
 
 def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> Metric:
@@ -175,7 +173,7 @@ def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> 
             deviation = (mean / variance * (truth - centre) ** 2 - numbers) / variance
         return np.asarray(weight * deviation / weight.sum())
 
-    def replicates(truth: NDArray[Any], weight: Floats, at_hand: Floats, blocks: Blocks) -> Floats:
+    def replicates(truth: NDArray[Any], weight: Floats, blocks: Blocks) -> Floats:
         total: Floats = sum((by_row(predicted, truth[rows]) @ weight[rows] for rows, predicted in blocks), np.zeros(1))
         return finished(total / weight.sum(), truth, weight)
 
@@ -194,15 +192,7 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
         of_low, of_high = slopes(low, high)
         return np.asarray(weight * np.where(truth == 1, of_high[level], of_low[level]))
 
-    def replicates(truth: NDArray[Any], weight: Floats, at_hand: Floats, blocks: Blocks) -> Floats:
-        bins, is_high = ranking.Bins(at_hand[:, -1]), truth == 1
-        for rows, predicted in blocks:
-            bins.add(predicted[..., -1], is_high[rows], weight[rows])
-        if not (bins.low.any() and bins.high.any()):
-            raise _one_class_only(name)
-        return np.array([of_levels(*forest) for forest in zip(bins.low, bins.high, strict=True)])
-
-    return Metric(name, value, influence, replicates, (0.0, 1.0), larger_is_better=True, is_ranking=True)
+    return Metric(name, value, influence, bounds=(0.0, 1.0), larger_is_better=True, is_ranking=True)
 
 
 def _variance(truth: NDArray[Any], weight: Floats) -> float:

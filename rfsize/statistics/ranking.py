@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s, each_range
-
-N_BINS = 1 << 14
-# Number of cells to look up the bin of a score, and how far they reach beyond the scores, as a share of their range.
-_N_CELLS, _MARGIN = 1 << 13, 0.1
-_AT_ONCE = 50  # replicates that one thread counts
+from rfsize._util import Bools, Floats, Int64s
 
 
 def auc(low: Floats, high: Floats) -> Floats:
@@ -74,44 +68,3 @@ def levels(is_high: Bools, score: Floats, weight: Floats) -> tuple[Int64s, Float
         for of_class in (~is_high, is_high)
     )
     return level, low, high
-
-
-class Bins:
-    """Rows of both classes in bins of their scores, for several replicates of the scores.
-
-    Half of the bins hold about equally many rows each, by the scores on some rows. The other half have equal width, so
-    that scores outside the range of these rows find bins too. Rows in one bin count as ties. The AUC is therefore off
-    by at most half of the pairs in one bin, a share of about 1/`N_BINS` of all pairs, and by nearly the same in all
-    replicates.
-
-    Parameters
-    ----------
-    score : ndarray of float, shape (n,)
-        The scores that determine the bins.
-
-    Attributes
-    ----------
-    low, high : ndarray of float, shape (n_replicates, N_BINS)
-        Weight of the rows of class 0 and of class 1; without rows, of no replicate.
-    """
-
-    def __init__(self, score: Floats) -> None:
-        self.low, self.high = np.zeros((2, 0, N_BINS))
-        least, most = score.min(), score.max()
-        margin = _MARGIN * (most - least) or 1.0
-        knots = np.linspace(least - margin, most + margin, _N_CELLS + 1)
-        below = np.searchsorted(np.sort(score), knots) / len(score)
-        self._bin_at = N_BINS * (below + np.linspace(0.0, 1.0, _N_CELLS + 1)) / 2.0
-        self._start, self._per_unit = float(knots[0]), float(_N_CELLS / (knots[-1] - knots[0]))
-
-    def add(self, score: Floats, is_high: Bools, weight: Floats) -> None:
-        """Count rows; ``score`` has shape (n_replicates, n_rows)."""
-        if not len(self.low):
-            self.low, self.high = np.zeros((2, len(score), N_BINS))
-        score, rows = np.ascontiguousarray(score), (np.ascontiguousarray(is_high), np.ascontiguousarray(weight))
-
-        def add(start: int, stop: int) -> None:
-            counts = self.low[start:stop], self.high[start:stop]
-            _core.add_to_bins(score[start:stop], *rows, self._start, self._per_unit, self._bin_at, *counts)
-
-        each_range(add, len(score), _AT_ONCE)

@@ -81,13 +81,13 @@ class ForestParts:
         return self.predictions_of(weighted_sums(total, forests) / weighted_sums(n_scored, forests))
 
     def values(self, metric: Metric, forests: Floats, first: Int64s | None = None) -> Floats:
-        """The metric of several forests; the first is the whole forest. Arguments as of `predictions`."""
+        """The metric of several forests; arguments as of `predictions`."""
         if metric.replicates is None:  # it takes all rows at once, so one forest after another
             return np.array([value_of(metric, self.rows, predicted) for predicted in self._one_by_one(forests, first)])
         step = max(1, CELLS_PER_BLOCK // (len(forests) * max(self.total.shape[2], self.whole.shape[1])))
         slices = [slice(start, start + step) for start in range(0, len(self.rows), step)]
         blocks = ((rows, self.predictions(rows, forests, first)) for rows in slices)
-        return replicates_of(metric, self.rows, self.whole, blocks)
+        return replicates_of(metric, self.rows, blocks)
 
     def row_covariance(self, metric: Metric, kinds: list[Floats], clusters: Int64s | None) -> Floats:
         """Covariance of the losses of forests of several kinds, over other rows or clusters of rows.

@@ -55,8 +55,7 @@ def test_law_of_the_loss_is_as_restated(framework: str, metric: str, oob: bool) 
     )
     report = rfsize.size(forest, rows, y, oob=oob, metric=metric, tolerance=0.01)
     for n_trees in (30, 60, 1000):
-        off = 0.05 if metric == "auc" else 1e-5  # the order of rows is taken in bins
-        assert report.loss_at(n_trees).value == pytest.approx(c / (n_trees + d), rel=off)
+        assert report.loss_at(n_trees).value == pytest.approx(c / (n_trees + d), rel=1e-5)
     assert report.source == ("oob" if oob else "rows given")
 
 
