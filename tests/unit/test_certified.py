@@ -27,7 +27,6 @@ import rfsize
 from helpers.lookup import by_scores, regressor, rows_of
 from helpers.trained import FRAMEWORKS, X, Y, model, predicted, problem, train
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning
-from rfsize.statistics.certify import most_disagreements
 
 FRESH, TRUTH = problem(2500, 8)
 FOREST: dict[str, Any] = {"target": "model"}
@@ -97,14 +96,6 @@ def test_fewest_trees_are_as_restated(
     half = differs[:, max(1, n_trees // 2) - 1]
     by_class = [half[group == of].mean() for of in np.unique(group)]
     assert of_rows == pytest.approx(half.mean() if options["average"] == "micro" else max(by_class))
-
-
-@pytest.mark.parametrize("confidence", [0.5, 0.9])
-@pytest.mark.parametrize("rows", [1, 50, 3000])
-def test_most_disagreements_at_a_confidence(rows: int, confidence: float) -> None:
-    for alpha in (0.5, 0.9, 0.99):
-        passing = [k for k in range(rows) if binom.cdf(k, rows, 1.0 - alpha) <= 1.0 - confidence]
-        assert most_disagreements(rows, alpha, confidence) == max(passing, default=-1)
 
 
 # Of each framework
