@@ -155,6 +155,16 @@ def test_intervals_keep_within_the_range(metric: str, lowest: float, highest: fl
     assert (found.interval[1] - found.interval[0] > 1e-12) == (noise > 0.0)
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.RfsizeWarning")
+def test_a_ranking_upside_down_mirrors_its_interval() -> None:
+    outputs = rfsize.tree_outputs(model("lightgbm"), X, oob=True)
+    likely = (outputs.predict(fill=0.0) > 0.5).astype(int) ^ (np.arange(len(X)) % 50 == 0)
+    right, wrong = (rfsize.oob_score(outputs, y=y, metric="auc") for y in (likely, 1 - likely))
+    assert wrong.value == pytest.approx(1.0 - right.value)
+    assert wrong.interval == pytest.approx((1.0 - right.interval[1], 1.0 - right.interval[0]), abs=0.01)
+    assert wrong.interval[0] < 0.05
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "brier", "rmse", "r2"])
 def test_intervals_are_the_bootstrap_over_rows(metric: str) -> None:
     """Of many trees, which add next to nothing to what the rows do."""

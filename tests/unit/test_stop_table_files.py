@@ -171,6 +171,12 @@ def test_spreads_that_cannot_be_are_refused(entry: str, value: Any) -> None:
         StopTable.from_dict(signed(document))
 
 
+def test_trees_that_agree_on_all_rows_have_no_spread() -> None:
+    document = table_of("probabilities").to_dict()
+    document["stops"]["pooled"] = [0.0] * len(document["stops"]["pooled"])
+    assert StopTable.from_dict(signed(document)).to_dict() == signed(document)
+
+
 def test_a_changed_figure_breaks_the_checksum() -> None:
     for table in map(table_of, TABLES):
         with pytest.raises(FileError, match="checksum"):
