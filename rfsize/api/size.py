@@ -27,7 +27,7 @@ from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.inference.api import compile as compiled
 from rfsize.models.framework import read_forest, read_model, refuse_regression
-from rfsize.models.model import Model, first_trees
+from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.text import loss_phrase
 from rfsize.showing.warnings import cut_warning
 from rfsize.statistics.criterion import Criterion, make_criterion
@@ -391,7 +391,7 @@ def truncate(
         forest = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
         return cast(_Model, _cut_to(report, forest) if max_bytes is None else _sized_within(max_bytes, report, forest))
-    whole_model = task_of(given).forest if isinstance(given, TreeOutputs) else read_model(model)
+    whole_model = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
     of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
@@ -406,6 +406,12 @@ def truncate(
     assert n_trees is not None
     n_trees = whole("n_trees", n_trees, at_least=1, at_most=whole_model.n_trees)
     return cast(_Model, first_trees(whole_model, n_trees))
+
+
+def _model_to_cut(model: Any) -> Model:
+    """Boosted trees, or a forest; `NotAForestError` if its trees were chosen, whose first trees say nothing."""
+    read = read_model(model)
+    return read_forest(model) if isinstance(read, Forest) else read
 
 
 def _check_report(report: Report, forest: Model) -> None:

@@ -110,7 +110,7 @@ def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Su
     scores = _scores(paired.take(rows), may_vote[rows], forest.n_scores)
     scores = replace(scores, rows=None if every == 1 else number[rows])
     every, n_parts = rows_and_parts(part.n_rows, forest.n_trees, forest.n_scores)
-    rows = np.flatnonzero(number % every == 0)
+    rows = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
     by_part = _by_part(batch.take(rows), paired.take(rows), may_vote[rows], counts[rows], leaf_class, n_parts)
     parts = PartSums(number[rows], part.n_rows, forest.n_trees, *by_part)
     return Sums(counts, scores, parts, Means.of(batch.leaves.scores, batch.may_score) if part.means else None)
@@ -154,8 +154,8 @@ def _by_part(
     elif may_score.shape[2] > 1:
         votes = _votes_of_paired_trees(leaf_class(paired), may_vote, counts, oob_order(~may_score))
     else:
-        vote = np.where(may_vote, leaf_class(paired), -1)
-        votes = deal((vote[:, :, None] == np.arange(n_classes)).astype(np.int32), N_BLOCKS)
+        vote = leaf_class(paired)
+        votes = np.stack([deal(may_vote & (vote == of_class), N_BLOCKS) for of_class in range(n_classes)], axis=2)
     total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
     if score.shape[1] > n_parts:
         total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)

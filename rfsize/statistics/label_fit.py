@@ -49,6 +49,9 @@ _MEASURED, _MEASURED_ROWS, _NORMAL = (1, 3, 5, 9), 5000, 19
 ODD_SIZES: Int64s = SIZES[SIZES % 2 == 1]
 """Sizes of curves of labels. Of an even number of votes some are tied, and the curve would not fall steadily."""
 
+NOISE_SIZES: Int64s = np.concatenate([[1, 3, 9, 33], ODD_SIZES[ODD_SIZES > 99][:64:8]])
+"""Sizes at which the noise of the trees is computed. It hardly changes between them."""
+
 _FACTOR_SIZES: Int64s = ODD_SIZES[np.isin(ODD_SIZES, (1, 3, 5, 7, 9, 13, 19, 27, 39, 55, 77)) | (ODD_SIZES > 99)]
 _LEAST = 1e-300
 
@@ -108,13 +111,13 @@ class Fit:
 
     def loss_of(self, sample: Sample, cut: float, sizes: Int64s) -> Floats:
         """The same from other votes or scores of the rows, for instance without a block of trees."""
+        if not (_n_trees(sample) > 1).any():
+            return self.loss(sizes)  # these trees tell nothing
         distance = measured(sample, cut)
         if self.density is None:
             points, mass = _points(distance)
-        else:
-            points, mass = self.distances, fitted_again(self.density, _cells(distance))
-        factor = interpolated(sizes, ODD_SIZES, self.factor[None])[0]
-        return np.asarray(mass @ law(points, sizes, of_votes=self.of_votes) * factor)
+            return replace(self, distances=points, mass=mass).loss(sizes)
+        return replace(self, mass=fitted_again(self.density, _cells(distance))).loss(sizes)
 
     def why_infinite(self, level: float) -> str | None:
         """Why no size reaches the level, if rows are exactly tied; None if they are not."""
@@ -125,8 +128,8 @@ class Fit:
         return f"on {in_percent(tied)} of the rows {what}, and never settle"
 
     def _law(self, sizes: Int64s) -> Floats:
-        if self.density is not None and sizes is ODD_SIZES:
-            return _law_of_density(self.of_votes)
+        if self.density is not None and np.isin(sizes, ODD_SIZES).all():
+            return _law_of_density(self.of_votes)[:, np.searchsorted(ODD_SIZES, sizes)]
         return law(self.distances, sizes, of_votes=self.of_votes)
 
 

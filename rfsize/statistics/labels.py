@@ -32,21 +32,16 @@ from rfsize.statistics.curve import (
     LossCurve,
     averaged,
     interpolated,
-    odd_sizes,
     smallest_size,
     too_many_trees,
     wider,
 )
 from rfsize.statistics.enough_votes import no_votes_error, problem_of_votes
-from rfsize.statistics.label_fit import ODD_SIZES, Fit, fit
+from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
-from rfsize.theory import MAX_TREES
 
 FEWEST_ROWS = 50
 """Rows of a kind, or of a class, from which on they tell something by themselves."""
-
-# Sizes around T* at which the noise of the trees is computed.
-_AROUND = 2.0 ** np.arange(-3.0, 4.0)
 
 # Error that remains with any number of rows and trees, as a share of the disagreement: densities are less smooth than
 # assumed, scores are not normal. Measured on the five known problems of `benchmarks/intervals.py`.
@@ -182,7 +177,7 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     curve = averaged([_curve(one_kind) for one_kind in fits], weights)
     n_trees = math.inf if lacks else smallest_size(_loss(fits, weights), curve, criterion.level)
     if interval:
-        curve = _with_tree_noise(curve, n_trees, rows, masks, fits, weights)
+        curve = _with_tree_noise(curve, rows, masks, fits, weights)
     return Estimate(
         curve,
         n_trees,
@@ -315,43 +310,37 @@ def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
 # The noise of the trees, which all rows share
 
 
-def _with_tree_noise(
-    curve: LossCurve, n_trees: int | float, rows: _Rows, masks: list[Bools], fits: list[Fit], weights: Floats
-) -> LossCurve:
+def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: list[Fit], weights: Floats) -> LossCurve:
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
     inflation = max(one_kind.inflation for one_kind in fits)
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return LossCurve(curve.sizes, curve.loss, wider(curve.replicates, inflation), curve.is_odd)
-    around = odd_sizes(min(n_trees, MAX_TREES // (2.0 * _AROUND[-1])) * _AROUND)
     on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]
-    without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights, around), _LEAST))
-    noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), around))
+    without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights), _LEAST))
+    noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), NOISE_SIZES))
     generator = np.random.default_rng(SEED + 1)
     n_blocks = len(without)
     drawn = generator.standard_normal((REPLICATES, n_blocks)) * math.sqrt((n_blocks - 1.0) / n_blocks)
     # With few blocks their scatter is itself uncertain, so Student's t.
     drawn *= np.sqrt((n_blocks - 1.0) / generator.chisquare(n_blocks - 1.0, size=(REPLICATES, 1)))
-    factors = drawn @ interpolated(curve.sizes, around, noise)
+    factors = drawn @ interpolated(curve.sizes, NOISE_SIZES, noise)
     factors += _MODEL_ERROR * generator.standard_normal((REPLICATES, 1))
     replicates = np.minimum(curve.replicates * np.exp(factors), 1.0)
     return LossCurve(curve.sizes, curve.loss, wider(replicates, inflation), curve.is_odd)
 
 
 def _without_each_block(
-    blocks: Blocks, on_kinds: list[Blocks], rows: _Rows, fits: list[Fit], weights: Floats, sizes: Int64s
+    blocks: Blocks, on_kinds: list[Blocks], rows: _Rows, fits: list[Fit], weights: Floats
 ) -> Floats:
-    """Disagreement without each block of trees, shape (n_blocks, n_sizes)."""
+    """Disagreement of forests of `NOISE_SIZES` without each block of trees, shape (n_blocks, n_sizes)."""
     filled = np.flatnonzero(blocks.apart.n_scored.any(axis=(0, 2)))
-    without = np.zeros((len(filled), len(sizes)))
+    without = np.zeros((len(filled), len(NOISE_SIZES)))
     for one_kind, weight, part in zip(fits, weights, on_kinds, strict=True):
         apart = part.apart
         for index, block in enumerate(filled):
-            if len(part.rows):
-                sample = without_block(apart, int(block), of_scores=rows.of_scores)
-                without[index] += weight * one_kind.loss_of(sample, rows.cut, sizes)
-            else:
-                without[index] += weight * one_kind.loss(sizes)
+            sample = without_block(apart, int(block), of_scores=rows.of_scores)
+            without[index] += weight * one_kind.loss_of(sample, rows.cut, NOISE_SIZES)
     return without
 
 

@@ -227,6 +227,8 @@ def _one_class_only(name: str) -> RfsizeError:
 
 def _of_truth(predicted: Floats, truth: NDArray[Any]) -> Floats:
     """The probability of each row's class; one-vs-all probabilities are divided by their sum."""
+    if predicted.shape[2] == 2:
+        return np.where(truth == 1, predicted[..., 1], predicted[..., 0])
     return np.asarray(predicted[:, np.arange(len(truth)), truth] / predicted.sum(axis=2))
 
 

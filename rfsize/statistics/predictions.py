@@ -40,7 +40,7 @@ SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
 
 _DRAWS, _FEWEST_DRAWS = 1 << 17, 2  # draws over all rows, and fewest draws on each row
-_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)  # sizes around T* at which rows are drawn with replacement
+_LEVELS = 2.0 ** np.arange(-1.0, 1.25, 0.25)  # multiples of the loss at which rows beyond are counted
 _COMPUTED = 4.0 ** np.arange(7)  # sizes whose deviation is computed; beyond, it falls like 1/√T
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
@@ -90,13 +90,9 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     n_dropped, votes_per_row = len(scores) - len(used), float(used.n_votes.mean())
     lacks = lacks_votes(outputs, n_dropped, len(scores))
     deviations = _deviations(used, link)
-    curve = _curve(deviations)
-    tolerance = curve.at(outputs.n_trees) if criterion.tolerance is None else criterion.tolerance
-    n_trees = math.inf if lacks else _size(deviations, curve, tolerance)
-    if interval and tolerance > 0.0:
-        error = _error_of_trees(sums_of(outputs).blocks, link)
-        ratios = _replicates_of_size(deviations, tolerance, n_trees, error) / min(max(n_trees, 1), theory.MAX_TREES)
-        curve = LossCurve(SIZES, curve.loss, curve.loss * np.sqrt(ratios)[:, None])
+    curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
+    lacks_level = lacks or criterion.tolerance is None
+    n_trees = math.inf if lacks_level else _size(deviations, curve, criterion.level)
     return Estimate(
         curve,
         n_trees,
@@ -116,44 +112,41 @@ def _deviations(scores: Scores, link: Link) -> Deviations:
     return lambda n_trees: np.abs(link.predicted(mean + drawn / math.sqrt(n_trees)) - limit).max(axis=2)
 
 
-def _curve(deviations: Deviations) -> LossCurve:
-    """The 95th percentile of the deviations over sizes, without replicates."""
-    computed = [_percentile(deviations(float(size))) for size in _COMPUTED]
-    # It falls about like 1/√T: what is left of it changes slowly.
-    level = np.array(computed) * np.sqrt(_COMPUTED)
-    loss = interpolated(SIZES, _COMPUTED, level[None])[0] / np.sqrt(SIZES)
-    return LossCurve(SIZES, loss, np.zeros((0, len(SIZES))))
+def _curve(deviations: Deviations, error: float | None) -> LossCurve:
+    """The 95th percentile of the deviations over sizes.
+
+    With the `_error_of_trees` there are replicates: rows are drawn with replacement, and the noise of the trees is
+    added to the squared deviations.
+    """
+    loss, beyond, alike = np.zeros(len(_COMPUTED)), [], np.zeros(0)
+    for index, size in enumerate(_COMPUTED):
+        deviation = deviations(size)
+        loss[index] = np.quantile(deviation, 1.0 - SHARE_BEYOND, method="inverted_cdf")
+        if error is not None:
+            beyond += [np.mean(deviation > level, axis=1) for level in loss[index] * _LEVELS]
+            alike = np.maximum(np.mean(deviation**2, axis=1), _LEAST)
+    if error is None:
+        return LossCurve(SIZES, _at_sizes(loss[None])[0], np.zeros((0, len(SIZES))))
+    generator = np.random.default_rng(SEED)
+    drawn = means_of_drawn_rows(np.stack(beyond, axis=1), np.ones(len(alike)), alike, generator)
+    by_size = np.split(drawn, len(_COMPUTED), axis=1)
+    ratios = np.stack([np.minimum(crossing(_LEVELS, part, SHARE_BEYOND), _LEVELS[-1]) for part in by_size], axis=1)
+    ratios *= np.exp(0.5 * error * generator.standard_normal((REPLICATES, 1)))
+    return LossCurve(SIZES, _at_sizes(loss[None])[0], _at_sizes(loss * ratios))
 
 
-def _percentile(deviation: Floats) -> float:
-    return float(np.quantile(deviation, 1.0 - SHARE_BEYOND, method="inverted_cdf"))
+def _at_sizes(losses: Floats) -> Floats:
+    """Losses at `SIZES` from those at the computed sizes: they fall about like 1/√T, and the rest varies little."""
+    return interpolated(SIZES, _COMPUTED, losses * np.sqrt(_COMPUTED)) / np.sqrt(SIZES)
 
 
 def _size(deviations: Deviations, curve: LossCurve, tolerance: float) -> int | float:
     """The smallest size of which 95 % of the deviations are within the tolerance."""
-    if tolerance == 0.0:  # the loss of the forest at hand, whose trees all agree
-        return 1
 
     def beyond(n_trees: int) -> float:
         return float(np.mean(deviations(n_trees) > tolerance))
 
     return theory.smallest_size(beyond, SHARE_BEYOND, guess=float(curve.size(tolerance)))
-
-
-def _replicates_of_size(deviations: Deviations, tolerance: float, size: int | float, error: float) -> Floats:
-    """Replicates of the size within the tolerance, whose estimate is ``size``; shape (REPLICATES,).
-
-    Rows are drawn with replacement. The squared deviations, to which sizes are proportional, get the noise of the
-    trees.
-    """
-    around = np.maximum(min(size, theory.MAX_TREES) * _FACTORS, 1.0)
-    by_size = [deviations(n_trees) for n_trees in around]
-    beyond = np.stack([np.mean(deviation > tolerance, axis=1) for deviation in by_size], axis=1)
-    alike = np.maximum(np.mean(by_size[len(around) // 2] ** 2, axis=1), _LEAST)
-    generator = np.random.default_rng(SEED)
-    drawn = means_of_drawn_rows(beyond, np.ones(len(beyond)), alike, generator)
-    sizes = np.minimum(crossing(around, drawn, SHARE_BEYOND), around[-1])
-    return np.asarray(np.maximum(sizes * np.exp(error * generator.standard_normal(REPLICATES)), 1.0))
 
 
 def _error_of_trees(blocks: Blocks, link: Link) -> float:

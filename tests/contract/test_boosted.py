@@ -375,7 +375,7 @@ def test_only_rf_is_a_forest() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gbtree", "missing is zero", "dart"])
-def test_entries_that_a_sparse_matrix_lacks_are_missing(kind: str) -> None:
+def test_entries_that_sparse_rows_lack_are_missing(kind: str) -> None:
     boosted = trained("xgboost", kind)
     rows, trees = boosted.adversarial(200), boosted.model.ensemble
     is_stored = np.random.default_rng(2).random(rows.shape) < 0.6

@@ -194,7 +194,7 @@ def test_cross_validation_predicts_as_scikit_learn(kind: str) -> None:
         rfsize.truncate(outputs, **goal)
 
 
-def test_cross_validated_votes_are_those_of_held_out_rows() -> None:
+def test_cross_validated_votes_are_of_rows_held_out() -> None:
     forest = RandomForestClassifier(max_depth=5, random_state=0)
     names = NAMES[THREE]
     expected = reference.counting.cross_validated_votes(forest, X, names, WEIGHT, 3, 9)

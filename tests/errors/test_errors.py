@@ -464,7 +464,7 @@ def test_outputs_are_taken_in_place_of_model_and_rows(is_weighted: bool) -> None
     assert rfsize.inbag(trained, X, TWO, **options).shape == (known.n_trees, N_ROWS)
 
 
-def test_weights_weigh_a_scorer_as_they_do_the_metric_of_its_name() -> None:
+def test_weights_weigh_a_scorer_as_its_metric() -> None:
     def share_of_right_labels(truth: Any, label: Any, sample_weight: Any = None) -> float:
         return float(np.average(truth == label, weights=sample_weight))
 

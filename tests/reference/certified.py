@@ -17,19 +17,26 @@ def sizes_tried(n_trees: int) -> list[int]:
     return sizes
 
 
+def last_passing(differing: list[list[int]], rows: list[int], alpha: float, confidence: float, average: str) -> int:
+    """Index of the last rule before the first that fails, −1 if there is none.
+
+    ``differing`` holds for each rule how many rows of each group differ. A rule fails if so few rows of a group differ
+    with a chance of more than 1 − confidence where 1 − α of all rows do (Clopper and Pearson). With "micro", all rows
+    are one group. A group without rows certifies nothing.
+    """
+    for index, of_rule in enumerate(differing):
+        groups = zip(of_rule, rows, strict=True) if average == "macro" else [(sum(of_rule), sum(rows))]
+        if max(binom.cdf(count, n_rows, 1.0 - alpha) for count, n_rows in groups) > 1.0 - confidence:
+            return index - 1
+    return len(differing) - 1
+
+
 def fewest(differs: np.ndarray, group: np.ndarray, alpha: float, confidence: float, average: str) -> int:
     """The last size before the first that fails.
 
-    Of ``differs``, whether the first 1, 2, … trees answer a row otherwise than all, shape (n_rows, T). A size fails if
-    so few rows of a group differ with a chance of more than 1 − confidence where 1 − α of all rows do (Clopper and
-    Pearson); with "micro", all rows are one group. A group without rows certifies nothing.
+    ``differs`` says whether the first 1, 2, … trees answer a row otherwise than all, shape (n_rows, T).
     """
-    n_trees = differs.shape[1]
-    groups = [np.ones(len(differs), dtype=bool)] if average == "micro" else [group == of for of in np.unique(group)]
-    kept = n_trees
-    for size in sizes_tried(n_trees):
-        chances = [binom.cdf(differs[rows, size - 1].sum(), rows.sum(), 1.0 - alpha) for rows in groups]
-        if max(chances) > 1.0 - confidence:
-            break
-        kept = size
-    return kept
+    sizes, labels = sizes_tried(differs.shape[1]), np.unique(group).tolist()
+    differing = [[int(differs[group == label, size - 1].sum()) for label in labels] for size in sizes]
+    last = last_passing(differing, [int(np.sum(group == label)) for label in labels], alpha, confidence, average)
+    return differs.shape[1] if last < 0 else sizes[last]

@@ -31,10 +31,10 @@ def smooth_penalty(half: list[float], strength: float) -> float:
     return strength * (sum(d * d for d in first) + 4 * sum(d * d for d in second)) + 1e-3 * sum(b * b for b in half)
 
 
-def smooth_shares(rows: list[tuple[int, int]], below: list[float], order: int = 0) -> np.ndarray:
+def smooth_shares(rows: list[tuple[int, int]], below: list[float]) -> np.ndarray:
     """Share of the rows with a fraction up to each of ``below``, under the density averaged over its smoothness.
 
-    Of votes for class 1 and trees asked. For each strength of the penalty the density is the most probable one; it
+    Rows are votes for class 1 and all votes. For each strength of the penalty the density is the most probable one; it
     counts by its marginal likelihood (Laplace), times a log-normal prior of the strength.
     """
     theta = (np.arange(400) + 0.5) / 800
@@ -42,7 +42,7 @@ def smooth_shares(rows: list[tuple[int, int]], below: list[float], order: int = 
     likelihood = np.array([[folded_binomial(*row, fraction(x)) for x in theta.tolist()] for row in rows])
 
     def density(half: np.ndarray) -> np.ndarray:
-        height = (1 - 2 * theta) ** order * np.exp(splines @ half)
+        height = np.exp(splines @ half)
         return height / height.sum()
 
     logs, shares = [], []
@@ -80,9 +80,9 @@ def fraction(theta: float) -> float:
     return math.sin(math.pi / 2 * theta) ** 2
 
 
-def folded_binomial(count: int, asked: int, pi: float) -> float:
+def folded_binomial(count: int, n_votes: int, pi: float) -> float:
     """Likelihood of a vote fraction or its mirror image, up to a factor."""
-    return float(pi**count * (1 - pi) ** (asked - count) + pi ** (asked - count) * (1 - pi) ** count)
+    return float(pi**count * (1 - pi) ** (n_votes - count) + pi ** (n_votes - count) * (1 - pi) ** count)
 
 
 def peak(masses: dict[float, float], rows: list[tuple[int, int]]) -> float:
@@ -92,14 +92,3 @@ def peak(masses: dict[float, float], rows: list[tuple[int, int]]) -> float:
     return 2 * max(
         sum(math.log(1 - share + share * r) for r in ratio) for share in np.linspace(0.0, 0.95, 951).tolist()
     )
-
-
-def mean_given(pi: float, masses: dict[float, float], rows: list[tuple[int, int]], values: list[float]) -> float:
-    """Mean of a value that each row has, over rows weighted by the probability of a vote fraction given their votes."""
-    weights = [
-        masses[pi]
-        * folded_binomial(count, asked, pi)
-        / sum(mass * folded_binomial(count, asked, other) for other, mass in masses.items())
-        for count, asked in rows
-    ]
-    return sum(w * value for w, value in zip(weights, values, strict=True)) / sum(weights)

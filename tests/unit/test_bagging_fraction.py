@@ -186,7 +186,7 @@ def test_own_scorers_see_the_labels_that_were_given() -> None:
     assert found.best == found.curve["fraction"][found.curve["score"].argmax()]
 
 
-@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NoVotesWarning")
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 @BOOSTERS
 def test_numbers_by_squared_error(framework: str) -> None:
     found, predicted = search(framework, task="number"), [of.predict() for of in plain(framework, "number")]

@@ -22,7 +22,7 @@ import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
 from rfsize.exceptions import FewVotesError, ForestWarning
-from rfsize.statistics.stability import rank_correlation, share_in_common
+from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
 NAMES = [f"x{column}" for column in range(6)]
@@ -216,6 +216,15 @@ def test_rank_correlation_and_shares_in_common() -> None:
     first, second = np.random.default_rng(1).normal(size=(2, 20, 9))
     tops = ([set(np.argsort(-draw)[:4]) for draw in draws] for draws in (first, second))
     assert share_in_common(4)(first, second) == pytest.approx([len(a & b) / 4 for a, b in zip(*tops, strict=True)])
+
+
+def test_instability_of_known_losses() -> None:
+    rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.0, 0.0, 0.0])
+    forests = truth + rng.normal(size=(20, 20, 8))  # blocks of five trees
+    for n_trees in (25, 100):
+        pairs = truth + rng.normal(size=(2, 4000, 8)) * np.sqrt(5 / n_trees)
+        foretold = [instability(blocks, 5.0, rank_correlation).at(n_trees) for blocks in forests]
+        assert np.mean(foretold) == pytest.approx(1.0 - rank_correlation(*pairs).mean(), rel=0.2)
 
 
 SLOPES = [1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0]

@@ -121,8 +121,8 @@ def test_numbers_of_a_report_agree(kind: str) -> None:
     own = report.loss_at(report.n_kept)
     assert said["loss"]["value"] == own.value
     assert said["loss"]["interval"] == list(own.interval)
-    assert {name: of["value"] for name, of in said["beside"].items()} == {
-        name: report.loss_at(report.n_kept, name).value for name in said["beside"]
+    assert {name: of["value"] for name, of in said["others"].items()} == {
+        name: report.loss_at(report.n_kept, name).value for name in said["others"]
     }
     assert [of["text"] for of in said["warnings"]] == [caution.text for caution in report.warnings]
     for name in ("available", "source", "n_rows", "n_dropped", "votes_per_row", "groups", "copied"):
@@ -132,7 +132,7 @@ def test_numbers_of_a_report_agree(kind: str) -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_reports_tell_one_loss_of_each_metric(framework: str) -> None:
     labels = rfsize.size(out_of_bag(framework), alpha=0.8)
-    beside = labels.to_dict()["beside"]
+    beside = labels.to_dict()["others"]
     assert {"probabilities", "auc"} < set(beside) <= {"probabilities", "auc", "log_loss", "brier"}
     for metric in beside:
         own = rfsize.size(out_of_bag(framework), metric=metric, tolerance=0.05)
@@ -140,17 +140,17 @@ def test_reports_tell_one_loss_of_each_metric(framework: str) -> None:
         assert own.loss_at(31, "labels") == labels.loss_at(31)
         assert own.loss_at(labels.n_kept).to_dict() == beside[metric]
     without_y = rfsize.size(model(framework), FRESH, alpha=0.8).to_dict()
-    assert (set(without_y["beside"]), result("votes").to_dict()["beside"]) == ({"probabilities"}, {})
+    assert (set(without_y["others"]), result("votes").to_dict()["others"]) == ({"probabilities"}, {})
 
 
 def test_losses_beside_numbers() -> None:
     scores, rmse = result("numbers"), rfsize.size(out_of_bag("sklearn", "number"), metric="rmse", tolerance=0.1)
-    assert (set(scores.to_dict()["beside"]), set(rmse.to_dict()["beside"])) == ({"rmse"}, {"scores"})
+    assert (set(scores.to_dict()["others"]), set(rmse.to_dict()["others"])) == ({"rmse"}, {"scores"})
     assert scores.loss_at(25, "rmse") == rmse.loss_at(25)
     assert rmse.loss_at(25, "scores") == scores.loss_at(25)
 
 
-def test_losses_beside_do_not_depend_on_the_rule_of_voting() -> None:
+def test_losses_beside_are_those_of_any_voting() -> None:
     soft, hard = (rfsize.size(model("lightgbm"), FRESH, alpha=0.9, voting=voting) for voting in ("soft", "hard"))
     assert hard.loss_at(21, "probabilities") == soft.loss_at(21, "probabilities")
     assert hard.loss_at(21) != soft.loss_at(21)
@@ -158,9 +158,9 @@ def test_losses_beside_do_not_depend_on_the_rule_of_voting() -> None:
 
 def test_losses_that_cannot_be_told_are_left_out() -> None:
     few = rfsize.size(model("lightgbm", n_trees=30), X, Y["two"], oob=True, alpha=0.6)
-    assert set(few.to_dict()["beside"]) == {"probabilities"}
+    assert set(few.to_dict()["others"]) == {"probabilities"}
     of_one_class = rfsize.size(model("lightgbm"), FRESH, np.zeros(len(FRESH), dtype=int), alpha=0.8)
-    assert "auc" not in of_one_class.to_dict()["beside"]
+    assert "auc" not in of_one_class.to_dict()["others"]
 
 
 @pytest.mark.parametrize("kind", [*REPORTS, *OTHERS])
@@ -206,7 +206,7 @@ def test_a_cut_warns_of_what_the_report_warns_of() -> None:
     assert report.loss_at(report.n_kept, "auc").value > 0.01
 
 
-def test_classes_without_labels_are_warned_of_by_their_probabilities() -> None:
+def test_classes_without_labels_are_warned_of() -> None:
     _, rows, y = rare()
     forest = RandomForestClassifier(60, min_samples_leaf=100, random_state=0).fit(rows, y)
     warned = [
@@ -244,13 +244,13 @@ def test_few_rows_leave_the_size_open() -> None:
 
 
 @pytest.mark.parametrize("kind", REPORTS)
-def test_picture_shows_the_loss_the_size_and_the_forest(kind: str) -> None:
+def test_picture_shows_loss_size_and_forest(kind: str) -> None:
     report = result(kind)
     ax = report.plot()
     sizes, losses = ax.get_lines()[0].get_data()
     assert losses == pytest.approx([report.loss_at(int(size)).value for size in sizes])
     assert any(set(np.atleast_1d(line.get_xdata())) == {report.available} for line in ax.get_lines())
-    level = report.goal.level
+    level = report.criterion.level
     assert any(np.all(np.atleast_1d(line.get_ydata()) == level) for line in ax.get_lines()[1:])
     marks = [bar.lines[0].get_xydata().tolist() for bar in ax.containers]
     assert marks == ([[[report.n_trees, pytest.approx(level)]]] if math.isfinite(report.n_trees) else [])
@@ -343,7 +343,7 @@ def is_plain(text: str) -> bool:
     return all(letter == "\n" or unicodedata.category(letter) not in {"Cc", "Cf", "Cs"} for letter in text)
 
 
-def test_control_characters_reach_no_terminal_and_no_page(tmp_path: Any) -> None:
+def test_control_characters_reach_no_terminal(tmp_path: Any) -> None:
     forest, y = named(hostile=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
