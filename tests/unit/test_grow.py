@@ -68,7 +68,7 @@ def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: di
     forest, report = grown(framework, **options)
     assert report.enough
     assert report.n_trees <= n_trees_of(forest) == report.n_kept <= report.available
-    assert (report.goal.confidence, report.source) == (0.8, "oob")
+    assert (report.criterion.confidence, report.source) == (0.8, "oob")
     rule = "hard" if framework == "perceptrons" else options.get("voting", "soft")
     assert report.to_dict()["voting"] == rule
 
@@ -159,7 +159,7 @@ def labels_seen(n_trees: int, votes: int, unlike: int, average: str = "micro") -
     first = np.where(rows < unlike, votes, np.where(rows < 900, 0, votes))
     counts = rfsize.Votes(np.stack([votes - first, first], axis=1), n_trees=n_trees)
     report = rfsize.size(counts, alpha=0.95, method="plugin", average=average)
-    return replace(report, goal=replace(report.goal, confidence=0.8))
+    return replace(report, criterion=replace(report.criterion, confidence=0.8))
 
 
 @pytest.mark.parametrize("average", ["micro", "macro"])
