@@ -214,8 +214,8 @@ def harms_of_cut(
         losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics or ()]
     rare = np.array(list(shares.values())) < RARE
     if losses := [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]:
-        found = (_harm_of_cut(metric, loss, by_all, bool(rare.any()), advice, tolerance) for metric, loss in losses)
-        return [harm for harm in found if harm is not None]
+        harms = (_harm_of_cut(metric, loss, by_all, bool(rare.any()), advice, tolerance) for metric, loss in losses)
+        return [harm for harm in harms if harm is not None]
     worst = int(np.where(rare, moved, 0.0).argmax())
     if not rare.any() or moved[worst] <= _MOVED:
         return []

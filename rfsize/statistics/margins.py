@@ -77,9 +77,9 @@ def measured(sample: Sample, cut: float) -> VoteCounts | Margins:
 
 
 def _vote_margins(counts: NDArray[Any]) -> Margins:
-    n_trees, each = counts.sum(axis=1), np.arange(len(counts))
+    n_trees, row = counts.sum(axis=1), np.arange(len(counts))
     leader, _ = two_leaders(counts)
-    top = counts[each, leader][:, None]
+    top = counts[row, leader][:, None]
     rivals = np.arange(counts.shape[1]) != leader[:, None]
     behind = counts[rivals].reshape(len(counts), -1)
     n = n_trees[:, None].astype(np.float64)
@@ -178,21 +178,21 @@ def changes_of_margins(blocks: Blocks, cut: float, *, of_scores: bool) -> Margin
 
 
 def _changes_of_votes(blocks: Blocks) -> MarginChanges:
-    counts, each = blocks.counts, np.arange(len(blocks.rows))
+    counts, row = blocks.counts, np.arange(len(blocks.rows))
     leader, rival = two_leaders(counts)
-    ahead, behind = counts[each, leader], counts[each, rival]
+    ahead, behind = counts[row, leader], counts[row, rival]
     n_votes = np.maximum(counts.sum(axis=1), 1)
     scale = 1.0 / np.sqrt(np.maximum(ahead + behind, 1) * n_votes)
     votes = blocks.votes.astype(np.float64)
     total, of_block = votes.sum(axis=1, keepdims=True), votes.sum(axis=2, keepdims=True)
     beyond = votes - of_block * total / np.maximum(total.sum(axis=2, keepdims=True), 1.0)
-    change = beyond[each, :, leader] - beyond[each, :, rival]
-    weight = np.ones(len(each))
+    change = beyond[row, :, leader] - beyond[row, :, rival]
+    weight = np.ones(len(row))
     return MarginChanges((ahead - behind) * scale, change * scale[:, None], n_votes.astype(np.float64), weight)
 
 
 def _changes_of_scores(blocks: Blocks, cut: float) -> MarginChanges:
-    scores, each = blocks.scores, np.arange(len(blocks.rows))
+    scores, row = blocks.scores, np.arange(len(blocks.rows))
     n_scored = np.maximum(blocks.n_scored.sum(axis=1), 1)
     mean = blocks.total.sum(axis=1) / n_scored
     beyond = (blocks.total - blocks.n_scored * mean[:, None]) / n_scored[:, None]
@@ -206,7 +206,7 @@ def _changes_of_scores(blocks: Blocks, cut: float) -> MarginChanges:
         rival = nearest + (nearest >= leader)
         variance = scores.covariance(leader, leader) + scores.covariance(rival, rival)
         variance -= 2.0 * scores.covariance(leader, rival)
-        change = beyond[each, :, leader] - beyond[each, :, rival]
+        change = beyond[row, :, leader] - beyond[row, :, rival]
     certain = np.isinf(margin.min(axis=1)) | ~(variance > 0.0)
     change = np.where(certain[:, None], 0.0, change / np.sqrt(np.where(certain, 1.0, variance))[:, None])
     return MarginChanges(margin.min(axis=1), change, n_trees.astype(np.float64), np.ones(len(n_trees)))

@@ -115,8 +115,8 @@ def test_labels_of_predict_are_sized_by_default(kind: str) -> None:
     forest = MODELS[kind].fit(X, Y["three"]) if kind in MODELS else model(kind, "three")
     voting = "hard" if kind == "perceptron" else "soft"
     report, outputs = rfsize.size(forest, FRESH, alpha=0.7), rfsize.tree_outputs(forest, FRESH)
-    said = report.to_dict()
-    assert (said["voting"], said["predict_obeys"]) == (voting, voting)
+    values = report.to_dict()
+    assert (values["voting"], values["predict_obeys"]) == (voting, voting)
     for same in (rfsize.size(forest, FRESH, alpha=0.7, voting=voting), rfsize.size(outputs, alpha=0.7)):
         assert (same.n_trees, same.interval) == (report.n_trees, report.interval)
     of_votes = rfsize.size(outputs.votes, alpha=0.7).to_dict()
