@@ -10,8 +10,7 @@ rows.
 "Differ" counts labels and numbers of trees asked that differ from the compiled forest, and gives the largest difference
 of probabilities. Flash is text and data of the object file, by ``size``. tl2cgen writes C from the same model, read by
 treelite, for the same compiler. Its ``predict`` is called row by row; it is left out if compiling its C takes minutes.
-m2cgen and emlearn are shown if they are installed and take the model; their rows are not timed. Needs rfsize[bench] and
-a C compiler.
+Needs rfsize[bench] and a C compiler.
 """
 
 from __future__ import annotations
@@ -188,22 +187,6 @@ void predict_rows(const KIND *rows, size_t n_rows, KIND *found)
 """
 
 
-def by_m2cgen(model: Any, X: np.ndarray, folder: Path) -> Cost:
-    import m2cgen
-
-    source = folder / "m2cgen.c"
-    source.write_text(m2cgen.export_to_c(model) + "\n")
-    return Cost(compiled(source)[1], float("nan"))
-
-
-def by_emlearn(model: Any, X: np.ndarray, folder: Path) -> Cost:
-    import emlearn
-
-    source = folder / "emlearn.c"
-    source.write_text(emlearn.convert(model, method="inline").save(name="forest"))
-    return Cost(compiled(source)[1], float("nan"))
-
-
 def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Path) -> None:
     rng = np.random.default_rng(n_classes)
     (X, y), (others, _) = draw(rng, TRAINING_ROWS, n_classes), draw(rng, CALIBRATION_ROWS, n_classes)
@@ -222,18 +205,14 @@ def compare(framework: str, n_classes: int, trees: int, n_rows: int, folder: Pat
             flush=True,
         )
     own = fast.predict_proba(rows)
-    for name, make in {"tl2cgen": by_tl2cgen, "m2cgen": by_m2cgen, "emlearn": by_emlearn}.items():
-        try:
-            made = make(model, rows, folder)
-        except Exception as error:
-            print(f"    left out: {name} ({type(error).__name__}: {str(error).splitlines()[:1]})", flush=True)
-            continue
-        cost, far = made, ""
-        if name == "tl2cgen":
-            cost, found = made
-            apart = np.abs((found[:, 0] - own[:, 1]) if found.shape[1] == 1 else (found - own).T)
-            far = f"; probabilities differ by {apart.max():.0e}, by more than 1e-6 on {np.mean(apart > 1e-6):.2%}"
-        print(f"    {name:42} {cost.flash / 1024:8.1f} KiB {cost.microseconds:7.2f} µs{far}", flush=True)
+    try:
+        cost, found = by_tl2cgen(model, rows, folder)
+    except Exception as error:
+        print(f"    left out: tl2cgen ({type(error).__name__}: {str(error).splitlines()[:1]})", flush=True)
+        return
+    apart = np.abs((found[:, 0] - own[:, 1]) if found.shape[1] == 1 else (found - own).T)
+    far = f"probabilities differ by {apart.max():.0e}, by more than 1e-6 on {np.mean(apart > 1e-6):.2%}"
+    print(f"    {'tl2cgen':42} {cost.flash / 1024:8.1f} KiB {cost.microseconds:7.2f} µs; {far}", flush=True)
 
 
 def main() -> None:

@@ -1,201 +1,127 @@
-"""Stop tables on fresh rows: how often a table changes more labels than it may, and how many trees its rows ask.
+"""Certified cuts and stop tables: how often they change more labels than they may, and how many trees they ask.
 
-    python benchmarks/certified.py --forests 102
+    python benchmarks/certified.py --forests 300
     python benchmarks/certified.py --forests 0 Satellite.csv.gz spam.csv.gz
 
 Forests have 20 to 500 trees, 15 to 255 leaves and 2 to 26 classes, by LightGBM, XGBoost and scikit-learn, on synthetic
-problems and on tables with the features first and the class in their last column, named target. Each forest gets tables
-at α = 0.99: tables of votes with a prior from out-of-bag votes, built and certified; and tables of averaged scores,
-certified on 2,000 to 10,000 rows (for a table file, on a third of its rows). All of them predict 8,000 fresh rows
-(another third).
+problems and on tables with the features first and the class in their last column, named target. Each forest is cut to
+certified first trees and gets two tables, of the majority vote and of averaged scores, all certified for labels at α =
+0.95, 0.98 or 0.99 on 300 to 10,000 rows that it was not trained on (for a table file, on a third of its rows). Their
+answers are compared with all trees on 20,000 fresh rows (another third).
 
-"Above" is the share of the forests whose table differs from all trees on more than 1 % of the fresh rows. "Surely" is
-the share that differs on so many more that chance in the fresh rows does not explain it (one-sided, at 95 %).
+"Above" is the share of cuts or tables that change more than 1 − α of the fresh rows. "Surely" is the share that changes
+so many more that chance in the fresh rows does not explain it (one-sided, at 95 %). "Trees" are those kept, or asked by
+a row, as a share of all. "All" is the share of forests of which all trees are kept, or that certify no table.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
-import time
 import warnings
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from lightgbm import LGBMClassifier
+from problems import FRAMEWORKS, Rows, forest, parser, print_head, print_line, scores, table, thirds
 from scipy.stats import binom
-from sklearn.ensemble import RandomForestClassifier
-from xgboost import XGBClassifier
 
 import rfsize
-from rfsize import StopTable
-from rfsize.certifying.trees_on_rows import TreesOnRows
 
-ALPHA = 0.99
-FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
-TREES, LEAVES, CLASSES, ROWS = (
-    (20, 51, 101, 201, 350, 500),
-    (15, 31, 63, 127, 255),
-    (2, 2, 3, 7, 26),
-    (2000, 5000, 10_000),
-)
-TRAINED, FRESH = 3000, 8_000
+ALPHAS, TREES, LEAVES = (0.95, 0.98, 0.99), (20, 50, 100, 200, 350, 500), (15, 31, 63, 255)
+CLASSES, ROWS = (2, 2, 3, 7, 26), (300, 1000, 4000, 10_000)
+TRAINED, FRESH = 2000, 20_000
 MOST_TREES = 1000  # with one tree for each class and iteration
-KINDS = ("votes", "votes, certified", "scores, certified")
 
 
 class Outcome(NamedTuple):
-    """One table of one forest on fresh rows."""
+    """One cut or table of a forest on fresh rows."""
 
-    forest: str
-    n_classes: int
     kind: str
-    trees: float
-    disagreement: float
+    alpha: float
+    n_classes: int
+    n_rows: int
+    trees: float  # kept or asked, as a share of all
+    differs: float
     surely: bool
 
 
-def made(n_rows: int, n_classes: int, generator: np.random.Generator, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twelve normal columns; each class has a score from columns, a product and noise, and the highest score wins."""
-    fixed = np.random.default_rng(seed)
-    weight, pair = fixed.normal(size=(12, n_classes)), fixed.integers(0, 12, (2, n_classes))
-    noise, shift = fixed.uniform(0.2, 1.5), 0.7 * fixed.normal(size=n_classes)
-    X = generator.normal(size=(n_rows, 12))
-    score = X @ weight / 2.0 + X[:, pair[0]] * X[:, pair[1]] + shift
-    return X, (score + noise * generator.normal(size=score.shape)).argmax(axis=1)
+def outcomes(model: Any, rows: Any, fresh: Any, alpha: float) -> Iterator[Outcome]:
+    """The results of a forest's cut and tables on fresh rows."""
+    average = rfsize.compile(model)
+    majority = rfsize.compile(model, voting="hard")
+    n_trees, n_classes = average.n_trees, len(average.classes)
+
+    def outcome(kind: str, answers: Any, whole: Any, trees: float) -> Outcome:
+        differs = int(np.sum(answers != whole))
+        surely = bool(binom.sf(differs - 1, len(fresh), 1.0 - alpha) < 0.05)
+        return Outcome(kind, alpha, n_classes, len(rows), trees / n_trees, differs / len(fresh), surely)
+
+    report = rfsize.size(model, rows, target="model", alpha=alpha)
+    small = rfsize.compile(rfsize.truncate(model, n_trees=report.n_kept))
+    yield outcome("cut", small.predict_labels(fresh), average.predict_labels(fresh), report.n_kept)
+    for kind, whole, options in (("scores", average, {}), ("votes", majority, {"voting": "hard"})):
+        try:
+            stops = rfsize.StopTable.calibrate(model, rows, alpha=alpha, **options)
+        except ValueError:  # so few rows certify nothing
+            yield outcome(kind, whole.predict_labels(fresh), whole.predict_labels(fresh), n_trees)
+            continue
+        answers, asked = rfsize.compile(model, stops).predict_labels(fresh, return_trees=True)
+        yield outcome(kind, answers, whole.predict_labels(fresh), float(asked.mean()))
 
 
-def forest(framework: str, n_trees: int, n_leaves: int, seed: int) -> Any:
-    """An untrained forest."""
-    if framework == "random forest":
-        return RandomForestClassifier(n_trees, max_leaf_nodes=n_leaves, random_state=seed, n_jobs=1)
-    if framework == "LightGBM":
-        bags: dict[str, Any] = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1, "verbose": -1}
-        return LGBMClassifier(
-            n_estimators=n_trees, num_leaves=n_leaves, feature_fraction_bynode=0.5, random_state=seed, n_jobs=1, **bags
-        )
-    return XGBClassifier(
-        n_estimators=1, num_parallel_tree=n_trees, learning_rate=1.0, subsample=0.632, colsample_bynode=0.5,
-        max_depth=0, max_leaves=n_leaves, grow_policy="lossguide", tree_method="hist", random_state=seed, n_jobs=1,
-    )  # fmt: skip
-
-
-def outcomes(name: str, model: Any, train: Any, calibration: Any, fresh: Any) -> list[Outcome]:
-    """The results of one forest's tables on fresh rows."""
-    votes = rfsize.tree_outputs(model, train, oob=True, groups="rows").votes
-    n_trees, n_classes = votes.n_trees, len(votes.classes)
-    built = StopTable.build(n_trees, alpha=ALPHA, prior=votes)
-    tables = {
-        "votes": built,
-        "votes, certified": built.certified(model, calibration),
-        "scores, certified": StopTable.calibrate(model, calibration, alpha=ALPHA, voting="soft"),
-    }
-    said: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {kind: [] for kind in tables}
-    all_trees = dict.fromkeys(("hard", "soft"), StopTable.build(n_trees, alpha=1.0, n_classes=n_classes))
-    soft = tables["scores, certified"]
-
-    def take(voting: str, given: np.ndarray) -> list[None]:
-        if voting == "hard":
-            final = all_trees["hard"].apply(given)[0]
-        else:
-            mean = given.mean(axis=1, dtype=np.float64)
-            final = mean.argmax(axis=1) if mean.shape[1] > 1 else (mean[:, 0] > soft.stops.cut).astype(int)  # type: ignore[union-attr]
-        for kind, table in tables.items():
-            if table.voting == voting:
-                labels, asked = table.apply(given)
-                said[kind].append((labels != final, asked))
-        return []
-
-    trees = TreesOnRows.of(model, fresh, casts_votes=True)
-    trees.added_up("votes", lambda given, _: take("hard", given), list)
-    trees.added_up("scores", lambda given, _: take("soft", given), list)
-    found = []
-    for kind, blocks in said.items():
-        differs, asked = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        surely = bool(binom.sf(differs.sum() - 1, differs.size, 1.0 - ALPHA) < 0.05)
-        found.append(Outcome(name, n_classes, kind, float(asked.mean()), float(differs.mean()), surely))
-    return found
-
-
-def made_forest(number: int) -> list[Outcome]:
-    """One forest on a made problem."""
+def made_forest(number: int) -> tuple[str, Any, list[Rows], float]:
+    """A forest on a made problem, its rows to train, to certify and to judge on, and α."""
     generator = np.random.default_rng(number)
-    framework = FRAMEWORKS[number % 3]
-    n_classes, n_leaves = CLASSES[(number // 3) % 5], int(generator.choice(LEAVES))
-    n_trees, n_rows = int(generator.choice(TREES)), int(generator.choice(ROWS))
+    framework, n_classes = FRAMEWORKS[number % 3], CLASSES[(number // 3) % 5]
+    n_leaves, n_trees, n_rows = (int(generator.choice(of)) for of in (LEAVES, TREES, ROWS))
     if framework != "random forest" and n_classes > 2:
         n_trees = min(n_trees, MOST_TREES // n_classes)
-    X, y = made(TRAINED + n_rows + FRESH, n_classes, generator, number)
-    train, calibration, fresh = np.split(X, [TRAINED, TRAINED + n_rows])
-    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
-    model = forest(framework, n_trees, n_leaves, number).fit(train, y[:TRAINED])
+    X, y = scores(TRAINED + n_rows + FRESH, n_classes, number)
+    parts = [(X[part], y[part]) for part in np.split(np.arange(len(y)), [TRAINED, TRAINED + n_rows])]
     name = f"{number}: {framework}, {n_classes} classes, {n_trees} trees, {n_leaves} leaves, {n_rows:,} rows"
-    return outcomes(name, model, train, calibration, fresh)
+    return name, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 15) % 3]
 
 
-def table_forest(path: Path, framework: str, seed: int) -> list[Outcome]:
-    """One forest on a third of a table."""
-    (train, y), (calibration, _), (fresh, _) = thirds(path, seed)
-    model = forest(framework, 301, 63, seed).fit(train, y)
-    return outcomes(f"{path.name.split('.')[0]}, {framework}", model, train, calibration, fresh)
-
-
-def thirds(path: Path, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Features and classes of the thirds of a table, drawn at random."""
-    data = pd.read_csv(path)
-    X = data.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
-    y = data["target"].astype("category").cat.codes.to_numpy()
-    third = np.random.default_rng(seed).permutation(len(y)) % 3
-    return [(X[third == part], y[third == part]) for part in range(3)]
-
-
-def summary(found: list[Outcome], few: int, most: int) -> None:
-    """Print the results of tables for forests of ``few`` to ``most`` classes."""
-    some = [each for each in found if few <= each.n_classes <= most]
-    for kind in KINDS:
-        mine = [each for each in some if each.kind == kind]
-        if not mine:
-            continue
-        plain = {each.forest: each.trees for each in some if each.kind == "votes"}
-        ratio = math.exp(np.mean([math.log(each.trees / plain[each.forest]) for each in mine]))
-        above = np.mean([each.disagreement > 1.0 - ALPHA for each in mine])
-        print(
-            f"| {few} to {most} | {kind} | {len(mine)} | {np.mean([each.trees for each in mine]):.1f} | {ratio:.2f} | "
-            f"{np.mean([each.disagreement for each in mine]):.2%} | {max(each.disagreement for each in mine):.2%} | "
-            f"{above:.0%} | {np.mean([each.surely for each in mine]):.0%} |"
-        )
+def print_summary(name: str, group: list[Outcome]) -> None:
+    """Print what some of the cuts or tables come to."""
+    if group:
+        trees, differs = (np.array([getattr(one, field) for one in group]) for field in ("trees", "differs"))
+        above = np.mean([one.differs > 1.0 - one.alpha for one in group])
+        figures = trees.mean(), np.mean(trees == 1.0), above, np.mean([one.surely for one in group])
+        print_line(name, len(group), *(f"{figure:.1%}" for figure in figures), f"{differs.mean():.2%}")
 
 
 def main() -> None:
-    """Print one line for each forest, then the summary."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", type=Path)
-    parser.add_argument("--forests", type=int, default=102)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.exceptions.LabelsOnlyWarning)
-    found: list[Outcome] = []
-    print(f"| forest | {' | '.join(KINDS)} |\n|---|{len(KINDS) * '---|'}")
-    jobs: list[tuple[Any, ...]] = [(made_forest, number) for number in range(options.forests)]
-    jobs += [(table_forest, path, framework, 0) for path in options.tables for framework in FRAMEWORKS]
-    for function, *arguments in jobs:
-        start = time.perf_counter()
-        try:
-            mine = function(*arguments)
-        except ValueError as error:
-            print(f"| {arguments} | {error} |")
-            continue
-        except KeyboardInterrupt:  # summarise the results so far
-            break
-        found += mine
-        by_kind = {each.kind: f"{each.trees:.1f}, {each.disagreement:.2%}" for each in mine}
-        cells = " | ".join(by_kind.get(kind, "-") for kind in KINDS)
-        print(f"| {mine[0].forest} | {cells} | ({time.perf_counter() - start:.0f} s)", flush=True)
-    print("| classes | table | forests | trees asked | to those of votes | disagreement | largest | above | surely |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for few, most in ((2, 2), (3, 7), (8, 26), (2, 26)):
-        summary(found, few, most)
+    """Print a line for each forest, then the summary."""
+    arguments = parser(__doc__, tables=True)
+    arguments.add_argument("--forests", type=int, default=300)
+    options = arguments.parse_args()
+    warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
+    made = (made_forest(number) for number in range(options.forests))
+    jobs = [
+        (
+            f"{path.name.split('.')[0]}, {framework}",
+            forest(framework, 301, 0, leaves=63),
+            thirds(*table(path), 0),
+            alpha,
+        )
+        for path in options.tables
+        for framework in options.frameworks
+        for alpha in (0.95, 0.99)
+    ]
+    records: list[Outcome] = []
+    print_head("forest", "α", "cut", "scores", "votes")
+    for name, untrained, (train, (rows, _), (fresh, _)), alpha in (*made, *jobs):
+        of_forest = list(outcomes(untrained.fit(*train), rows, fresh, alpha))
+        records += of_forest
+        print_line(name, alpha, *(f"{one.trees:.0%} of the trees, {one.differs:.2%} differ" for one in of_forest))
+    print()
+    print_head("", "number", "trees", "all", "above", "surely", "differ")
+    for kind in ("cut", "scores", "votes"):
+        group = [one for one in records if one.kind == kind]
+        print_summary(kind, group)
+        for field, values in (("alpha", ALPHAS), ("n_rows", ROWS), ("n_classes", sorted(set(CLASSES)))):
+            for value in values:
+                print_summary(f"{kind}, {field} = {value:,}", [one for one in group if getattr(one, field) == value])
 
 
 if __name__ == "__main__":

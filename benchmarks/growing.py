@@ -1,123 +1,129 @@
-"""Does training stop at the size that 5000 trees would give?
+"""Does training stop at the size that 5000 trees would give, and what does it cost?
 
     python benchmarks/growing.py BreastCancer.csv.gz Ionosphere.csv.gz Vehicle.csv.gz DNA.csv.gz spam.csv.gz
+    python benchmarks/growing.py --cost
+    python benchmarks/growing.py --cost --rows 20000 --trees 300 --leaves 31
 
-Each file is a table with the features first and the class in its last column, named target; four fifths of the rows
-train. For each of a few seeds, and for majority vote and averaged scores, two numbers are compared: T*(α) when
-`rfsize.SizeCallback` (LightGBM) or `rfsize.grow` (XGBoost) stops, and T*(α) of a forest of 5000 trees with the same
-parameters, seed and rows. Both use out-of-bag votes. Printed: geometric means over the seeds; the mean of log(stopped
-at / T* of 5000 trees), with its standard error; and the trees trained, as a multiple of T* of 5000 trees. At least 100
-trees are trained.
+Each file is a table with the features first and the class in its last column, named target; without one, 1,500 rows of
+threenorm are drawn. Four fifths of the rows train. For each of a few seeds, and for majority vote and averaged scores,
+two numbers are compared: T*(α) when `rfsize.SizeCallback` (LightGBM) or `rfsize.grow` (XGBoost) stops, and T*(α) of a
+forest of 5000 trees with the same parameters, seed and rows. Both use out-of-bag votes. Printed: geometric means over
+the seeds; the mean of log(stopped at / T* of 5000 trees), with its standard error; and the trees trained, as a multiple
+of T* of 5000 trees. At least 100 trees are trained.
+
+With --cost, trainings with and without the callback alternate. Alpha is out of reach, so no training stops early. CPU
+time is valid with OMP_NUM_THREADS=1. Two equal trainings differ by several per cent, so the CPU time inside the
+callback is measured too, as a share of the training around it.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import time
 import warnings
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
-import xgboost as xgb
-from sklearn.model_selection import train_test_split
+from problems import (
+    Array,
+    forest,
+    interactions,
+    mean_and_error,
+    parser,
+    print_head,
+    print_line,
+    split,
+    table,
+    threenorm,
+)
 
 import rfsize
 
-TREES = 5000
+Stop = tuple[float, float, float]  # T* at which a training stopped, trees trained by then, T* of the large forest
 
 
-class Stop(NamedTuple):
-    """T* at which a training stopped, trees trained by then, and T* of the large forest."""
-
-    size: float
-    trained: int
-    large: float
-
-
-def parameters(framework: str, n_classes: int, seed: int) -> dict[str, Any]:
-    """The usual settings of a random forest."""
-    several = n_classes > 2
-    if framework == "LightGBM":
-        return {
-            "objective": "multiclass" if several else "binary",
-            "num_class": n_classes if several else 1,
-            "boosting": "rf",
-            "bagging_fraction": 0.632,
-            "bagging_freq": 1,
-            "feature_fraction": 0.5,
-            "min_data_in_leaf": 5,
-            "seed": seed,
-            "verbose": -1,
-        }
-    return {
-        "objective": "multi:softprob" if several else "binary:logistic",
-        **({"num_class": n_classes} if several else {}),
-        "subsample": 0.632,
-        "colsample_bynode": 0.2,
-        "eta": 1.0,
-        "reg_lambda": 1e-5,
-        "max_depth": 10,
-        "seed": seed,
-    }
-
-
-def stops(framework: str, X: pd.DataFrame, y: pd.Series, seed: int, asked: argparse.Namespace) -> dict[str, Stop]:
-    """Where training stops, by each rule of voting."""
-    X, _, y, _ = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
-    params = parameters(framework, y.nunique(), seed)
-    if framework == "LightGBM":
-        large = lgb.train(params, lgb.Dataset(X, y), TREES)
-    else:
-        large = xgb.train({**params, "num_parallel_tree": TREES}, xgb.DMatrix(X, y), 1)
+def stops(framework: str, X: Array, y: Array, seed: int, options: argparse.Namespace) -> list[Stop]:
+    """Where training stops, by majority vote and by averaged scores."""
+    (X, y), _ = split(X, y, 0, 0.2)
+    large = forest(framework, options.trees, seed).fit(X, y)
     outputs = rfsize.tree_outputs(large, X, oob=True)
-    found = {}
+    found = []
     for voting in ("hard", "soft"):
-        options = {"alpha": asked.alpha, "voting": voting}
+        criterion: dict[str, Any] = {"alpha": options.alpha, "voting": voting}
         if framework == "LightGBM":
-            callback = rfsize.SizeCallback(**options)
-            lgb.train(params, lgb.Dataset(X, y), TREES, callbacks=[callback])
+            callback = rfsize.SizeCallback(**criterion)
+            forest(framework, options.trees, seed).fit(X, y, callbacks=[callback])
             report = callback.report_
         else:
-            _, report = rfsize.grow(params, xgb.DMatrix(X, y), max_trees=TREES, **options)
-        of_large = rfsize.size(outputs, alpha=asked.alpha, voting=voting)
-        found[voting] = Stop(min(report.n_trees, TREES), report.available, min(of_large.n_trees, TREES))
+            _, report = rfsize.grow(forest(framework, 100, seed), X, y, max_trees=options.trees, **criterion)
+        of_large = rfsize.size(outputs, **criterion).n_trees
+        found.append((min(report.n_trees, options.trees), report.available, min(of_large, options.trees)))
     return found
 
 
-def in_words(logs: np.ndarray) -> str:
-    """Mean and its standard error."""
-    return f"{logs.mean():+.2f} ± {logs.std(ddof=1) / math.sqrt(len(logs)):.2f}"
+def print_stops(options: argparse.Namespace) -> None:
+    """Print one line per table, framework and rule of voting."""
+    data = {path.name.split(".")[0]: table(path) for path in options.tables} or {"threenorm": threenorm(1500, 0)}
+    print_head("table", "framework", "voting", "stopped at", "T* of all", "log of the ratio", "trained / T*")
+    means: dict[str, list[float]] = {"hard": [], "soft": []}
+    for (name, rows), framework in product(data.items(), options.frameworks):
+        seeds = np.array([stops(framework, *rows, seed, options) for seed in range(options.repetitions)], dtype=float)
+        for place, voting in enumerate(means):
+            size, trained, large = seeds[:, place].T
+            logs = np.log(size / large)
+            means[voting].append(logs.mean())
+            sizes = (f"{np.exp(np.log(of).mean()):.0f}" for of in (size, large))
+            print_line(name, framework, voting, *sizes, mean_and_error(logs, "+.2f"), f"{np.mean(trained / large):.1f}")
+    for voting, logs in means.items():
+        print(f"{voting}: log of the ratio, mean over the lines {mean_and_error(logs, '+.2f')}")
+
+
+class Timed(rfsize.SizeCallback):
+    """A callback that knows the CPU time it has taken."""
+
+    seconds = 0.0
+
+    def __call__(self, env: lgb.callback.CallbackEnv) -> None:
+        start = time.process_time()
+        super().__call__(env)
+        self.seconds += time.process_time() - start
+
+
+def print_cost(options: argparse.Namespace) -> None:
+    """Print what the callback adds to wall and CPU time, and its own share of it."""
+    X, y = interactions(options.rows, np.random.default_rng(0))
+    ratios, shares = [], []
+    for _ in range(options.repetitions):
+        callback = Timed(alpha=0.999999, data=X if options.data else None)
+        seconds = []
+        for callbacks in ([], [callback]):
+            model = forest("LightGBM", options.trees, 0, leaves=options.leaves, n_jobs=-1)
+            start = np.array([time.perf_counter(), time.process_time()])
+            model.fit(X, y, callbacks=callbacks)
+            seconds.append(np.array([time.perf_counter(), time.process_time()]) - start)
+        ratios.append(seconds[1] / seconds[0] - 1.0)
+        shares.append(callback.seconds / (seconds[1][1] - callback.seconds))
+    wall, cpu = np.median(ratios, axis=0)
+    print(f"SizeCallback adds {wall:.1%} of wall time, {cpu:.1%} of CPU time (medians of {len(shares)} pairs)")
+    print(f"The callback itself takes {np.median(shares):.1%} of CPU time")
 
 
 def main() -> None:
-    """Print one line per table, framework and rule of voting."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--frameworks", nargs="+", default=["LightGBM", "XGBoost"])
-    parser.add_argument("--alpha", type=float, default=0.99)
-    parser.add_argument("--seeds", type=int, default=5)
-    options = parser.parse_args()
-    warnings.simplefilter("ignore", rfsize.exceptions.NotConvergedWarning)
-    print("| table | framework | voting | stopped at | T* of 5000 trees | log of the ratio | trained / T* |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    all_logs: dict[str, list[float]] = {"hard": [], "soft": []}
-    for path in options.tables:
-        table = pd.read_csv(path)
-        X, y = table.drop(columns="target"), table["target"].astype("category").cat.codes
-        for framework in options.frameworks:
-            each = [stops(framework, X, y, seed, options) for seed in range(options.seeds)]
-            for voting, known in all_logs.items():
-                size, trained, large = np.array([found[voting] for found in each], dtype=float).T
-                logs = np.log(size / large)
-                known.append(logs.mean())
-                means = (f"{np.exp(np.log(sizes).mean()):.0f}" for sizes in (size, large))
-                cells = [path.name.split(".")[0], framework, voting, *means, in_words(logs)]
-                print(f"| {' | '.join(cells)} | {np.mean(trained / large):.1f} |", flush=True)
-    for voting, known in all_logs.items():
-        print(f"{voting}: log of the ratio, mean over the lines {in_words(np.array(known))}")
+    """Print where training stops, or what the callback costs."""
+    arguments = parser(__doc__, tables=True, frameworks=("LightGBM", "XGBoost"))
+    arguments.add_argument("--alpha", type=float, default=0.99)
+    arguments.add_argument("--repetitions", type=int, default=5, help="seeds, or pairs of trainings")
+    arguments.add_argument("--trees", type=int, help="of the large forest (5000), or of the timed one (1000)")
+    arguments.add_argument("--cost", action="store_true", help="time LightGBM's trainings")
+    arguments.add_argument("--rows", type=int, default=100_000, help="of the timed trainings")
+    arguments.add_argument("--leaves", type=int, default=255, help="of the timed trainings")
+    arguments.add_argument("--data", action="store_true", help="give the callback the rows")
+    options = arguments.parse_args()
+    options.trees = options.trees or (1000 if options.cost else 5000)
+    warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
+    (print_cost if options.cost else print_stops)(options)
 
 
 if __name__ == "__main__":

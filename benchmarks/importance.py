@@ -20,107 +20,85 @@ import argparse
 import itertools
 import resource
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from forests import train_lightgbm
-from problems import few_of_many, first_wave
+from problems import Array, Rows, few_of_many, first_wave, forest, print_head, print_line
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 
 import rfsize
 from rfsize.statistics.stability import rank_correlation, share_in_common
 
-Train = Callable[[np.ndarray, np.ndarray, int, int], Any]
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
-DATA_SETS, FRESH, TREES_OF_DATA_SET = 40, 5000, 100
+DATA_SETS, FRESH = 40, 5000
 
 
-def measure_speed(rows: int, columns: int, trees: int, leaves: int) -> None:
+def measure_speed(options: argparse.Namespace) -> None:
     """Print seconds and the peak of memory beyond what rows, forest and tree outputs take."""
     rng = np.random.default_rng(0)
-    X, slopes = rng.normal(size=(rows, columns)), rng.exponential(size=columns) ** 2
-    y = ((X @ slopes) / np.linalg.norm(slopes) + X[:, 0] * X[:, 1] + rng.normal(size=rows) > 0.0).astype(np.int64)
+    X, slopes = rng.normal(size=(options.rows, options.columns)), rng.exponential(size=options.columns) ** 2
+    signal = (X @ slopes) / np.linalg.norm(slopes) + X[:, 0] * X[:, 1] + rng.normal(size=options.rows)
     # Columns are sampled once a tree, which takes a third of the time of sampling them at each split.
-    model = train_lightgbm(X, y, trees, leaves, feature_fraction_bynode=1.0, feature_fraction=0.3)
+    model = forest("LightGBM", options.trees, 0, columns=0.3, n_jobs=-1).set_params(num_leaves=options.leaves)
+    y = (signal > 0.0).astype(np.int64)
+    model.fit(X, y)
     started = time.perf_counter()
     outputs = rfsize.tree_outputs(model, X, y, oob=True)
-    print(f"{rows:,} rows × {columns} columns × {trees} trees of {leaves} leaves", flush=True)
     print(f"tree outputs with the proof of the bags: {time.perf_counter() - started:.1f} s", flush=True)
     for metric in ("brier", "auc"):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        started = time.perf_counter()
+        before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
         rfsize.oob_importance(outputs, metric=metric)
         seconds = time.perf_counter() - started
         peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6
         print(f"{metric}: {seconds:.1f} s, {peak:.2f} GB more", flush=True)
 
 
-def of_sklearn(kind: Any, **params: Any) -> Train:
-    """A function that trains scikit-learn forests, from a number of trees and a seed."""
-    return lambda X, y, trees, seed: kind(trees, random_state=seed, **params).fit(X, y)
-
-
-def of_lightgbm(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """A LightGBM forest with this number of trees and this seed."""
-    import lightgbm as lgb
-
-    params = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.632, "bagging_freq": 1, "verbose": -1}
-    return lgb.train({**params, "feature_fraction": 0.5, "seed": seed}, lgb.Dataset(X, y), trees)
-
-
-def of_xgboost(X: np.ndarray, y: np.ndarray, trees: int, seed: int) -> Any:
-    """An XGBoost forest with this number of trees and this seed."""
-    from xgboost import XGBClassifier
-
-    params = {"n_estimators": 1, "learning_rate": 1, "subsample": 0.632, "colsample_bynode": 0.4}
-    return XGBClassifier(**params, num_parallel_tree=trees, random_state=seed).fit(X, y)
-
-
 def measure_seeds(n_seeds: int) -> None:
     """Print the agreement of importances between retrained forests, and the predicted agreement."""
     cancer, wave = load_breast_cancer(return_X_y=True), first_wave(300, np.random.default_rng(1))
     few, wine = few_of_many(500, np.random.default_rng(2)), load_wine(return_X_y=True)
-    problems: dict[str, tuple[Train, tuple[np.ndarray, np.ndarray]]] = {
-        "breast cancer, scikit-learn": (of_sklearn(RandomForestClassifier), cancer),
-        "breast cancer, LightGBM": (of_lightgbm, cancer),
-        "wine, scikit-learn": (of_sklearn(RandomForestClassifier), wine),
-        "diabetes, scikit-learn": (of_sklearn(RandomForestRegressor), load_diabetes(return_X_y=True)),
-        "waveform, XGBoost": (of_xgboost, wave),
-        "three of thirty, scikit-learn": (of_sklearn(RandomForestClassifier), few),
-        "three of thirty, LightGBM": (of_lightgbm, few),
+    problems: dict[tuple[str, str], Rows] = {
+        ("breast cancer", "random forest"): cancer,
+        ("breast cancer", "LightGBM"): cancer,
+        ("wine", "random forest"): wine,
+        ("diabetes", "random forest"): load_diabetes(return_X_y=True),
+        ("waveform", "XGBoost"): wave,
+        ("three of thirty", "random forest"): few,
+        ("three of thirty", "LightGBM"): few,
     }
-    print(f"| | trees | rank correlation | foretold | of the first {FIRST} in common | foretold | s.e. / scatter |")
-    print("|---|---|---|---|---|---|---|")
-    for name, (train, (X, y)) in problems.items():
-        foretelling = [importances_of(train(X, y, 100, 1000 + seed), X, y) for seed in range(FORETELLING)]
+    names = ("rank correlation", "foretold", f"of the first {FIRST} in common", "foretold", "s.e. / scatter")
+    print_head("problem", "framework", "trees", *names)
+    for (name, framework), rows in problems.items():
+        foretelling = [importances_of(framework, rows, 100, 1000 + seed) for seed in range(FORETELLING)]
         for trees in TREES:
-            of_seeds = [importances_of(train(X, y, trees, seed), X, y) for seed in range(n_seeds)]
-            value = np.stack([_values(importances) for importances in of_seeds])
+            of_seeds = [importances_of(framework, rows, trees, seed) for seed in range(n_seeds)]
+            value = np.array([[one[f"x{k}"].value for k in range(len(one.columns))] for one in of_seeds])
             first, second = np.array(list(itertools.combinations(range(n_seeds), 2))).T
             cells = []
             for similarity, top in ((rank_correlation, None), (share_in_common(FIRST), FIRST)):
-                foretold = [1.0 - importances.size(top=top).loss_at(trees).value for importances in foretelling]
+                foretold = [1.0 - one.size(top=top).loss_at(trees).value for one in foretelling]
                 cells += [f"{similarity(value[first], value[second]).mean():.2f}", f"{np.mean(foretold):.2f}"]
-            losses = [importances.block_losses for importances in of_seeds]
+            losses = [one.block_losses for one in of_seeds]
             claimed = np.mean([blocks.var(axis=0, ddof=1).sum() / len(blocks) for blocks in losses])
             cells.append(f"{np.sqrt(claimed / value.var(axis=0, ddof=1).sum()):.2f}")
-            print(f"| {name} | {trees} | {' | '.join(cells)} |", flush=True)
+            print_line(name, framework, trees, *cells)
 
 
-def importances_of(forest: Any, X: np.ndarray, y: np.ndarray) -> rfsize.Importances:
+def importances_of(framework: str, rows: Rows, trees: int, seed: int) -> rfsize.Importances:
     """Importances by Brier score or R²."""
-    return rfsize.oob_importance(forest, X, y, metric="r2" if y.dtype.kind == "f" else "brier")
+    is_number = rows[1].dtype.kind == "f"
+    model = forest(framework, trees, seed, regression=is_number).fit(*rows)
+    return rfsize.oob_importance(model, *rows, metric="r2" if is_number else "brier")
 
 
-def on_fresh_rows(forest: Any, X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def on_fresh_rows(model: Any, X: Array, y: Array, rng: np.random.Generator) -> Array:
     """Loss of R² on fresh rows if each column is permuted."""
-    now, losses = np.mean((forest.predict(X) - y) ** 2), []
+    now, losses = np.mean((model.predict(X) - y) ** 2), []
     for column in range(X.shape[1]):
         other = X.copy()
         other[:, column] = X[rng.permutation(len(X)), column]
-        losses.append(np.mean((forest.predict(other) - y) ** 2) - now)
+        losses.append(np.mean((model.predict(other) - y) ** 2) - now)
     return np.array(losses) / y.var()
 
 
@@ -132,8 +110,11 @@ def measure_intervals() -> None:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(400 + FRESH, len(slopes)))
         y = X @ slopes + X[:, 0] * X[:, 1] + rng.normal(size=len(X))
-        train = of_sklearn(RandomForestRegressor, min_samples_leaf=5, max_features=0.5)
-        forests = [train(X[:400], y[:400], TREES_OF_DATA_SET, number) for number in (seed, 1000 + seed)]
+        settings: dict[str, Any] = {"min_samples_leaf": 5, "max_features": 0.5}
+        forests = [
+            RandomForestRegressor(100, random_state=number, **settings).fit(X[:400], y[:400])
+            for number in (seed, 1000 + seed)
+        ]
         truth = on_fresh_rows(forests[1], X[400:], y[400:], rng)
         importances = rfsize.oob_importance(forests[0], X[:400], y[:400])
         columns = [importances[f"x{column}"] for column in range(len(slopes))]
@@ -142,16 +123,10 @@ def measure_intervals() -> None:
         noise.append([column.is_noise for column in columns])
         ranks = np.array([column.rank_interval for column in columns[:4]])
         wide.append((ranks[:, 0] <= np.arange(1, 5)) & (np.arange(1, 5) <= ranks[:, 1]))
-    print("| slope | " + " | ".join(f"{slope:g}" for slope in slopes) + " |")
-    print("|---|" + "---|" * len(slopes))
-    print("| interval holds the loss on fresh rows | " + " | ".join(f"{s:.0%}" for s in np.mean(held, axis=0)) + " |")
-    print("| called noise | " + " | ".join(f"{share:.0%}" for share in np.mean(noise, axis=0)) + " |")
+    print_head("slope", *(f"{slope:g}" for slope in slopes))
+    print_line("interval holds the loss on fresh rows", *(f"{share:.0%}" for share in np.mean(held, axis=0)))
+    print_line("called noise", *(f"{share:.0%}" for share in np.mean(noise, axis=0)))
     print(f"ranks of the first four within their intervals: {np.mean(wide):.0%}")
-
-
-def _values(importances: rfsize.Importances) -> np.ndarray:
-    """The importance of each column."""
-    return np.array([importances[f"x{column}"].value for column in range(len(importances.columns))])
 
 
 def main() -> None:
@@ -159,14 +134,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = ["speed", "seeds", "intervals"]
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--columns", type=int, default=100)
-    parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--leaves", type=int, default=255)
-    parser.add_argument("--seeds", type=int, default=8)
+    for name, default in (("rows", 100_000), ("columns", 100), ("trees", 200), ("leaves", 255), ("seeds", 8)):
+        parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     if "speed" in options.parts:
-        measure_speed(options.rows, options.columns, options.trees, options.leaves)
+        measure_speed(options)
     if "seeds" in options.parts:
         measure_seeds(options.seeds)
     if "intervals" in options.parts:

@@ -1,20 +1,130 @@
-"""Problems that several benchmarks share: synthetic ones, and splits of tables."""
+"""The problems and the forests that the benchmarks and the papers' experiments share.
+
+Each problem draws ``n_rows`` independent rows from a seed or a `numpy.random.Generator` and returns ``(X, y)``: the
+features, shape (n_rows, n_features), and the class of each row, 0, 1, …
+
+References
+----------
+.. [1] L. Breiman (1996). "Bias, variance, and arcing classifiers." Technical report 460, University of California,
+   Berkeley.
+.. [2] L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone (1984). *Classification and Regression Trees*. Wadsworth.
+.. [3] F. Leisch, E. Dimitriadou. "mlbench: machine learning benchmark problems." R package.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
+import lightgbm as lgb
 import numpy as np
-from made import circle, ringnorm, threenorm, twonorm, waveform
+import pandas as pd
+import xgboost as xgb
+from lightgbm import LGBMClassifier, LGBMRegressor
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
+from sklearn.datasets import make_friedman1
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
-__all__ = ["circle", "ringnorm", "threenorm", "twonorm", "waveform"]
+Array = NDArray[Any]
+Rows = tuple[Array, Array]
+Seed = int | np.random.Generator
+Problem = Callable[[int, np.random.Generator], Rows]
 
-Rows = tuple[np.ndarray, np.ndarray]
+_NORMS = 20  # features of twonorm, threenorm and ringnorm
+_CENTRE = 2.0 / np.sqrt(20.0)  # mean of a normal cloud in each feature, up to the sign
 
-TRAINING_ROWS, TEST_ROWS = 300, 5000
-FEATURES = 20  # of the rows that benchmarks of prediction draw
+# Lit segments of the digits 0 to 9: top, upper left, upper right, middle, lower left, lower right, bottom.
+_DISPLAY = "1110111 0010010 1011101 1011011 0111010 1101011 1101111 1010010 1111111 1111011"
+_LIT = np.array([[segment == "1" for segment in digit] for digit in _DISPLAY.split()])
+_FAULTY = 0.1  # probability that a segment is wrong
+_OF_NO_USE = 17  # columns of random noise
+
+
+def twonorm(n_rows: int, seed: Seed) -> Rows:
+    """Two normal clouds in 20 dimensions, with means of ±2/√20 in each; the best rule errs on 2.28 % of rows [1]_."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 2, n_rows)
+    return generator.normal(size=(n_rows, _NORMS)) + np.where(y == 0, _CENTRE, -_CENTRE)[:, None], y
+
+
+def threenorm(n_rows: int, seed: Seed) -> Rows:
+    """Class 0 has two normal clouds of means ±2/√20 in each of 20 dimensions, class 1 one between them [1]_."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 2, n_rows)
+    side = np.where(generator.random(n_rows) < 0.5, _CENTRE, -_CENTRE)
+    means = np.where((y == 0)[:, None], side[:, None], _CENTRE * (-1.0) ** np.arange(_NORMS))
+    return generator.normal(size=(n_rows, _NORMS)) + means, y
+
+
+def ringnorm(n_rows: int, seed: Seed, *, centre: float = 2.0) -> Rows:
+    """A wide normal cloud in 20 dimensions, and a narrow one inside it, ``centre`` away (mlbench: 1) [1]_."""
+    generator = np.random.default_rng(seed)
+    mean = centre / np.sqrt(_NORMS)
+    y = generator.integers(0, 2, n_rows)
+    wide = (y == 0)[:, None]
+    return np.where(wide, 0.0, mean) + np.where(wide, 2.0, 1.0) * generator.normal(size=(n_rows, _NORMS)), y
+
+
+def waveform(n_rows: int, seed: Seed) -> Rows:
+    """Mixtures of two out of three triangular waves, measured at 21 places with unit noise: three classes [2]_."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 3, n_rows)
+    place = np.arange(1, 22)
+    waves = np.array([np.maximum(6 - np.abs(place - centre), 0) for centre in (11, 15, 7)])
+    first, second = np.array([(0, 1), (0, 2), (1, 2)])[y].T
+    part = generator.random((n_rows, 1))
+    return part * waves[first] + (1.0 - part) * waves[second] + generator.normal(size=(n_rows, 21)), y
+
+
+def circle(n_rows: int, seed: Seed) -> Rows:
+    """Points in a square; class 1 lies inside a circle that covers half of it."""
+    generator = np.random.default_rng(seed)
+    X = generator.uniform(-1.0, 1.0, size=(n_rows, 2))
+    return X, ((X**2).sum(axis=1) < 2.0 / math.pi).astype(np.int64)
+
+
+def spiral(n_rows: int, seed: Seed, *, cycles: float = 1.0, noise: float = 0.0) -> Rows:
+    """Two spirals that wind around each other, with normal noise across them [3]_."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 2, n_rows)
+    w = generator.uniform(0.0, cycles, n_rows)
+    angle, radius = 2.0 * math.pi * w, (2.0 * w + 1.0) / 3.0
+    along = np.stack(
+        [
+            np.cos(angle) - math.pi * (2.0 * w + 1.0) * np.sin(angle),
+            np.sin(angle) + math.pi * (2.0 * w + 1.0) * np.cos(angle),
+        ],
+        axis=1,
+    )
+    across = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.linalg.norm(along, axis=1, keepdims=True)
+    X = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X += generator.normal(scale=noise, size=(n_rows, 1)) * across
+    return np.where(y == 0, 1.0, -1.0)[:, None] * X, y
+
+
+def led24(n_rows: int, seed: Seed) -> Rows:
+    """Digits on a display of seven segments, each wrong with a chance of 10 %, and 17 columns of noise [2]_."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 10, n_rows)
+    segments = _LIT[y] ^ (generator.random((n_rows, 7)) < _FAULTY)
+    return np.hstack([segments, generator.random((n_rows, _OF_NO_USE)) < 0.5]).astype(np.float64), y
 
 
 def first_wave(n_rows: int, generator: np.random.Generator) -> Rows:
@@ -86,30 +196,167 @@ def ten_pictures(n_rows: int, generator: np.random.Generator) -> Rows:
     return picture[y] + generator.normal(size=(n_rows, 36)), y
 
 
-def split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[Rows, Rows]:
-    """Two thirds for training, one third for testing."""
-    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
-    return (X, y), (X_test, y_test)
-
-
-def signals(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twenty normal columns, and a number that depends on four, two of them together, and on noise."""
-    X = rng.normal(size=(rows, FEATURES))
-    return X, X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * rng.normal(size=rows)
-
-
-def draw(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The columns of `signals`, and whether its number is above 0."""
-    X, signal = signals(rng, rows)
-    return X, (signal > 0).astype(int)
+def two_percent(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Normal clouds in 10 dimensions; class 1 is one row in fifty, of mean 1.5 in the first five."""
+    y = (generator.random(n_rows) < 0.02).astype(np.int64)
+    X = generator.normal(size=(n_rows, 10))
+    X[:, :5] += 1.5 * y[:, None]
+    return X, y
 
 
 def interactions(n_rows: int, generator: np.random.Generator) -> Rows:
-    """`draw` with the order of arguments of the other problems."""
-    return draw(generator, n_rows)
+    """Whether the number of `signals` is above 0."""
+    X, signal = signals(n_rows, generator)
+    return X, (signal > 0).astype(np.int64)
 
 
-def synthetic(problem: Callable[[int, np.random.Generator], Rows], seed: int) -> tuple[Rows, Rows]:
-    """Training and test rows."""
-    generator = np.random.default_rng(seed)
-    return problem(TRAINING_ROWS, generator), problem(TEST_ROWS, generator)
+def signals(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Twenty normal columns, and a number that depends on four, two of them together, and on noise."""
+    X = generator.normal(size=(n_rows, 20))
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]) + 0.5 * generator.normal(size=n_rows)
+
+
+def friedman(n_rows: int, generator: np.random.Generator) -> Rows:
+    """Friedman's first regression, with unit noise."""
+    X, y = make_friedman1(n_rows, noise=1.0, random_state=int(generator.integers(1 << 30)))
+    return X, y
+
+
+def scores(n_rows: int, n_classes: int, seed: int) -> Rows:
+    """Twelve normal columns; each class has a score from columns, a product and noise, and the highest score wins."""
+    fixed, generator = np.random.default_rng(seed), np.random.default_rng(10_000 + seed)
+    weight, pair = fixed.normal(size=(12, n_classes)), fixed.integers(0, 12, (2, n_classes))
+    noise, shift = fixed.uniform(0.2, 1.5), 0.7 * fixed.normal(size=n_classes)
+    X = generator.normal(size=(n_rows, 12))
+    score = X @ weight / 2.0 + X[:, pair[0]] * X[:, pair[1]] + shift
+    y = (score + noise * generator.normal(size=score.shape)).argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)  # the first rows, which train, have all classes
+    return X, y
+
+
+TWO_CLASSES = (
+    *(twonorm, ringnorm, threenorm, circle, first_wave, interactions, bits, flipped, rare, two_percent, clusters),
+    few_of_many,
+)
+MANY_CLASSES = (waveform, five_clouds, seven_regions, ten_pictures)
+PROBLEMS: dict[str, Problem] = {problem.__name__: problem for problem in (*TWO_CLASSES, *MANY_CLASSES)}
+
+
+def table(path: Path) -> Rows:
+    """A CSV file with the features first and the class in its last column, named target; classes as indices."""
+    frame = pd.read_csv(path)
+    X = frame.drop(columns="target").fillna(-1.0).to_numpy(dtype=np.float32)
+    return X, frame["target"].astype("category").cat.codes.to_numpy(dtype=np.int64)
+
+
+def split(X: Array, y: Array, seed: int, held_out: float = 1 / 3) -> tuple[Rows, Rows]:
+    """Rows to train on, and others."""
+    X, X_test, y, y_test = train_test_split(X, y, test_size=held_out, random_state=seed, stratify=y)
+    return (X, y), (X_test, y_test)
+
+
+def thirds(X: Array, y: Array, seed: int) -> list[Rows]:
+    """Three equal parts of the rows, drawn at random."""
+    third = np.random.default_rng(seed).permutation(len(y)) % 3
+    return [(X[third == part], y[third == part]) for part in range(3)]
+
+
+BAGGED = {
+    "5-NN, bagged": KNeighborsClassifier(),
+    "logistic regression, bagged": make_pipeline(StandardScaler(), LogisticRegression()),
+    "stumps, bagged": DecisionTreeClassifier(max_depth=1),
+}
+FRAMEWORKS = ("LightGBM", "XGBoost", "random forest")
+ALL_FRAMEWORKS = (*FRAMEWORKS, "XGBoost, vector leaves", "extra-trees", *BAGGED)
+
+
+def forest(
+    framework: str,
+    n_trees: int,
+    seed: int,
+    *,
+    leaves: int | None = None,
+    columns: float = 0.5,
+    regression: bool = False,
+    n_jobs: int = 1,
+) -> Any:
+    """An untrained forest with usual settings; LightGBM samples ``columns`` by tree, with ``leaves`` by node."""
+    if framework in BAGGED:
+        return BaggingClassifier(BAGGED[framework], n_trees, random_state=seed)
+    common: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
+    if framework == "LightGBM":
+        kind: Any = LGBMRegressor if regression else LGBMClassifier
+        of = {"colsample_bytree": columns, "min_child_samples": 5}
+        of = of if leaves is None else {"num_leaves": leaves, "feature_fraction_bynode": 0.5}
+        bags = {"boosting_type": "rf", "subsample": 0.632, "subsample_freq": 1}
+        return kind(n_estimators=n_trees, verbose=-1, **bags, **of, **common)
+    if framework.startswith("XGBoost"):
+        kind = XGBRegressor if regression else XGBClassifier
+        of = {"max_depth": 10, "colsample_bynode": 0.2, "reg_lambda": 1e-5}
+        if leaves is not None:
+            of = {"max_depth": 0, "max_leaves": leaves, "grow_policy": "lossguide", "colsample_bynode": 0.5}
+        strategy = "multi_output_tree" if framework == "XGBoost, vector leaves" else None
+        bags = {"num_parallel_tree": n_trees, "learning_rate": 1.0, "subsample": 0.632}
+        return kind(n_estimators=1, multi_strategy=strategy, **bags, **of, **common)
+    if framework == "extra-trees":
+        kind = ExtraTreesRegressor if regression else ExtraTreesClassifier
+        return kind(n_trees, bootstrap=True, max_leaf_nodes=leaves, **common)
+    kind = RandomForestRegressor if regression else RandomForestClassifier
+    return kind(n_trees, max_leaf_nodes=leaves, **common)
+
+
+# Trees on all features, grown until each leaf has one class.
+UNPRUNED: dict[str, dict[str, Any]] = {
+    "LightGBM": {
+        "boosting": "rf",
+        "bagging_freq": 1,
+        "num_leaves": 4096,
+        "min_data_in_leaf": 1,
+        "min_sum_hessian_in_leaf": 0.0,
+        "min_data_in_bin": 1,
+        "max_bin": 511,
+        "verbosity": -1,
+    },
+    "XGBoost": {"max_depth": 0, "min_child_weight": 0.0, "reg_lambda": 1e-6, "max_bin": 512},
+}
+
+
+def prepared(framework: str, X: Array, y: Array, seed: int, **more: Any) -> tuple[dict[str, Any], Any]:
+    """Parameters and training data of unpruned trees, with LightGBM or XGBoost."""
+    n_classes = int(y.max()) + 1
+    params = {**UNPRUNED[framework], **more, "seed": seed}
+    if framework == "LightGBM":
+        objective = {"objective": "binary"} if n_classes == 2 else {"objective": "multiclass", "num_class": n_classes}
+        return params | objective, lgb.Dataset(X, y, params={"verbosity": -1}, free_raw_data=False)
+    objective = {"objective": "binary:logistic"}
+    if n_classes > 2:
+        # One tree, and so one bag, for all classes.
+        objective = {"objective": "multi:softprob", "num_class": n_classes, "multi_strategy": "multi_output_tree"}
+    return params | objective, xgb.DMatrix(X, y)
+
+
+def parser(doc: str | None, *, tables: bool = False, frameworks: Sequence[str] = FRAMEWORKS) -> argparse.ArgumentParser:
+    """A parser that prints ``doc`` and takes frameworks, and paths of tables."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--frameworks", nargs="+", choices=ALL_FRAMEWORKS, default=list(frameworks))
+    if tables:
+        made.add_argument("tables", nargs="*", type=Path)
+    return made
+
+
+def print_head(*cells: str) -> None:
+    """The first two lines of a Markdown table."""
+    print_line(*cells)
+    print_line(*["---"] * len(cells))
+
+
+def print_line(*cells: object) -> None:
+    """A line of a Markdown table."""
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
+def mean_and_error(values: Iterable[float], form: str = ".2%") -> str:
+    """The mean, ± its standard error."""
+    given = np.fromiter(values, dtype=float)
+    error = given.std(ddof=1) / math.sqrt(len(given)) if len(given) > 1 else math.nan
+    return f"{given.mean():{form}} ± {error:{form}}"

@@ -1,13 +1,13 @@
-"""The cost of sizing and predicting as rows grow: in memory, in pieces, and on Dask workers.
+"""What sizing and predicting cost as rows grow: in memory, in files, out of bag, and on Dask workers.
 
     python benchmarks/scale.py
     python benchmarks/scale.py --rows 100000 1000000 --workers 1 2
 
-One LightGBM forest, rows in single precision. Each line is its own process, which did the same with a few rows before,
-so that everything is loaded and compiled. "Memory" is the peak above what the process held before (including the rows,
-if they are in memory). With Dask, the rows already lie on the workers, and memory is that of the worker that took the
-most. "Sent" counts the bytes between all processes of this machine, so run it on an idle machine. Predictions on Dask
-are added up where they are made.
+One LightGBM forest of 200 trees of 31 leaves, rows of 20 columns in single precision. Each line is its own process,
+which did the same with a few rows before, so that everything is loaded. "Memory" is the peak above what the process
+held before (including the rows, if they are in memory). With Dask, the rows already lie on the workers, and memory is
+that of the worker that took the most. Predictions on Dask are added up where they are made. Out of bag, the forest is
+trained on all rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
@@ -28,52 +27,54 @@ import lightgbm as lgb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-from forests import train_lightgbm
-from problems import FEATURES, draw
+from problems import Rows, forest, interactions, print_head, print_line
 
 import rfsize
 import rfsize.dask
 
-TREES, LEAVES, TRAINED = 200, 31, 20_000
-ALPHA, BLOCK, FEW = 0.99, 100_000, 5_000
-NAMES = [f"x{place}" for place in range(FEATURES)]
+TREES, LEAVES, TRAINED, COLUMNS = 200, 31, 20_000, 20
+ALPHA, BLOCK = 0.99, 100_000
 
-HERE = {
-    "size, rows in memory": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
-    'size, max_rows="auto"': lambda model, X: rfsize.size(model, X, alpha=ALPHA, max_rows="auto"),
-    "labels, rows in memory": lambda model, X: rfsize.compile(model).predict_labels(X),
-    "size, Parquet folder": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
-    "labels, Parquet folder": lambda model, X: rfsize.compile(model).predict_labels(X),
-}
-ON_DASK = {
-    "size, Dask": lambda model, X: rfsize.size(model, X, alpha=ALPHA),
-    'size, Dask, max_rows="auto"': lambda model, X: rfsize.size(model, X, alpha=ALPHA, max_rows="auto"),
-    "labels, Dask": lambda model, X: rfsize.dask.predict_labels(rfsize.compile(model), X).sum().compute(),
-}
+HERE = (
+    "size, rows in memory",
+    "labels, rows in memory",
+    "size, Parquet folder",
+    "labels, Parquet folder",
+    "size, out of bag",
+)
+ON_DASK = ("size, Dask", "labels, Dask")
 
 
-def rows_of(number: int) -> np.ndarray:
+def block(number: int) -> Rows:
     """A block of rows, by its number."""
-    return draw(np.random.default_rng(1000 + number), BLOCK)[0].astype(np.float32)
+    X, y = interactions(BLOCK, np.random.default_rng(1000 + number))
+    return X.astype(np.float32), y
 
 
-def in_memory(n_rows: int) -> np.ndarray:
+def in_memory(n_rows: int) -> Rows:
     """``n_rows`` rows, made block by block."""
-    X = np.empty((n_rows, FEATURES), dtype=np.float32)
-    for number in range(n_rows // BLOCK):
-        X[number * BLOCK : (number + 1) * BLOCK] = rows_of(number)
-    return X
+    X, y = np.empty((n_rows, COLUMNS), dtype=np.float32), np.empty(n_rows, dtype=np.int64)
+    for start in range(0, n_rows, BLOCK):
+        X[start : start + BLOCK], y[start : start + BLOCK] = block(start // BLOCK)
+    return X, y
 
 
 def as_parquet(n_rows: int, folder: Path) -> Path:
-    """The rows of `in_memory` in a folder of files of ten blocks."""
-    if not folder.exists():
-        folder.mkdir()
-        for first in range(0, n_rows // BLOCK, 10):
-            some = np.concatenate([rows_of(number) for number in range(first, min(first + 10, n_rows // BLOCK))])
-            table = pa.table(dict(zip(NAMES, some.T, strict=True)))
-            pa.parquet.write_table(table, folder / f"{first:05}.parquet", row_group_size=BLOCK)
+    """The rows of `in_memory` in a folder of files."""
+    folder.mkdir(exist_ok=True)
+    for number in range(n_rows // BLOCK):
+        columns = {f"x{place}": values for place, values in enumerate(block(number)[0].T)}
+        pa.parquet.write_table(pa.table(columns), folder / f"{number:05}.parquet")
     return folder
+
+
+def ask(what: str, model: Any, X: Any) -> Any:
+    """A report, or labels."""
+    if what.startswith("size"):
+        return rfsize.size(model, X, alpha=ALPHA, oob="out of bag" in what)
+    if "Dask" in what:
+        return rfsize.dask.predict_labels(rfsize.compile(model), X).sum().compute()
+    return rfsize.compile(model).predict_labels(X)
 
 
 def held() -> tuple[int, int]:
@@ -83,69 +84,58 @@ def held() -> tuple[int, int]:
 
 
 def measured_here(what: str, n_rows: int, folder: Path) -> dict[str, Any]:
-    """One line of rows in this process."""
-    model, ask = lgb.Booster(model_file=folder / "model.txt"), HERE[what]
+    """Seconds and memory in this process."""
+    model = lgb.Booster(model_file=folder / "model.txt")
+    few: Any = block(0)[0][:5000]
     if "Parquet" in what:
         X: Any = as_parquet(n_rows, folder / str(n_rows))
-        ask(model, as_parquet(BLOCK, folder / str(BLOCK)))
     else:
-        X = in_memory(n_rows)
-        ask(model, X[:FEW])
+        X, y = in_memory(n_rows)
+    ask(what.replace("out of bag", ""), model, few)
+    if "out of bag" in what:
+        model = forest("LightGBM", TREES, 1, leaves=LEAVES, n_jobs=-1).fit(X, y)
     before, start = held()[0], time.perf_counter()
-    said = ask(model, X)
+    result = ask(what, model, X)
     seconds = time.perf_counter() - start
-    return {"seconds": seconds, "memory": held()[1] - before, "said": getattr(said, "n_trees", None)}
+    return {"seconds": seconds, "memory": held()[1] - before, "size": getattr(result, "n_trees", None)}
 
 
 def measured_on_dask(what: str, n_rows: int, folder: Path, workers: int) -> dict[str, Any]:
-    """One line of rows that lie on workers."""
+    """Seconds and memory of rows that lie on workers."""
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
-    model, ask = lgb.Booster(model_file=folder / "model.txt"), ON_DASK[what]
+    model = lgb.Booster(model_file=folder / "model.txt")
     threads = max(1, (os.cpu_count() or 1) // workers)
-    with (
-        LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
+    options: dict[str, Any] = {"n_workers": workers, "threads_per_worker": threads, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
 
         def blocks(first: int, last: int) -> Any:
-            parts = client.map(rows_of, range(first, last))
+            parts = client.map(lambda number: block(number)[0], range(first, last))
             wait(parts)
-            arrays = [da.from_delayed(part, (BLOCK, FEATURES), np.float32) for part in parts]
-            return da.concatenate(arrays)
+            return da.concatenate([da.from_delayed(part, (BLOCK, COLUMNS), np.float32) for part in parts])
 
-        ask(model, blocks(-workers, 0)[:, :])
+        ask(what, model, blocks(-workers, 0))
         X = blocks(0, n_rows // BLOCK)
-        before, sent_before = client.run(held), sent_here()
-        start = time.perf_counter()
-        said = ask(model, X)
-        seconds, sent = time.perf_counter() - start, sent_here() - sent_before
-        after = client.run(held)
-    grown = [after[worker][1] - before[worker][0] for worker in after]
-    return {"seconds": seconds, "memory": max(grown), "sent": sent, "said": getattr(said, "n_trees", None)}
+        before, start = client.run(held), time.perf_counter()
+        result = ask(what, model, X)
+        seconds, after = time.perf_counter() - start, client.run(held)
+    memory = max(after[worker][1] - before[worker][0] for worker in after)
+    return {"seconds": seconds, "memory": memory, "size": getattr(result, "n_trees", None)}
 
 
-def sent_here() -> int:
-    """Bytes that processes of this machine have sent each other so far."""
-    lines = Path("/proc/net/dev").read_text().splitlines()
-    return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
-
-
-def line(what: str, n_rows: int, folder: Path, workers: int) -> str:
-    """Measured in a process of its own."""
-    one = ["--one", what, "--rows", str(n_rows), "--workers", str(workers), "--folder", str(folder)]
+def measure(what: str, n_rows: int, folder: Path, workers: int) -> None:
+    """Print a line that is measured in a process of its own."""
+    arguments = ["--one", what, "--rows", str(n_rows), "--workers", str(workers), "--folder", str(folder)]
     environment = {**os.environ, "TQDM_DISABLE": "1"}
-    done = subprocess.run([sys.executable, __file__, *one], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, env=environment)
     if done.returncode:
-        return f"| {what} | {workers or '-'} | {n_rows:,} | {done.stderr.strip().splitlines()[-1]} |"
-    found = json.loads(done.stdout.splitlines()[-1])
-    sent = f"{found['sent'] / 1e6:,.2f} MB" if "sent" in found else "-"
-    said = found["said"] if found["said"] is not None else "-"
-    return (
-        f"| {what} | {workers or '-'} | {n_rows:,} | {found['seconds']:.2f} s | "
-        f"{found['seconds'] / n_rows / TREES * 1e9:.2f} ns | {found['memory'] / 1e6:,.0f} MB | {sent} | {said} |"
-    )
+        print_line(what, workers or "–", f"{n_rows:,}", done.stderr.strip().splitlines()[-1], "", "", "")
+        return
+    of = json.loads(done.stdout.splitlines()[-1])
+    by_tree = f"{of['seconds'] / n_rows / TREES * 1e9:.2f} ns"
+    figures = f"{of['seconds']:.2f} s", by_tree, f"{of['memory'] / 1e6:,.0f} MB", of["size"] or "–"
+    print_line(what, workers or "–", f"{n_rows:,}", *figures)
 
 
 def main() -> None:
@@ -157,19 +147,19 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        measure: Callable[..., dict[str, Any]] = measured_on_dask if options.workers[0] else measured_here
-        more = options.workers if options.workers[0] else ()
-        print(json.dumps(measure(options.one, options.rows[0], options.folder, *more)))
+        n_rows, workers = options.rows[0], options.workers[0]
+        on_dask = options.one in ON_DASK
+        given = (options.one, n_rows, options.folder)
+        print(json.dumps(measured_on_dask(*given, workers) if on_dask else measured_here(*given)))
         return
-    print("| what | workers | rows | time | a row and tree | memory | sent | T* |")
-    print("|---|---|---|---|---|---|---|---|")
+    print_head("what", "workers", "rows", "time", "a row and tree", "memory", "T*")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        train_lightgbm(*draw(np.random.default_rng(0), TRAINED), TREES, LEAVES).save_model(folder / "model.txt")
-        ways = [(what, 0) for what in HERE] + [(what, workers) for what in ON_DASK for workers in options.workers]
-        for what, workers in ways:
+        rows = interactions(TRAINED, np.random.default_rng(0))
+        model = forest("LightGBM", TREES, 1, leaves=LEAVES).fit(*rows)
+        model.booster_.save_model(Path(name) / "model.txt")
+        for what, workers in [(what, 0) for what in HERE] + [(what, n) for what in ON_DASK for n in options.workers]:
             for n_rows in options.rows:
-                print(line(what, n_rows, folder, workers), flush=True)
+                measure(what, n_rows, Path(name), workers)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shrunken forests compared with the first trees of the same forests: certified trees, and the loss of fewer trees.
+"""Shrunken forests beside the first trees of the same forests: certified trees, and the loss of fewer trees.
 
     python benchmarks/shrink.py --forests 60
     python benchmarks/shrink.py --forests 0 Satellite.csv.gz spam.csv.gz
@@ -17,14 +17,11 @@ returns.
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from certified import FRAMEWORKS, forest, made, thirds
+from problems import FRAMEWORKS, Rows, forest, parser, print_head, print_line, scores, table, thirds
 from scipy.stats import binom
 from sklearn.metrics import log_loss, roc_auc_score
 
@@ -35,9 +32,8 @@ ROWS, FRESH = 5000, 20_000
 
 
 class Shrunk(NamedTuple):
-    """One forest, shrunk."""
+    """What is certified of one forest, and what that is worth on fresh rows."""
 
-    forest: str
     framework: str
     available: int
     first: int
@@ -46,107 +42,79 @@ class Shrunk(NamedTuple):
     differs: float
     above: bool
     surely: bool
-    log_loss_first: float
-    log_loss_shrunk: float
-    auc_first: float
-    auc_shrunk: float
-    seconds: float
+    losses: tuple[float, float]  # log loss lost by a quarter: the first trees, and shrunk
+    aucs: tuple[float, float]  # the same of the AUC; NaN with more classes
 
 
-def shrunk(name: str, framework: str, model: Any, parts: tuple[Any, ...], alpha: float) -> Shrunk:
-    """What is certified of a forest, and what that is worth on fresh rows."""
+def shrunk(framework: str, model: Any, parts: list[Rows], alpha: float) -> Shrunk:
+    """The three ways to certify, and two ways to keep a quarter."""
     (train, _), (rows, _), (fresh, y) = parts
     first = rfsize.size(model, rows, target="model", alpha=alpha)
-    start = time.perf_counter()
     small, report = rfsize.shrink(model, rows, rows=train, alpha=alpha)
-    seconds = time.perf_counter() - start
     halves = rfsize.shrink(model, rows, alpha=alpha)[1]
-    differs = float(np.mean(small.predict(fresh) != model.predict(fresh)))
-    surely = bool(binom.sf(round(differs * len(fresh)) - 1, len(fresh), 1.0 - alpha) < 0.05)
+    n_differ = int(np.sum(small.predict(fresh) != model.predict(fresh)))
     quarter = report.available // 4
-    cut = rfsize.truncate(model, n_trees=quarter)
-    few, _ = rfsize.shrink(model, rows, rows=train, n_trees=quarter)
-    by = [one.predict_proba(fresh) for one in (model, cut, few)]
-    losses = [log_loss(y, found, labels=model.classes_) for found in by]
-    aucs = [roc_auc_score(y, found[:, 1]) if len(model.classes_) == 2 else np.nan for found in by]
+    few = rfsize.truncate(model, n_trees=quarter), rfsize.shrink(model, rows, rows=train, n_trees=quarter)[0]
+    by = [each.predict_proba(fresh) for each in (model, *few)]
+    losses = [log_loss(y, p, labels=model.classes_) for p in by]
+    aucs = [roc_auc_score(y, p[:, 1]) if p.shape[1] == 2 else np.nan for p in by]
     return Shrunk(
-        name, framework, report.available, int(first.n_trees), int(report.n_trees), int(halves.n_trees), differs,
-        differs > 1.0 - alpha, surely, losses[1] - losses[0], losses[2] - losses[0], aucs[0] - aucs[1],
-        aucs[0] - aucs[2], seconds,
-    )  # fmt: skip
-
-
-def made_forest(number: int) -> Shrunk:
-    """One forest on a made problem."""
-    generator = np.random.default_rng(20_000 + number)
-    framework = FRAMEWORKS[number % 3]
-    n_classes, n_leaves = CLASSES[(number // 3) % 4], int(generator.choice(LEAVES))
-    n_trees = int(generator.choice(TREES)) if n_classes == 2 or framework == "random forest" else 300 // n_classes
-    X, y = made(2 * ROWS + FRESH, n_classes, generator, 20_000 + number)
-    y[:n_classes] = np.arange(n_classes)  # every training set has all classes
-    parts = tuple((X[rows], y[rows]) for rows in np.split(np.arange(len(y)), [ROWS, 2 * ROWS]))
-    model = forest(framework, n_trees, n_leaves, number).fit(*parts[0])
-    alpha = ALPHAS[(number // 12) % 2]
-    name = f"{number}: {framework}, {n_classes} classes, {n_leaves} leaves, α = {alpha}"
-    return shrunk(name, framework, model, parts, alpha)
-
-
-def table_forest(path: Path, framework: str) -> Shrunk:
-    """One forest on a third of a table."""
-    parts = tuple(thirds(path, 0))
-    n_trees = 500 if parts[0][1].max() == 1 or framework == "random forest" else 100
-    model = forest(framework, n_trees, 63, 0).fit(*parts[0])
-    return shrunk(f"{path.name.split('.')[0]}, {framework}, α = 0.98", framework, model, parts, 0.98)
-
-
-def line(one: Shrunk) -> str:
-    """A line of the table."""
-    auc = "" if np.isnan(one.auc_first) else f"{one.auc_first:.4f}, {one.auc_shrunk:.4f}"
-    marks = " above" * one.above + ", surely" * one.surely
-    return (
-        f"| {one.forest} | {one.available} | {one.first} | {one.shrunk} | {one.halves} | {one.differs:.2%}{marks} | "
-        f"{one.log_loss_first:.5f}, {one.log_loss_shrunk:.5f} | {auc} | {one.seconds:.0f} |"
+        framework,
+        *(int(size) for size in (report.available, first.n_trees, report.n_trees, halves.n_trees)),
+        n_differ / len(fresh),
+        n_differ > (1.0 - alpha) * len(fresh),
+        bool(binom.sf(n_differ - 1, len(fresh), 1.0 - alpha) < 0.05),
+        (losses[1] - losses[0], losses[2] - losses[0]),
+        (aucs[0] - aucs[1], aucs[0] - aucs[2]),
     )
 
 
-def summary(what: str, some: list[Shrunk]) -> None:
+def made_forest(number: int) -> tuple[str, str, Any, list[Rows], float]:
+    """A forest on a made problem, and its rows to train, to certify and to judge on."""
+    generator = np.random.default_rng(20_000 + number)
+    framework, n_classes, n_leaves = FRAMEWORKS[number % 3], CLASSES[(number // 3) % 4], int(generator.choice(LEAVES))
+    n_trees = int(generator.choice(TREES)) if n_classes == 2 or framework == "random forest" else 300 // n_classes
+    X, y = scores(2 * ROWS + FRESH, n_classes, 20_000 + number)
+    parts = [(X[rows], y[rows]) for rows in np.split(np.arange(len(y)), [ROWS, 2 * ROWS])]
+    name = f"{number}: {framework}, {n_classes} classes, {n_leaves} leaves"
+    return name, framework, forest(framework, n_trees, number, leaves=n_leaves), parts, ALPHAS[(number // 12) % 2]
+
+
+def print_summary(name: str, group: list[Shrunk]) -> None:
     """What came of some of the forests."""
-    if not some:
-        return
-    cut = [one for one in some if one.first < one.available]
-    to_first = [np.median([getattr(one, name) / one.first for one in cut]) for name in ("shrunk", "halves")]
-    worse = np.mean([one.shrunk > one.first for one in some])
-    of_loss = np.median([one.log_loss_shrunk / one.log_loss_first for one in some])
-    two = [one for one in some if not np.isnan(one.auc_first)]
-    of_auc = np.median([one.auc_shrunk / one.auc_first for one in two]) if two else np.nan
-    above, surely = (np.mean([getattr(one, name) for one in some]) for name in ("above", "surely"))
-    shares = " | ".join(f"{share:.2f}" for share in (*to_first, of_loss, of_auc))
-    print(f"| {what} | {len(some)} | {shares} | {worse:.0%} | {above:.1%} | {surely:.1%} |", flush=True)
+    cut = [one for one in group if one.first < one.available]
+    to_first = [np.median([getattr(one, of) / one.first for one in cut]) for of in ("shrunk", "halves")]
+    lost = np.array([(one.losses, one.aucs) for one in group])  # shape (n_forests, 2, 2)
+    ratios = [*to_first, *np.nanmedian(lost[:, :, 1] / lost[:, :, 0], axis=0)]
+    above, surely = (np.mean([getattr(one, of) for one in group]) for of in ("above", "surely"))
+    print_line(name, len(group), *(f"{ratio:.2f}" for ratio in ratios), f"{above:.1%}", f"{surely:.1%}")
 
 
 def main() -> None:
     """Print one line for each forest, then the summary."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", type=Path)
-    parser.add_argument("--forests", type=int, default=60)
-    parser.add_argument("--first", type=int, default=0, help="number of the first forest")
-    options = parser.parse_args()
+    arguments = parser(__doc__, tables=True)
+    arguments.add_argument("--forests", type=int, default=60)
+    options = arguments.parse_args()
     warnings.simplefilter("ignore")
-    jobs: list[tuple[Any, ...]] = [
-        (made_forest, number) for number in range(options.first, options.first + options.forests)
-    ]
-    jobs += [(table_forest, path, framework) for path in options.tables for framework in FRAMEWORKS]
-    print("| forest | trees | first | shrunk | with halves | differ | a quarter: log loss | AUC | s |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    found: list[Shrunk] = []
-    for function, *arguments in jobs:
-        found.append(function(*arguments))
-        print(line(found[-1]), flush=True)
-    print("\n| | forests | shrunk / first | with halves | log loss lost / | AUC lost / | worse | above | surely |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    summary("all", found)
-    for framework in FRAMEWORKS:
-        summary(framework, [one for one in found if one.framework == framework])
+    made = (made_forest(number) for number in range(options.forests))
+    of_tables = (
+        (f"{path.name.split('.')[0]}, {framework}", framework, forest(framework, 300, 0, leaves=63), parts, 0.98)
+        for path in options.tables
+        for parts in (thirds(*table(path), 0),)
+        for framework in options.frameworks
+    )
+    records: list[Shrunk] = []
+    print_head("forest", "α", "trees", "first", "shrunk", "with halves", "differ", "a quarter: log loss", "AUC")
+    for name, framework, untrained, parts, alpha in (*made, *of_tables):
+        one = shrunk(framework, untrained.fit(*parts[0]), parts, alpha)
+        records.append(one)
+        lost = (", ".join(f"{loss:.5f}" for loss in of) for of in (one.losses, one.aucs))
+        print_line(name, alpha, one.available, one.first, one.shrunk, one.halves, f"{one.differs:.2%}", *lost)
+    print()
+    print_head("", "forests", "shrunk / first", "with halves", "log loss lost /", "AUC lost /", "above", "surely")
+    for framework in ("", *FRAMEWORKS):
+        if group := [record for record in records if framework in ("", record.framework)]:
+            print_summary(framework or "all", group)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "command_help",
-    "interface",
     "mathml",
 ]
 # The gallery's pages are written from examples/*.py; these are its own lists, timings and notebooks.

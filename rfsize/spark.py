@@ -25,7 +25,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
         "prediction" is the output of ``fast.predict``: labels or numbers of an estimator, probabilities of a Booster.
         "label" is the class label. "probability" is an array with the probability of each class, in the order of
         ``fast.classes``. "prediction and trees" is a struct with the prediction and the number of trees that the row
-        asked.
+        used.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def predict_udf(fast: CompiledForest, output: str = "prediction") -> Any:
     from pyspark.sql.functions import pandas_udf
 
     if not isinstance(fast, CompiledForest):
-        raise ValueError(f"found a {type(fast).__qualname__} in place of a compiled forest: give rfsize.compile(model)")
+        raise ValueError(f"expected a compiled forest, got a {type(fast).__qualname__}: give rfsize.compile(model)")
     choice("output", output, _OUTPUTS)
     if output in ("label", "probability") and not fast.classes.size:
         raise ValueError(f"the forest predicts numbers, and output={output!r} is for classes: leave output out")

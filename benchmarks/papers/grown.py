@@ -13,8 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
-from benchmarks.forests import prepared
 from benchmarks.papers.problems import Rows
+from benchmarks.problems import prepared
 
 FRAMEWORKS = ("scikit-learn", "LightGBM", "XGBoost")
 BOOTSTRAP = 0.632  # share of the rows in a bootstrap sample; LightGBM and XGBoost draw it without replacement
@@ -41,10 +41,10 @@ def votes(model: Any, training: Rows, test: Rows) -> Trees:
     """The votes of one forest's trees."""
     X, y = training
     with warnings.catch_warnings():
-        # The papers' experiments contain equal rows too.
-        warnings.simplefilter("ignore", rfsize.exceptions.ForestWarning)
+        # The papers' experiments contain equal rows, and votes of trees on rows that they saw.
+        warnings.simplefilter("ignore", rfsize.exceptions.RfsizeWarning)
         inbag = rfsize.inbag(model, X, y).T
-    said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
+        said = [rfsize.tree_outputs(model, each).by_tree().astype(np.int8) for each in (test[0], X)]
     return Trees(said[0], said[1], inbag)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from benchmarks.papers.page import (
     found_by,
     groups_of,
     known,
+    lines,
+    nested,
     percent,
     quartiles,
     repetitions,
@@ -67,37 +70,34 @@ def write(records: Records, folder: Path) -> list[Finding]:
 
 def table_2(records: Records) -> tuple[str, list[float | None]]:
     """Disagreement with the infinite ensemble, by the rule that chose the size."""
-    lines, differences = [], []
+    differences: list[float | None] = []
     figures = {
         (row["dataset"].lower(), row["ensemble"], row["size_estimated_with"]): Printed.of(
             row["disagreement_mean_pct"], row["disagreement_sd_pct"]
         )
         for row in printed("hernandez_lobato_2013_table2")
     }
-    for problem in known(records, "problem"):
-        for ensemble in ENSEMBLES:
-            runs = chosen(records, problem=problem, ensemble=ensemble)
-            if not runs:
-                continue
-            cells = [f"{problem}, {ensemble}", str(len(runs))]
-            for rule in RULES:
-                ours = np.array([100.0 * run["rules"][rule][DISAGREEMENT] for run in runs])
-                compared = Compared(ours, figures.get((problem, ensemble, rule)))
-                cells += compared.cells(1)
-                differences.append(compared.standard_errors)
-            lines.append(cells)
+
+    def cells(runs: Records) -> Iterator[str]:
+        for rule in RULES:
+            ours = np.array([100.0 * run["rules"][rule][DISAGREEMENT] for run in runs])
+            compared = Compared(ours, figures.get((runs[0]["problem"], runs[0]["ensemble"], rule)))
+            differences.append(compared.standard_errors)
+            yield from compared.cells(1)
+
     headings = ["problem", "runs", *(name for rule in RULES for name in (rule, "paper", "differ"))]
-    return table(headings, lines), differences
+    return table(headings, lines(records, ("problem", "ensemble"), cells)), differences
 
 
 def table_3_or_4(records: Records, ensemble: str) -> tuple[str, list[float | None]]:
     """Test error, and the median number of trees, by rule."""
     name = "hernandez_lobato_2013_table3" if ensemble == "RF" else "hernandez_lobato_2013_table4"
     figures = {(row["dataset"].lower(), row["size_estimated_with"]): row for row in printed(name)}
-    lines, differences = [], []
-    for problem in known(records, "problem"):
-        runs = chosen(records, problem=problem, ensemble=ensemble)
-        for rule in ("infinite", *RULES) if runs else ():
+    text: list[list[str]] = []
+    differences: list[float | None] = []
+    for runs in nested(chosen(records, ensemble=ensemble), "problem"):
+        problem = runs[0]["problem"]
+        for rule in ("infinite", *RULES):
             row = figures[problem, rule]
             errors = [run["infinite"] if rule == "infinite" else run["rules"][rule][ERROR] for run in runs]
             compared = Compared(
@@ -112,9 +112,9 @@ def table_3_or_4(records: Records, ensemble: str) -> tuple[str, list[float | Non
                 difference = median_compared(trees, median, q1, q3)
                 cells[4:] = [quartiles(trees), f"{median:.0f} ({q1:.0f}–{q3:.0f})", signed(difference)]
                 differences.append(difference)
-            lines.append(cells)
+            text.append(cells)
     headings = ["problem, size by", "error, %", "paper", "differ", "trees", "paper", "differ"]
-    return table(headings, lines), differences
+    return table(headings, text), differences
 
 
 def mean_curve(runs: Records, name: str) -> np.ndarray:
@@ -209,25 +209,15 @@ def figure_6(records: Records) -> Figure:
 
 def by_framework(records: Records) -> str:
     """Error of the infinite ensemble, T* and disagreements, by framework."""
-    lines = []
-    for problem in known(records, "problem"):
-        for ensemble in ENSEMBLES:
-            for framework in known(records, "framework"):
-                runs = chosen(records, problem=problem, ensemble=ensemble, framework=framework)
-                if not runs:
-                    continue
-                lines.append(
-                    [
-                        f"{problem}, {ensemble}, {framework}",
-                        str(len(runs)),
-                        percent([run["infinite"] for run in runs]),
-                        f"{np.median([run['rules']['oob'][TREES] for run in runs]):.0f}",
-                        *(percent([run["rules"][rule][DISAGREEMENT] for run in runs]) for rule in RULES),
-                        exponent(slope_of_disagreement(runs)),
-                    ]
-                )
+
+    def cells(runs: Records) -> Iterator[str]:
+        yield percent([run["infinite"] for run in runs])
+        yield f"{np.median([run['rules']['oob'][TREES] for run in runs]):.0f}"
+        yield from (percent([run["rules"][rule][DISAGREEMENT] for run in runs]) for rule in RULES)
+        yield exponent(slope_of_disagreement(runs))
+
     headings = ["problem, ensemble, framework", "runs", "error, %", "T*", *RULES, "exponent"]
-    return table(headings, lines)
+    return table(headings, lines(records, ("problem", "ensemble", "framework"), cells))
 
 
 def told(runs: Records) -> list[str]:

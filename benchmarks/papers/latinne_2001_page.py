@@ -9,7 +9,18 @@ from matplotlib.figure import Figure
 
 from benchmarks.papers.comparing import printed, table
 from benchmarks.papers.latinne_2001 import GRID, METHODS, TREES
-from benchmarks.papers.page import Finding, Records, chosen, draw, found_by, known, percent, repetitions, write_page
+from benchmarks.papers.page import (
+    Finding,
+    Records,
+    chosen,
+    draw,
+    found_by,
+    known,
+    lines,
+    percent,
+    repetitions,
+    write_page,
+)
 from benchmarks.papers.store import Record
 
 NAME = "latinne_2001"
@@ -51,22 +62,22 @@ def span(values: list[float], digits: int) -> str:
 def table_2(records: Records) -> str:
     """Accuracy and sizes of each method."""
     figures = {(row["dataset"].lower(), row["method"]): row for row in printed("latinne_2001_table2")}
-    lines = []
-    for problem in known(records, "problem"):
-        for method in METHODS:
-            runs = chosen(records, problem=problem, method=method)
-            if not runs:
-                continue
-            row = figures[problem, "C4.5" if method == "one tree" else method]
-            accuracy = span([100.0 * run["accuracy"] for run in runs], 1)
-            cells = [f"{PAPERS_NAMES.get(problem, problem)}, {method}", str(len(runs)), accuracy, row["accuracy_pct"]]
-            if method == "one tree":
-                lines.append([*cells, "", "", "", ""])
-                continue
-            sizes = [span([run[name] for run in runs], 0) for name in ("size", "size_on_test", "by_ten")]
-            lines.append([*cells, sizes[0], row["m_v_star_trees"], *sizes[1:]])
+
+    def cells(runs: Records) -> list[str]:
+        problem, method = runs[0]["problem"], runs[0]["method"]
+        row = figures[problem, "C4.5" if method == "one tree" else method]
+        accuracy = [span([100.0 * run["accuracy"] for run in runs], 1), row["accuracy_pct"]]
+        if method == "one tree":
+            return [*accuracy, "", "", "", ""]
+        sizes = [span([run[name] for run in runs], 0) for name in ("size", "size_on_test", "by_ten")]
+        return [*accuracy, sizes[0], row["m_v_star_trees"], *sizes[1:]]
+
+    named = [
+        {**run, "problem, method": f"{PAPERS_NAMES.get(run['problem'], run['problem'])}, {run['method']}"}
+        for run in records
+    ]
     headings = ["problem, method", "runs", "accuracy", "paper", "m\\*", "paper", "on test rows", "by 10"]
-    return table(headings, lines)
+    return table(headings, lines(named, ["problem, method"], cells))
 
 
 def share_worse(run: Record) -> float:
@@ -89,22 +100,14 @@ def figure_1(records: Records) -> Figure:
 
 def by_framework(records: Records) -> str:
     """Accuracy and m* by framework."""
-    lines = []
-    for problem in known(records, "problem"):
-        for method in METHODS[1:]:
-            for framework in known(records, "framework"):
-                runs = chosen(records, problem=problem, method=method, framework=framework)
-                if runs:
-                    lines.append(
-                        [
-                            f"{problem}, {method}, {framework}",
-                            str(len(runs)),
-                            percent([run["accuracy"] for run in runs], 1),
-                            percent([run["accuracy_of_size"] for run in runs], 1),
-                            span([run["size"] for run in runs], 0),
-                        ]
-                    )
-    return table(["problem, method, framework", "runs", "accuracy, %", "of m\\* trees", "m\\*"], lines)
+
+    def cells(runs: Records) -> list[str]:
+        shares = (percent([run[name] for run in runs], 1) for name in ("accuracy", "accuracy_of_size"))
+        return [*shares, span([run["size"] for run in runs], 0)]
+
+    ensembles = [run for run in records if run["method"] != "one tree"]
+    headings = ["problem, method, framework", "runs", "accuracy, %", "of m\\* trees", "m\\*"]
+    return table(headings, lines(ensembles, ("problem", "method", "framework"), cells))
 
 
 def told(runs: Records) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from benchmarks.papers.page import (
     found_by,
     groups_of,
     known,
+    lines,
+    nested,
     percent,
     repetitions,
     write_page,
@@ -65,19 +68,17 @@ def table_of_ratios(records: Records, number: str) -> tuple[str, list[float | No
         (row["dataset"], row["sampling_ratio"]): Printed.of(row["test_error_mean_pct"], row["test_error_sd_pct"])
         for row in rows
     }
-    lines, differences = [], []
-    for problem in known(records, "problem"):
-        runs = chosen(records, problem=problem)
-        cells = [problem, str(len(runs))]
+    differences: list[float | None] = []
+
+    def cells(runs: Records) -> Iterator[str]:
         for name, ratio in zip(names, RATIOS, strict=True):
             ours = np.array([100.0 * run["test"][str(ratio)] for run in runs])
-            compared = Compared(ours, figures[problem, name])
+            compared = Compared(ours, figures[runs[0]["problem"], name])
             our_mean, paper, differ = compared.cells(1)
-            cells.append(f"{our_mean} ({paper.split(' ')[0]}; {differ})")
             differences.append(compared.standard_errors)
-        lines.append(cells)
-    text = table(["ours (paper; differ)", "runs", *names], lines)
-    return text, differences
+            yield f"{our_mean} ({paper.split(' ')[0]}; {differ})"
+
+    return table(["ours (paper; differ)", "runs", *names], lines(records, ["problem"], cells)), differences
 
 
 def table_4(records: Records) -> tuple[str, list[float | None]]:
@@ -86,34 +87,24 @@ def table_4(records: Records) -> tuple[str, list[float | None]]:
         (row["dataset"], row["sampling"], row["sample_size_rule"] == "oob-selected"): row
         for row in printed("martinez_munoz_2010_table4")
     }
-    lines, differences = [], []
-    for problem in known(records, "problem"):
-        for sampling in (WITH, WITHOUT):
-            runs = chosen(records, problem=problem, sampling=sampling)
-            if not runs:
-                continue
-            standard, selected = (figures[problem, sampling, by_votes] for by_votes in (False, True))
-            compared = [
-                Compared(
-                    100.0 * np.array([run[name] for run in runs]),
-                    Printed.of(row[f"{what}_mean_pct"], row[f"{what}_sd_pct"]),
-                )
-                for name, row, what in (
-                    ("standard", standard, "test_error"),
-                    ("selected", selected, "test_error"),
-                )
-            ]
-            share = np.array([100.0 * share_of(run["chosen"], sampling) for run in runs])
-            compared.append(
-                Compared(share, Printed.of(selected["selected_ratio_mean_pct"], selected["selected_ratio_sd_pct"]))
+    text: list[list[str]] = []
+    differences: list[float | None] = []
+    for runs in nested(records, "problem", "sampling"):
+        problem, sampling = runs[0]["problem"], runs[0]["sampling"]
+        standard, selected = (figures[problem, sampling, by_votes] for by_votes in (False, True))
+        share = [100.0 * share_of(run["chosen"], sampling) for run in runs]
+        compared = [
+            Compared(np.array(ours), Printed.of(row[f"{what}_mean_pct"], row[f"{what}_sd_pct"]))
+            for ours, row, what in (
+                ([100.0 * run["standard"] for run in runs], standard, "test_error"),
+                ([100.0 * run["selected"] for run in runs], selected, "test_error"),
+                (share, selected, "selected_ratio"),
             )
-            lines.append([f"{problem}, {sampling}", *(cell for each in compared for cell in each.cells(1))])
-            differences += [each.standard_errors for each in compared]
-    headings = [
-        "problem",
-        *(name for what in ("standard", "chosen", "ratio") for name in (what, "paper", "differ")),
-    ]
-    return table(headings, lines), differences
+        ]
+        text.append([f"{problem}, {sampling}", *(cell for each in compared for cell in each.cells(1))])
+        differences += [each.standard_errors for each in compared]
+    headings = (name for what in ("standard", "chosen", "ratio") for name in (what, "paper", "differ"))
+    return table(["problem", *headings], text), differences
 
 
 def share_of(ratio: float, sampling: str) -> float:
@@ -162,20 +153,13 @@ def figures_1_and_4(records: Records) -> Figure:
 
 def by_framework(records: Records) -> str:
     """Standard and chosen errors by framework."""
-    lines = []
-    for problem in known(records, "problem"):
-        for framework in known(records, "framework"):
-            runs = chosen(records, problem=problem, framework=framework)
-            if runs:
-                lines.append(
-                    [
-                        f"{problem}, {framework}",
-                        str(len(runs)),
-                        *(percent([run[name] for run in runs], 1) for name in ("standard", "selected")),
-                        f"{np.mean([share_of(run['chosen'], WITHOUT) for run in runs]):.2f}",
-                    ]
-                )
-    return table(["problem, framework", "runs", "standard", "chosen", "fraction"], lines)
+
+    def cells(runs: Records) -> list[str]:
+        errors = (percent([run[name] for run in runs], 1) for name in ("standard", "selected"))
+        return [*errors, f"{np.mean([share_of(run['chosen'], WITHOUT) for run in runs]):.2f}"]
+
+    headings = ["problem, framework", "runs", "standard", "chosen", "fraction"]
+    return table(headings, lines(records, ("problem", "framework"), cells))
 
 
 def told(runs: Records) -> list[str]:

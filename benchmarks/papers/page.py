@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
@@ -36,6 +37,20 @@ def found_by(
     return [
         Finding(paper, {framework: text[place] for framework, text in texts.items()})
         for place, paper in enumerate(papers)
+    ]
+
+
+def nested(records: Records, *names: str) -> Iterator[Records]:
+    """The records with each combination of values of these fields that there is, the first field outermost."""
+    for values in product(*(known(records, name) for name in names)):
+        if runs := chosen(records, **dict(zip(names, values, strict=True))):
+            yield runs
+
+
+def lines(records: Records, names: Sequence[str], cells: Callable[[Records], Iterable[str]]) -> list[list[str]]:
+    """A line for each combination of values: these, the number of runs, and what ``cells`` makes of the runs."""
+    return [
+        [", ".join(runs[0][name] for name in names), str(len(runs)), *cells(runs)] for runs in nested(records, *names)
     ]
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.datasets import fetch_openml, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from benchmarks import made
+from benchmarks import problems as made
 
 Rows = tuple[np.ndarray, np.ndarray]
 Draw = Callable[[int, np.random.Generator], Rows]

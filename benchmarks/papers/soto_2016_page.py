@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from benchmarks.papers.page import (
     found_by,
     groups_of,
     known,
+    lines,
+    nested,
     percent,
     repetitions,
     write_page,
@@ -63,9 +66,10 @@ def of_rule(runs: Records, rule: str, what: int) -> np.ndarray:
 def table_1(records: Records) -> tuple[str, list[float | None]]:
     """Error of all trees, of SIBA and of HYPER, and the disagreement of both."""
     figures = {(row["dataset"].lower(), row["method"]): row for row in printed("soto_2016_table1")}
-    lines, differences = [], []
-    for problem in known(records, "problem"):
-        runs = chosen(records, problem=problem)
+    text: list[list[str]] = []
+    differences: list[float | None] = []
+    for runs in nested(records, "problem"):
+        problem = runs[0]["problem"]
         for rule in ("RF", "SIBA", "HYPER"):
             row = figures[problem, rule]
             errors = np.array([run["error"] for run in runs]) if rule == "RF" else of_rule(runs, rule, ERROR)
@@ -79,9 +83,9 @@ def table_1(records: Records) -> tuple[str, list[float | None]]:
                 )
                 cells[5:] = differ.cells(1)
                 differences.append(differ.standard_errors)
-            lines.append(cells)
+            text.append(cells)
     headings = ["problem, rule", "runs", "error", "paper", "differ", "disagreement", "paper", "differ"]
-    return table(headings, lines), differences
+    return table(headings, text), differences
 
 
 def table_2(records: Records) -> tuple[str, list[float | None]]:
@@ -90,22 +94,21 @@ def table_2(records: Records) -> tuple[str, list[float | None]]:
         (row["dataset"].lower(), row["method"]): Printed.of(row["trees_queried_mean"], row["trees_queried_sd"])
         for row in printed("soto_2016_table2")
     }
-    lines, differences = [], []
-    for problem in known(records, "problem"):
-        runs = chosen(records, problem=problem)
-        cells = [problem, str(len(runs))]
+    differences: list[float | None] = []
+
+    def cells(runs: Records) -> Iterator[str]:
         for rule, name in (("RF*", "RF_star"), ("SIBA", "SIBA"), ("HYPER", "HYPER"), ("expected", "MC_estimate")):
             if rule == "expected" and runs[0]["expected"] is None:
-                cells += ["–", "–", "–"]
+                yield from ("–", "–", "–")
                 continue
             ours = np.array([run["expected"] for run in runs]) if rule == "expected" else of_rule(runs, rule, ASKED)
-            compared = Compared(ours, figures[problem, name])
-            cells += compared.cells(1)
+            compared = Compared(ours, figures[runs[0]["problem"], name])
             differences.append(compared.standard_errors)
-        lines.append(cells)
+            yield from compared.cells(1)
+
     headings = ["problem", "runs"]
     headings += [name for rule in ("RF\\*", "SIBA", "HYPER", "expected of HYPER") for name in (rule, "paper", "differ")]
-    return table(headings, lines), differences
+    return table(headings, lines(records, ["problem"], cells)), differences
 
 
 def by_smoothing(records: Records) -> str:
@@ -121,11 +124,9 @@ def beyond_the_paper(records: Records) -> str:
 
 def rules_by_problem(records: Records, rules: tuple[str, ...]) -> str:
     """Trees asked and disagreement, a line for each problem."""
-    lines = [
-        [problem, *cells_of_rules(chosen(records, problem=problem), rules)] for problem in known(records, "problem")
-    ]
+    text = [[runs[0]["problem"], *cells_of_rules(runs, rules)] for runs in nested(records, "problem")]
     headings = ["problem", *(name for rule in rules for name in (f"{rule}: asked", "differ"))]
-    return table(headings, lines)
+    return table(headings, text)
 
 
 def cells_of_rules(runs: Records, rules: tuple[str, ...] = RULES) -> list[str]:
@@ -178,20 +179,13 @@ def _at_the_ends(runs: Records) -> float:
 
 def by_framework(records: Records) -> str:
     """Trees asked and disagreement by rule and framework."""
-    lines = []
-    for problem in known(records, "problem"):
-        for framework in known(records, "framework"):
-            runs = chosen(records, problem=problem, framework=framework)
-            if runs:
-                error = percent([run["error"] for run in runs])
-                lines.append([f"{problem}, {framework}", str(len(runs)), error, *cells_of_rules(runs)])
-    headings = [
-        "problem, framework",
-        "runs",
-        "error, %",
-        *(name for rule in RULES for name in (f"{rule}: asked", "differ")),
-    ]
-    return table(headings, lines)
+
+    def cells(runs: Records) -> list[str]:
+        return [percent([run["error"] for run in runs]), *cells_of_rules(runs)]
+
+    of_rules = (name for rule in RULES for name in (f"{rule}: asked", "differ"))
+    headings = ["problem, framework", "runs", "error, %", *of_rules]
+    return table(headings, lines(records, ("problem", "framework"), cells))
 
 
 def told(runs: Records) -> list[str]:

@@ -119,5 +119,4 @@ for name, model in (("LightGBM", LGBMRegressor(**lightgbm)), ("XGBoost", XGBRegr
 # **With crepes and MAPIE.** `crepes <https://crepes.readthedocs.io>`_ takes the same numbers, and groups of rows too:
 # ``ConformalClassifier().fit(apart, bins=y)``, ``ConformalRegressor().fit(target - out_of_bag, bins=...)``. One bin for
 # rows with much noise and one for rows with little would repair the last line. `MAPIE <https://mapie.readthedocs.io>`_
-# takes an estimator; ``benchmarks/conformal.py`` gives it one that returns stored predictions. Both contain the truth
-# as often as the code above.
+# takes an estimator: give it one that returns stored predictions. Both contain the truth as often as the code above.

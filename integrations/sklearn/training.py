@@ -34,8 +34,6 @@ _DRAWS_MORE_THAN_ALL = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1
 class SklearnTraining(Training):
     """How scikit-learn's forests and bagging ensembles are trained."""
 
-    default_n_jobs = 1
-
     def trainer_of(self, forest: Any, X: Any, y: Any, sample_weight: Any) -> SklearnTrainer:
         return SklearnTrainer(forest, X, y, sample_weight)
 

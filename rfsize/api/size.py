@@ -27,7 +27,7 @@ from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.inference.api import compile as compiled
 from rfsize.models.framework import read_forest, read_model, refuse_regression
-from rfsize.models.model import Forest, first_trees
+from rfsize.models.model import Forest, Model, first_trees
 from rfsize.showing.text import loss_phrase
 from rfsize.showing.warnings import cut_warning
 from rfsize.statistics.criterion import Criterion, make_criterion
@@ -205,7 +205,8 @@ def size(
     options: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting, "method": method}
     criterion = make_criterion(metric, tolerance, target=target, confidence=_confidence(target, confidence), **options)
     report = _report(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
-    give(_warnings_about_rows(report))
+    told = model.warnings if isinstance(model, TreeOutputs) else ()  # by rfsize.tree_outputs
+    give(warning for warning in _warnings_about_rows(report) if warning not in told)
     return report
 
 
@@ -299,7 +300,8 @@ def truncate(
     Parameters
     ----------
     model
-        A forest or tree outputs, as in `size`. The model is not changed.
+        A forest or tree outputs, as in `size`; with ``n_trees`` or ``max_bytes`` alone, boosted trees too, whose
+        iterations count. The model is not changed.
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
@@ -383,37 +385,36 @@ def truncate(
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
-    criterion = None
+    of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
-        of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
-    if isinstance(given, TreeOutputs):
-        forest = task_of(given).forest
-    else:
-        given = forest = read_forest(model)
-        if criterion is not None and criterion.metric == "labels":
-            refuse_regression(forest)
-    if criterion is not None:
+        forest = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        if max_bytes is None:
-            return cast(_Model, _cut_to(report, forest))
-        return cast(_Model, _sized_within(max_bytes, report, forest))
+        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _sized_within(max_bytes, report, forest))
+    whole_model = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
     of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
     if max_bytes is not None:
         reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
         refuse_unused(reason, **of_rows)
-        return cast(_Model, _within(max_bytes, forest))
+        return cast(_Model, _within(max_bytes, whole_model))
     refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **of_rows)
     if isinstance(n_trees, Report):
-        _check_report(n_trees, forest)
-        return cast(_Model, _cut_to(n_trees, forest))
+        _check_report(n_trees, whole_model)
+        return cast(_Model, _cut_to(n_trees, whole_model))
     assert n_trees is not None
-    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
+    n_trees = whole("n_trees", n_trees, at_least=1, at_most=whole_model.n_trees)
+    return cast(_Model, first_trees(whole_model, n_trees))
 
 
-def _check_report(report: Report, forest: Forest) -> None:
+def _model_to_cut(model: Any) -> Model:
+    """Boosted trees, or a forest; `NotAForestError` if its trees were chosen, whose first trees say nothing."""
+    read = read_model(model)
+    return read_forest(model) if isinstance(read, Forest) else read
+
+
+def _check_report(report: Report, forest: Model) -> None:
     """Raise ``ValueError`` if a report is not about the first trees of this forest."""
     if report.criterion.target == "chosen":
         raise ValueError(
@@ -433,7 +434,7 @@ def _check_report(report: Report, forest: Forest) -> None:
         )
 
 
-def _cut_to(report: Report, forest: Forest) -> Any:
+def _cut_to(report: Report, forest: Model) -> Any:
     """The forest cut to the number of trees that its report keeps; gives the warnings of the report."""
     give(report.warnings)
     return first_trees(forest, report.n_kept)
@@ -442,16 +443,16 @@ def _cut_to(report: Report, forest: Forest) -> Any:
 # Within bytes
 
 
-def _within(max_bytes: int, forest: Forest) -> Any:
+def _within(max_bytes: int, forest: Model) -> Any:
     """The first trees that fit; warns if they are less than half, of which nothing else is known."""
     kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
     if 2 * kept < forest.n_trees:
-        unknown = f"less than half of the {forest.n_trees:,}: give X to see what that loses"
+        unknown = f"less than half of the {forest.n_trees:,}, and what that loses is not known"
         give([cut_warning(max_bytes, kept, unknown, _compiled_bytes(forest))])
     return first_trees(forest, kept)
 
 
-def _sized_within(max_bytes: int, report: Report, forest: Forest) -> Any:
+def _sized_within(max_bytes: int, report: Report, forest: Model) -> Any:
     """The first trees that fit; warns if fewer fit than are enough."""
     kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
     warnings = list(_warnings_about_rows(report))
@@ -482,7 +483,7 @@ def _most_trees_within(max_bytes: int, first: Callable[[int], Any], n_trees: int
     return low
 
 
-def _compiled_bytes(forest: Forest) -> int | None:
+def _compiled_bytes(forest: Model) -> int | None:
     """Bytes of the compiled forest's file; None if there are members that are no trees."""
     try:
         with TemporaryDirectory() as folder:

@@ -130,7 +130,7 @@ def compile_command(options: argparse.Namespace) -> None:
 
 def predict_command(options: argparse.Namespace) -> None:
     """Predict the rows of a table, piece by piece."""
-    _refuse_to_overwrite(options.output, options.forest, options.data)
+    _refuse_to_overwrite(options.output, options.model, options.data)
     table, fast = Table(options.data), _compiled_forest(options)
     first = fast.forests[0] if isinstance(fast, CompiledMean) else fast
     n_rows, n_trees_used = 0, 0
@@ -263,14 +263,14 @@ def _model_to_grow(path: Path, classes: list[Any] | None) -> Any:
 
 def _compiled_forest(options: argparse.Namespace) -> CompiledForest | CompiledMean:
     """The compiled forest in a file, or a model from a file, compiled."""
-    loaded, n_jobs = load_model_if_any(options.forest), _given(options, "n_jobs")
+    loaded, n_jobs = load_model_if_any(options.model), _given(options, "n_jobs")
     voting = {} if options.voting == "auto" else _given(options, "voting")
     if loaded is not None:
         fast: Any = compile_model(loaded.with_class_names(), **voting, **n_jobs)
     else:
-        fast = load(options.forest, **n_jobs)
+        fast = load(options.model, **n_jobs)
         if voting and isinstance(fast, CompiledMean):
-            raise ValueError(f"{options.forest} holds several forests, whose mean has no votes: leave out --voting")
+            raise ValueError(f"{options.model} holds several forests, whose mean has no votes: leave out --voting")
         if voting and fast.classes.size:
             fast = CompiledForest(fast.forest, fast.table, **voting, **n_jobs)
     if not fast.classes.size and (options.proba or voting):

@@ -51,81 +51,45 @@ def _metric(text: str) -> str:
 _ROWS, _FOREST, _KEPT, _OTHERS = "the rows", "the forest", "what must stay the same", "what to do and where to write"
 
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+_MODEL, _DATA = _FILE | {"metavar": "MODEL"}, _FILE | {"metavar": "DATA"}
 _COLUMN: dict[str, Any] = {"metavar": "COLUMN"}
 _NUMBER: dict[str, Any] = {"type": float, "metavar": "P"}
 _COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 _FLAG: dict[str, Any] = {"action": "store_true"}
+_METRIC: dict[str, Any] = {"type": _metric, "metavar": f"{{{','.join(NAMES)}}}"}
 
 # Group, arguments of argparse and help of each option. "grow --labels" is an option that differs for one command.
 _OPTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "model": (
-        _FOREST,
-        _FILE | {"metavar": "MODEL"},
-        "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn",
-    ),
-    "forest": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
-    "data": (
-        _ROWS,
-        _FILE | {"metavar": "DATA"},
-        "rows: CSV, Parquet, a folder of Parquet files, or - for standard input",
-    ),
+    "model": (_FOREST, _MODEL, "LightGBM text file, XGBoost JSON or UBJ file, or skops file of scikit-learn"),
+    "predict model": (_FOREST, _FILE, "compiled forest that 'rfsize compile' wrote, or a model"),
+    "data": (_ROWS, _DATA, "rows: CSV, Parquet, a folder of Parquet files, or - for standard input"),
     "--labels": (_ROWS, _COLUMN, "column of DATA with the labels"),
     "grow --labels": (_ROWS, _COLUMN | {"required": True}, "column of DATA with the labels"),
-    "--drop": (
-        _ROWS,
-        _COLUMN | {"nargs": "+", "default": []},
-        "columns of DATA that the forest was not trained on, such as an id",
-    ),
-    "--groups": (
-        _ROWS,
-        _COLUMN,
-        "column of DATA that names rows that belong together, such as those of one patient; or the word copies (copies "
-        "of a row belong together) or rows (none do)",
-    ),
+    "--drop": (_ROWS, _COLUMN | {"nargs": "+", "default": []}, "columns of DATA that are no features, such as an id"),
+    "--groups": (_ROWS, _COLUMN, "column of DATA that names rows that belong together; or copies, or rows (no groups)"),
     "--oob": (_ROWS, _FLAG, "DATA are the training rows, in their order; leave it out for rows new to the forest"),
-    "--rows": (
-        _ROWS,
-        _FILE,
-        "rows to choose trees by and refit leaves with, as the training rows (default: half of DATA)",
-    ),
+    "--rows": (_ROWS, _FILE, "rows to choose trees by and refit leaves with (default: half of DATA)"),
     "--validation": (_ROWS, _FILE, "rows to count votes on, in place of out-of-bag votes; or - for standard input"),
     "--seed": (_FOREST, _COUNT, "seed of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--subsample": (_FOREST, _NUMBER, "subsample of the forest; an XGBoost file does not keep it, and --oob needs it"),
     "--missing": (_FOREST, _NUMBER, "value that an XGBoost forest read as missing, besides NaN"),
     "--framework": (_FOREST, {"metavar": "NAME", "required": True}, "lightgbm or xgboost"),
     "--params": (_FOREST, {"metavar": "JSON"}, "training parameters, or a file of them"),
-    "--model": (_FOREST, _FILE, "forest that was trained on DATA, to add trees to"),
+    "--model": (_FOREST, _MODEL, "forest that was trained on DATA, to add trees to"),
     "--min-trees": (_FOREST, _COUNT, "trees to train before the first estimate (default 100)"),
     "--max-trees": (_FOREST, _COUNT, "the most trees to train (default 5000)"),
-    "--metric": (
-        _KEPT,
-        {"type": _metric, "metavar": f"{{{','.join(NAMES)}}}"},
-        "what must stay the same (default labels, or scores for a regression); take auc if you rank rows, log_loss if "
-        "you use probabilities",
-    ),
+    "--metric": (_KEPT, _METRIC, "what must stay the same; auc if you rank rows, log_loss if you use probabilities"),
     "--alpha": (_KEPT, _NUMBER, "share of rows that must keep their label (default 0.99); lower it for fewer trees"),
-    "--tolerance": (
-        _KEPT,
-        _NUMBER,
-        "in place of --alpha: how far probabilities or scores may move, or how much worse a metric may become",
-    ),
+    "--tolerance": (_KEPT, _NUMBER, "in place of --alpha: how far numbers may move, or how much worse a metric may be"),
     "--voting": (
         _KEPT,
         {"choices": VOTINGS},
-        "labels by averaged scores (soft), by majority vote (hard), or as the model's predict does (default auto)",
+        "labels by averaged scores, by majority, or by predict",
     ),
-    "--average": (
-        _KEPT,
-        {"choices": AVERAGES},
-        "apply alpha to all rows together (default micro) or to each class (macro); take macro for a rare class",
-    ),
+    "--average": (_KEPT, {"choices": AVERAGES}, "apply alpha to all rows together (micro), or to each class (macro)"),
     "--threshold": (_KEPT, _NUMBER, "probability above which class 1 is predicted (default 0.5)"),
     "--method": (_KEPT, {"choices": METHODS}, "how agreement is estimated; change it only to compare methods"),
-    "--target": (
-        _KEPT,
-        {"choices": TARGETS},
-        "predict like an unlimited forest (default limit), or like all trees of this one, certified on DATA (forest)",
-    ),
+    "--target": (_KEPT, {"choices": TARGETS}, "like an unlimited forest, or like all trees of this one, certified"),
     "--confidence": (_KEPT, _NUMBER, "how sure a certificate is (default 0.95)"),
     "grow --confidence": (_KEPT, _NUMBER, "how sure it must be that the trees are enough (default 0.8)"),
     "--n-trees": (_KEPT, _COUNT, "trees to keep, in place of --alpha"),

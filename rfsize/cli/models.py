@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,8 @@ from rfsize.models.model import with_classes
 _LONGEST_NAMES = 4_000_000
 
 _SECONDS_TO_LOAD = 600
+
+_LOADABLE: set[int] = set()  # hashes of files that a child process has loaded
 
 # What a child process runs: frameworks may crash on a damaged file, and would take this process with them.
 _LOAD = """import pathlib, sys
@@ -82,7 +83,9 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     for name, framework in _importable_frameworks()[0]:
         files = framework.files
         if files is not None and files.recognises(content):
-            _load_in_child(name, path, files.kind, hash(content))
+            if hash(content) not in _LOADABLE:
+                _load_in_child(name, path, files.kind)
+                _LOADABLE.add(hash(content))
             model = files.load(path)
             names = files.class_names(model, path)
             return LoadedModel(model, files, None if names is None else _class_names(model, names, path))
@@ -90,9 +93,8 @@ def load_model_if_any(path: Path) -> LoadedModel | None:
     return None
 
 
-@cache
-def _load_in_child(name: str, path: Path, kind: str, _: int) -> None:
-    """Raise ``ValueError`` if a child process cannot load the file, or dies of it; once for the same content."""
+def _load_in_child(name: str, path: Path, kind: str) -> None:
+    """Raise ``ValueError`` if a child process cannot load the file, or dies of it."""
     command = [sys.executable, "-c", _LOAD, name, str(path)]
     try:
         child = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_TO_LOAD, check=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +97,7 @@ def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
     forest, leaf_class = rows.forest, rows.forest.leaf_class(part.threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
         sums = [_sums(batch, forest, leaf_class, part) for batch in rows.batches("votes and scores", check=check)]
-    return stacked(sums) if sums else Sums.nothing(0, len(forest.classes), forest.n_scores)
+    return stacked(sums)
 
 
 def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
@@ -111,7 +110,7 @@ def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Su
     scores = _scores(paired.take(rows), may_vote[rows], forest.n_scores)
     scores = replace(scores, rows=None if every == 1 else number[rows])
     every, n_parts = rows_and_parts(part.n_rows, forest.n_trees, forest.n_scores)
-    rows = np.flatnonzero(number % every == 0)
+    rows = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
     by_part = _by_part(batch.take(rows), paired.take(rows), may_vote[rows], counts[rows], leaf_class, n_parts)
     parts = PartSums(number[rows], part.n_rows, forest.n_trees, *by_part)
     return Sums(counts, scores, parts, Means.of(batch.leaves.scores, batch.may_score) if part.means else None)
@@ -155,8 +154,8 @@ def _by_part(
     elif may_score.shape[2] > 1:
         votes = _votes_of_paired_trees(leaf_class(paired), may_vote, counts, oob_order(~may_score))
     else:
-        vote = np.where(may_vote, leaf_class(paired), -1)
-        votes = deal((vote[:, :, None] == np.arange(n_classes)).astype(np.int32), N_BLOCKS)
+        vote = leaf_class(paired)
+        votes = np.stack([deal(may_vote & (vote == of_class), N_BLOCKS) for of_class in range(n_classes)], axis=2)
     total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
     if score.shape[1] > n_parts:
         total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)
@@ -220,22 +219,21 @@ def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]
 
 def _count_elsewhere(task: Task, means: bool) -> Sums:
     """Count each part of the rows where it lies; prove the bags here."""
-    check = None if task.bags is None else BagCheck(task.forest, task.bags)
+    bags, group_inbag = task.bags, GroupInbag.of(task.bags, task.groups)
+    check = None if bags is None else BagCheck(task.forest, bags)
     assert isinstance(task.X, DistributedRows)
-    part_of, parts = partial(_part, task, means, GroupInbag.of(task.bags, task.groups)), []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part_of, what="votes and scores"):
+    assert bags is None or isinstance(bags, LaidOutBags)
+
+    def part(rows: range) -> Part:
+        own = None if bags is None else bags.part(rows.start, rows.stop)
+        of_groups = None if group_inbag is None else group_inbag.part(rows.start, rows.stop)
+        return Part(rows, task.n_rows, means, task.threshold, own, of_groups)
+
+    parts = []
+    for sums, rebuilt in task.X.each_with(count_part, task.forest, part, what="votes and scores"):
         parts.append(sums)
         if check is not None:
             check.rebuilt += rebuilt
     if check is not None:
         check.conclude()
-    return stacked([sums for sums in parts if len(sums.counts)] or parts[:1])
-
-
-def _part(task: Task, means: bool, of_groups: GroupInbag | None, rows: range) -> Part:
-    bags = task.bags
-    if bags is not None:
-        assert isinstance(bags, LaidOutBags)
-        bags = bags.part(rows.start, rows.stop)
-    of_groups = None if of_groups is None else of_groups.part(rows.start, rows.stop)
-    return Part(rows, task.n_rows, means, task.threshold, bags, of_groups)
+    return stacked(parts)

@@ -397,7 +397,8 @@ def outputs_of(task: Task, *, means: bool = False) -> TreeOutputs:
     spares_labels = not learning_rate_of(forest, labels_at=task.threshold)
     learning_rate = (replace(caution, spares_labels=spares_labels) for caution in learning_rate_of(forest))
     warnings = (*dependence_of(forest), *learning_rate, *warning_of_copies(task.groups))
-    described: dict[str, Any] = {"source": task.source, "groups": task.groups, "warnings": warnings, "task": task}
+    source = "rows given" if task.bags is None else "oob"
+    described: dict[str, Any] = {"source": source, "groups": task.groups, "warnings": warnings, "task": task}
     return _outputs_of_sums(sums, forest.n_trees, task.predictor, **described)
 
 

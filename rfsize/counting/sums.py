@@ -29,7 +29,7 @@ N_FIRST = 74
 
 # So many rows are enough to see the noise that rows share. With many trees and classes, fewer rows are kept: at most so
 # many scores, but always so many rows.
-_ROWS, _CELLS, _FEWEST_ROWS = 20_000, 1 << 25, 300
+_ROWS, CELLS, FEWEST_ROWS = 20_000, 1 << 25, 300
 
 _Record = TypeVar("_Record")
 
@@ -48,18 +48,24 @@ def rows_and_parts(n_rows: int, n_trees: int, n_scores: int) -> tuple[int, int]:
     every = scored_every(n_rows, n_scores)
     every *= max(1, -(-n_rows // (every * _ROWS)))
     while True:
-        fitting = _CELLS // max(1, -(-n_rows // every) * n_scores)
+        fitting = CELLS // max(1, -(-n_rows // every) * n_scores)
         most = max(fitting // N_BLOCKS, 1) * N_BLOCKS
-        if n_trees <= most or n_rows <= 2 * every * _FEWEST_ROWS:
+        if n_trees <= most or n_rows <= 2 * every * FEWEST_ROWS:
             return every, most
         every *= 2
 
 
 def deal(of_parts: NDArray[Any], n_blocks: int) -> NDArray[Any]:
-    """Sums over the parts of each block, shape (n_rows, n_blocks, n), of an array of shape (n_rows, n_parts, n)."""
-    n_rows, n_parts, n = of_parts.shape
-    padded = np.concatenate([of_parts, np.zeros((n_rows, -n_parts % n_blocks, n), dtype=of_parts.dtype)], axis=1)
-    return np.asarray(padded.reshape(n_rows, -1, n_blocks, n).sum(axis=1, dtype=of_parts.dtype))
+    """Sums over the parts of each block, shape (n_rows, n_blocks, ...), of an array of shape (n_rows, n_parts, ...).
+
+    A mask is counted.
+    """
+    dtype = np.int32 if of_parts.dtype == np.bool_ else of_parts.dtype
+    blocks = np.zeros((len(of_parts), n_blocks, *of_parts.shape[2:]), dtype=dtype)
+    for start in range(0, of_parts.shape[1], n_blocks):
+        dealt = of_parts[:, start : start + n_blocks]
+        blocks[:, : dealt.shape[1]] += dealt
+    return blocks
 
 
 def leading(mean: Floats, cut: float) -> Int64s:
@@ -354,7 +360,9 @@ class PartSums:
 
     def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
         """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
-        squares = self.total**2 / np.maximum(self.n_scored, 1)  # of a part of several trees as many as of one
+        squares = self.total**2
+        if self.total.shape[1] < self.n_trees:  # a part of several trees has as many squares as one
+            squares /= np.maximum(self.n_scored, 1)
         total, squares, n_scored = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
         of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
         return Blocks(
@@ -369,7 +377,7 @@ class PartSums:
             return score, np.zeros_like(n_first)
         for output in range(n_scores):
             may_score = self.n_scored[:, :, min(output, self.n_scored.shape[2] - 1)] > 0
-            place = np.cumsum(may_score, axis=1)
+            place = np.cumsum(may_score, axis=1, dtype=np.int32)
             row, tree = np.nonzero(may_score & (place <= N_FIRST))
             score[row, place[row, tree] - 1, output] = self.total[row, tree, output]
         return score, n_first

@@ -271,11 +271,6 @@ class Task:
         forest = self.forest
         return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold))
 
-    @property
-    def source(self) -> str:
-        """Where the votes come from, as reports name it."""
-        return "rows given" if self.bags is None else "oob"
-
     @cached_property
     def walk(self) -> Pass:
         """The rows on their way down the trees; rows that lie elsewhere are brought here batch by batch."""

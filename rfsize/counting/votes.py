@@ -130,12 +130,8 @@ class Votes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Votes):
             return NotImplemented
-        return (
-            self.n_trees == other.n_trees
-            and self.threshold == other.threshold
-            and np.array_equal(self.classes, other.classes)
-            and np.array_equal(self.counts, other.counts)
-        )
+        is_like = (self.n_trees, self.threshold) == (other.n_trees, other.threshold)
+        return is_like and np.array_equal(self.classes, other.classes) and np.array_equal(self.counts, other.counts)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -147,20 +147,6 @@ def grow(
     return model, report
 
 
-class _Block(NamedTuple):
-    """Trees that are trained together: the number of blocks before them in the forest, and the number of trees."""
-
-    number: int
-    n_trees: int
-
-
-class _TrainedBlock(NamedTuple):
-    """A booster with the trees of a block, and their out-of-bag outputs."""
-
-    booster: Any
-    out_of_bag: Sums
-
-
 class _Start(NamedTuple):
     """The properties that a forest has before it has trees."""
 
@@ -178,7 +164,7 @@ class _ForestInBlocks(ForestInTraining):
     """
 
     def __init__(self, workers: _Workers, trees_per_block: int) -> None:
-        self.start = workers.start()
+        self.start: _Start = next(workers.results(_start, [()]))
         self.n_trees, self.threshold = 0, workers.job.threshold
         self.out_of_bag, self.link, self.groups = self.start.out_of_bag, self.start.link, self.start.groups
         self._workers, self._trees_per_block, self._boosters = workers, trees_per_block, list[Any]()
@@ -186,9 +172,9 @@ class _ForestInBlocks(ForestInTraining):
     def add(self, n_trees: int) -> None:
         full, rest = divmod(whole("n_trees", n_trees, at_least=1), self._trees_per_block)
         sizes = [self._trees_per_block] * full + [rest] * bool(rest)
-        blocks = [_Block(number, size) for number, size in enumerate(sizes, start=len(self._boosters))]
+        blocks = list(enumerate(sizes, start=len(self._boosters)))
         # Added in the order of the blocks, because the last bits of a sum depend on the order.
-        for booster, out_of_bag in self._workers.train(blocks):
+        for booster, out_of_bag in self._workers.results(_train, blocks):
             self._boosters.append(booster)
             self.out_of_bag = self.out_of_bag.plus(out_of_bag)
         self.n_trees += n_trees
@@ -257,16 +243,8 @@ class _Workers:
             with suppress(Exception):  # a worker that is being lost has nothing left to forget
                 self._client.run(_forget, self.job.token)
 
-    def start(self) -> _Start:
-        """The forest without trees."""
-        return next(self._results(_start, [()]))
-
-    def train(self, blocks: Sequence[_Block]) -> Iterator[_TrainedBlock]:
-        """Train blocks, and yield them in their order."""
-        return self._results(_train, blocks)
-
-    def _results(self, work: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """Yield the result of ``work(trainer, *piece)`` for each piece, in order.
+    def results(self, work: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Yield the result of ``work(trainer, of_rows, *piece)`` on a worker for each piece, in order.
 
         Raises
         ------
@@ -366,15 +344,8 @@ def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
 # On a worker, which trains one block at a time with all of its threads
 
 
-class _WorkerTrainer(NamedTuple):
-    """A trainer that holds all rows."""
-
-    trainer: Trainer
-    threshold: float
-    groups: Groups
-
-
-_TRAINERS: dict[str, _WorkerTrainer] = {}
+# By token of the job: the trainer, which holds all rows, and the arguments of its forests.
+_TRAINERS: dict[str, tuple[Trainer, dict[str, Any]]] = {}
 _LOCK = Lock()
 
 
@@ -385,11 +356,11 @@ def _on_worker(work: Any, piece: tuple[Any, ...], job: _Job, *parts: Any) -> Any
     # Dask starts workers with a limit of one thread for OpenMP.
     with _LOCK, threadpool_limits(get_worker().state.nthreads, user_api="openmp"):
         if job.token not in _TRAINERS:
-            _TRAINERS[job.token] = _worker_trainer(job, parts)
-        return work(_TRAINERS[job.token], *piece)
+            _TRAINERS[job.token] = _make_trainer(job, parts)
+        return work(*_TRAINERS[job.token], *piece)
 
 
-def _worker_trainer(job: _Job, parts: Sequence[Any]) -> _WorkerTrainer:
+def _make_trainer(job: _Job, parts: Sequence[Any]) -> tuple[Trainer, dict[str, Any]]:
     X = for_training(_all_rows(parts))
     job.check_rows(n_rows_of(X))
     training = training_named(job.framework)
@@ -397,7 +368,8 @@ def _worker_trainer(job: _Job, parts: Sequence[Any]) -> _WorkerTrainer:
     rows, trainer = training.rows_of(dtrain), training.trainer(params, dtrain)
     if trainer.has_soft_labels:
         raise ValueError("the labels are soft, between 0 and 1: grow the forest on one machine, by rfsize.grow")
-    return _WorkerTrainer(trainer, job.threshold, resolve_groups(job.groups, rows, len(trainer.label)))
+    groups = resolve_groups(job.groups, rows, len(trainer.label))
+    return trainer, {"threshold": job.threshold, "groups": groups}
 
 
 def _all_rows(parts: Sequence[Any]) -> Any:
@@ -409,15 +381,16 @@ def _all_rows(parts: Sequence[Any]) -> Any:
     return joined(list(parts))
 
 
-def _start(worker: _WorkerTrainer) -> _Start:
-    forest = worker.trainer.start(threshold=worker.threshold, groups=worker.groups)
-    return _Start(worker.trainer.classes, forest.out_of_bag, forest.link, forest.groups)
+def _start(trainer: Trainer, of_rows: dict[str, Any]) -> _Start:
+    forest = trainer.start(**of_rows)
+    return _Start(trainer.classes, forest.out_of_bag, forest.link, forest.groups)
 
 
-def _train(worker: _WorkerTrainer, number: int, n_trees: int) -> _TrainedBlock:
-    forest = worker.trainer.start_after(number, threshold=worker.threshold, groups=worker.groups)
+def _train(trainer: Trainer, of_rows: dict[str, Any], number: int, n_trees: int) -> tuple[Any, Sums]:
+    """A booster with the trees of a block that follows ``number`` others, and their out-of-bag outputs."""
+    forest = trainer.start_after(number, **of_rows)
     forest.add(n_trees)
-    return _TrainedBlock(forest.booster(), forest.out_of_bag)
+    return forest.booster(), forest.out_of_bag
 
 
 def _forget(token: str) -> None:

@@ -55,33 +55,33 @@ class Answers:
             return few[0], few[1]
         rows, rule = opened(self._forest, X), self._labels
         index = np.full(rows.n_rows, -1, dtype=np.int64)
-        asked = np.full(len(index), self._forest.n_trees, dtype=np.int64)
+        n_used = np.full(len(index), self._forest.n_trees, dtype=np.int64)
         each_block(
-            self._forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], asked[place])
+            self._forest, rows, self._n_jobs, lambda block, place: rule.settle(block, index[place], n_used[place])
         )
-        return index, asked
+        return index, n_used
 
     def numbers(self, X: Any) -> tuple[Floats, Int64s]:
         """Probabilities of all classes, shape (n_rows, n_classes), or numbers, shape (n_rows, 1), and trees asked."""
         few = self._few.predictions(X, self._n_predicted) if self._numbers is None else None
         if few is not None:
-            asked = np.empty(len(few), dtype=np.int64)
-            asked.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
-            return self._probable(few), asked
+            n_used = np.empty(len(few), dtype=np.int64)
+            n_used.fill(self._forest.n_trees)  # takes a sixth of the time of np.full, which matters for one row
+            return self._probable(few), n_used
         rows = opened(self._forest, X)
         predicted = np.empty((rows.n_rows, self._n_predicted))
-        asked = np.full(len(predicted), self._forest.n_trees)
+        n_used = np.full(len(predicted), self._forest.n_trees)
 
         def work(block: _core.Rows, place: slice) -> None:
             total = np.tile(self._forest.start, (len(block), 1))
             if self._numbers is None:
                 block.add_scores(total)
             else:
-                self._numbers.settle(block, total, asked[place])
+                self._numbers.settle(block, total, n_used[place])
             self._predicting.predict(total, predicted[place])
 
         each_block(self._forest, rows, self._n_jobs, work)
-        return self._probable(predicted), asked
+        return self._probable(predicted), n_used
 
     def _probable(self, linked: Floats) -> Floats:
         """Predictions, from what the compiled link gives."""

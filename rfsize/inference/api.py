@@ -141,7 +141,9 @@ def compile(
     several = models_in(model)
     if several is not None:
         _refuse_of_several(table, voting)
-        return CompiledMean([compile(one, threshold=threshold, n_jobs=n_jobs, missing=missing) for one in several])
+        return CompiledMean(
+            [compile(of_fold, threshold=threshold, n_jobs=n_jobs, missing=missing) for of_fold in several]
+        )
     read = read_model(model, missing=missing)
     check_table(read, table)
     at, labels_by = _labels_above(threshold, read, table), _resolved(voting, read, table)

@@ -96,7 +96,7 @@ def _of_predict(forest: PackedForest, public: dict[str, object], refuses: bool) 
 
 
 def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) -> str:
-    one, each = (
+    single, by_class = (
         "    probabilities[0] = (sum)(1 - score[0]);\n    probabilities[1] = score[0];\n",
         _EACH.format("probabilities[k] = score[k];"),
     )
@@ -107,7 +107,7 @@ def _of_classes(forest: PackedForest, public: dict[str, object], refuses: bool) 
         labels=",\n".join(f"    {text(label)}" for label in forest.classes.tolist()),
         unless_taken=_UNLESS_TAKEN.format("*asked = 0;", " -1") if refuses else "",
         unless_taken_proba=_UNLESS_TAKEN.format(no_probability, "") if refuses else "",
-        probabilities=one if forest.n_scores == 1 else each,
+        probabilities=single if forest.n_scores == 1 else by_class,
     )
 
 
@@ -183,8 +183,8 @@ class _Read(NamedTuple):
 
 def _read(columns: Columns) -> _Read:
     if columns.feature.size == 0:  # no tree splits, and C has no empty arrays
-        one, zero = np.array([0, 1]), np.zeros(1, dtype=np.int64)
-        columns = Columns(zero, one, np.zeros(1), one, np.array([Missing.NAN_LEFT], dtype=np.uint8), zero)
+        classes, zero = np.array([0, 1]), np.zeros(1, dtype=np.int64)
+        columns = Columns(zero, classes, np.zeros(1), classes, np.array([Missing.NAN_LEFT], dtype=np.uint8), zero)
     is_category = columns.missing[columns.start[:-1]] == Missing.CATEGORY
     order = np.argsort(is_category, kind="stable")
     of_cuts, cut_start = _taken(columns.cut_start, order)
@@ -202,7 +202,7 @@ def _read(columns: Columns) -> _Read:
 
 def _taken(start: Int64s, order: Int64s) -> tuple[Int64s, Int64s]:
     """Reorder lists that lie one after another: the new order of their items, and the new start of each list."""
-    index = np.concatenate([np.arange(start[one], start[one + 1]) for one in order])
+    index = np.concatenate([np.arange(start[tree], start[tree + 1]) for tree in order])
     return index, np.append(0, np.cumsum(np.diff(start)[order]))
 
 
@@ -221,7 +221,7 @@ def _cuts(read: _Read, single_precision: bool) -> NDArray[np.floating]:
 
 def _quantiser(read: _Read, reading: Reading) -> str:
     columns, cuts, n_numeric = read.columns, _cuts(read, reading.single_precision), read.n_numeric
-    found = part(
+    text = part(
         "read",
         cut="float" if cuts.dtype == np.float32 else "double",
         level=smallest(read.highest),
@@ -240,13 +240,13 @@ def _quantiser(read: _Read, reading: Reading) -> str:
     if n_numeric:
         numeric = slice(0, read.n_numeric_columns)
         missing, base = array("missing", columns.missing[numeric]), array("base", columns.base[numeric])
-        found += part("numbers", missing=missing, base=base, **{kind.name: int(kind) for kind in Missing})
+        text += part("numbers", missing=missing, base=base, **{kind.name: int(kind) for kind in Missing})
         steps.append("quantise_numbers(row, q);")
     if n_numeric < columns.feature.size:
         lowest = real(max(reading.lowest_category, -_LARGEST_CATEGORY))
-        found += part("categories", lowest=lowest, largest=real(_LARGEST_CATEGORY))
+        text += part("categories", lowest=lowest, largest=real(_LARGEST_CATEGORY))
         steps.append("quantise_categories(row, q);")
-    return found + part("quantise", steps="\n    ".join(steps))
+    return text + part("quantise", steps="\n    ".join(steps))
 
 
 def _steps(reading: Reading) -> list[str]:
@@ -315,7 +315,7 @@ def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
         rank[of_column] = which.ravel()
         n_bytes.append(-(-size // 8))
         sets.append(distinct[:, : n_bytes[-1]].ravel())
-    sizes = np.array([one.size for one in sets])
+    sizes = np.array([categories.size for categories in sets])
     arrays = [
         "\n",
         array("sets", np.concatenate(sets)),
@@ -326,7 +326,7 @@ def _sets(forest: PackedForest, read: _Read) -> tuple[Int64s, str]:
 
 
 def _walk(read: _Read, splits: _Splits, place_of_leaf: str) -> str:
-    inner = zip(*(each.tolist() for each in splits[:4]), strict=True)
+    inner = zip(*(values.tolist() for values in splits[:4]), strict=True)
     items = [f"{{{{{left}, {right}}}, {rank}, {column}}}" for column, rank, left, right in inner]
     child = smallest(-1, *splits.left[[splits.left.argmin(), splits.left.argmax()]].tolist(), splits.right.min())
     is_number = "if (at->column < NUMERIC_COLUMNS) " if read.n_numeric < read.columns.feature.size else ""

@@ -175,13 +175,13 @@ class CompiledForest:
         """
         forest = self.forest
         if forest.output in LABELS:
-            index, asked = self._answers.labels(X)
-            found = self.classes[index] if forest.output == "labels" else index.astype(forest.precision)
+            index, n_used = self._answers.labels(X)
+            predictions = self.classes[index] if forest.output == "labels" else index.astype(forest.precision)
         else:
-            predicted, asked = self._answers.numbers(X)
-            found = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
-            found = found.astype(forest.precision, copy=False)
-        return (found, asked) if return_trees else found
+            predicted, n_used = self._answers.numbers(X)
+            predictions = predicted if forest.predicts_each_class else np.ascontiguousarray(predicted[:, -1])
+            predictions = predictions.astype(forest.precision, copy=False)
+        return (predictions, n_used) if return_trees else predictions
 
     @overload
     def predict_labels(self, X: Any, *, return_trees: Literal[False] = False) -> NDArray[Any]: ...
@@ -227,8 +227,8 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "labels")
-        index, asked = self._answers.labels(X)
-        return (self.classes[index], asked) if return_trees else self.classes[index]
+        index, n_used = self._answers.labels(X)
+        return (self.classes[index], n_used) if return_trees else self.classes[index]
 
     def votes(self, X: Any) -> Votes:
         """Count the votes of all trees, as `rfsize.tree_outputs` does.
@@ -311,9 +311,9 @@ class CompiledForest:
         True
         """
         refuse_numbers(self.classes, "probabilities")
-        probabilities, asked = self._answers.numbers(X)
+        probabilities, n_used = self._answers.numbers(X)
         probabilities = probabilities.astype(self.forest.precision, copy=False)
-        return (probabilities, asked) if return_trees else probabilities
+        return (probabilities, n_used) if return_trees else probabilities
 
     def save(self, path: str | Path) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.

@@ -163,9 +163,9 @@ def save_forests(path: Path, forests: list[Saved]) -> None:
     if len(forests) > MOST_FORESTS:
         raise ValueError(f"a file holds at most {MOST_FORESTS:,} forests, found {len(forests):,}: pickle them")
     parts = []
-    for one in forests:
+    for forest in forests:
         written = BytesIO()
-        _FILE.write_to(written, *_written(*one))
+        _FILE.write_to(written, *_written(*forest))
         parts.append(written.getbuffer())
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     content = np.concatenate([np.frombuffer(part, np.uint8) for part in parts])
@@ -313,7 +313,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
     }
 
 
-_FLAGS = [each.name for each in fields(Conventions) if each.type == "bool"]
+_FLAGS = [field.name for field in fields(Conventions) if field.type == "bool"]
 _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
 _FACTORS = ["slope", "divisor", "cut"]
@@ -328,7 +328,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
     require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
     start = fields["start"]
-    require(isinstance(start, list) and all(type(one) is float and np.isfinite(one) for one in start), "start")
+    require(isinstance(start, list) and all(type(number) is float and np.isfinite(number) for number in start), "start")
     numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
     slope, divisor, cut = (numbers.pop(name) for name in _FACTORS)
     require(np.isfinite([slope, divisor, cut]).all(), "a factor of scores that is not finite")

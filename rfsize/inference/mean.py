@@ -57,10 +57,10 @@ class CompiledMean:
             raise ValueError(f"a mean takes two forests or more, found {len(self.forests)}: compile the model itself")
         first = self.forests[0]
         for number, other in enumerate(self.forests[1:], start=1):
-            for what, one, another in _told_apart(first, other):
-                if not _same(one, another):
+            for what, value, another in _told_apart(first, other):
+                if not _same(value, another):
                     raise ValueError(
-                        f"forests 0 and {number} cannot be averaged: {what} of the first is {_shown(one)}, and of "
+                        f"forests 0 and {number} cannot be averaged: {what} of the first is {_shown(value)}, and of "
                         f"the other {_shown(another)}; compile each alone"
                     )
 
@@ -72,7 +72,7 @@ class CompiledMean:
     @property
     def n_trees(self) -> int:
         """Number of trees of all forests together."""
-        return sum(one.n_trees for one in self.forests)
+        return sum(forest.n_trees for forest in self.forests)
 
     def __repr__(self) -> str:
         kind = f"{len(self.classes)} classes" if self.classes.size else "regression"
@@ -108,7 +108,7 @@ class CompiledMean:
             index = self._labels(X)
             forest = self.forests[0].forest
             return self.classes[index] if self._gives == "labels" else index.astype(forest.precision)
-        return np.asarray(np.mean([one.predict(X) for one in self.forests], axis=0))
+        return np.asarray(np.mean([compiled.predict(X) for compiled in self.forests], axis=0))
 
     def predict_labels(self, X: Any) -> NDArray[Any]:
         """Class labels by the mean of the probabilities.
@@ -155,7 +155,7 @@ class CompiledMean:
 
     def save(self, path: str | Path) -> None:
         """Write all forests to one file that `rfsize.load` reads without the frameworks; see `CompiledForest.save`."""
-        save_forests(Path(path), [(one.forest, one.table, one.voting) for one in self.forests])
+        save_forests(Path(path), [(forest.forest, forest.table, forest.voting) for forest in self.forests])
 
     @property
     def _gives(self) -> str:
@@ -169,22 +169,22 @@ class CompiledMean:
         return np.asarray(probability[:, 1] > threshold, dtype=np.int64)
 
 
-def _told_apart(one: CompiledForest, other: CompiledForest) -> list[tuple[str, Any, Any]]:
+def _told_apart(first: CompiledForest, second: CompiledForest) -> list[tuple[str, Any, Any]]:
     """The properties that two forests must share to have a mean: name and both values."""
     of = [
         {
-            "the class labels": each.classes.tolist(),
-            "the number of features": each.forest.n_features,
-            "what predict gives": each.forest.output,
-            "the threshold": each.forest.threshold,
+            "the class labels": forest.classes.tolist(),
+            "the number of features": forest.forest.n_features,
+            "what predict gives": forest.forest.output,
+            "the threshold": forest.forest.threshold,
         }
-        for each in (one, other)
+        for forest in (first, second)
     ]
     return [(what, value, of[1][what]) for what, value in of[0].items()]
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(math.isclose(one, other)) if isinstance(one, float) else bool(one == other)
+def _same(first: Any, second: Any) -> bool:
+    return bool(math.isclose(first, second)) if isinstance(first, float) else bool(first == second)
 
 
 def _shown(value: Any) -> str:

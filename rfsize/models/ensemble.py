@@ -198,15 +198,12 @@ class TreeEnsemble:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the scores of the leaves in the order of the trees; it identifies the model."""
-        scores = np.where(self._is_leaf_of(self.tree_scores), self.tree_scores, 0)
+        is_leaf = (self.nodes.left == -1).reshape(-1, *[1] * (self.tree_scores.ndim - 1))
+        scores = np.where(is_leaf, self.tree_scores, 0)
         digest = hashlib.sha256(str(scores.shape).encode())
         for array in (self.tree_start, scores):
             digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
-
-    def _is_leaf_of(self, scores: NDArray[Any]) -> Bools:
-        is_leaf = self.nodes.left == -1
-        return is_leaf if scores.ndim == 1 else is_leaf[:, None]
 
     def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""

@@ -84,8 +84,10 @@ class Link:
         """Probabilities of all classes from mean scores, shape (…, n_classes); two classes have a single score."""
         if score.shape[-1] > 1:
             return self.predicted(score)
-        other = self.predicted(-score) if self.kind == "logistic" else 1.0 - self.predicted(score)
-        return np.concatenate([other, self.predicted(score)], axis=-1)
+        both = np.empty((*score.shape[:-1], 2))
+        both[..., 1:] = self.predicted(score)
+        both[..., :1] = self.predicted(-score) if self.kind == "logistic" else 1.0 - both[..., 1:]
+        return both
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,6 +177,8 @@ def refuse_dmatrix(X: Any) -> None:
 
 def n_rows_of(X: Any) -> int:
     """Number of rows of what a framework trains on."""
+    if X is None:
+        raise ValueError("X is missing: give the rows to train on")
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 

@@ -150,12 +150,9 @@ class Training:
     ----------
     labels_are_indices : bool
         Whether the framework's estimators accept only the labels 0 to K − 1.
-    default_n_jobs : int
-        Threads that the framework's estimators use if ``n_jobs`` is not set; -1 for one per core.
     """
 
     labels_are_indices: ClassVar[bool] = False
-    default_n_jobs: ClassVar[int] = -1
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
         """The trainer that grows forests with these parameters on these data.

@@ -14,8 +14,7 @@ from rfsize import _core
 from rfsize._util import Bools, Caution, Floats, Int64s, how_many
 from rfsize.counting.outputs import TreeOutputs, voting_of
 from rfsize.counting.task import Task
-from rfsize.counting.training_rows import training_rows_error
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows, training_rows_error
 from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget

@@ -314,7 +314,7 @@ def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: li
     """The curve whose replicates have the noise of the trees too, by the jackknife over blocks of trees."""
     inflation = max(one_kind.inflation for one_kind in fits)
     blocks = rows.blocks
-    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 1).any():
+    if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
         return LossCurve(curve.sizes, curve.loss, wider(curve.replicates, inflation), curve.is_odd)
     on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]
     without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights), _LEAST))

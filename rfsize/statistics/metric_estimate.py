@@ -22,6 +22,7 @@ from rfsize.statistics.metrics import (
     metric_of,
     predictions_for,
 )
+from rfsize.statistics.predictions import scores_of
 from rfsize.statistics.subforests import mean_of_subforests
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
@@ -84,6 +85,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     ValueError
         If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
     """
+    scores_of(outputs, criterion.name)
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
     blocks, predictions_of = sums_of(outputs).blocks, predictions_for(outputs, metric)

@@ -351,8 +351,8 @@ class _Votes(NamedTuple):
         n_scored = weighted_sums(parts.n_scored, _deals())
         numbers, shares = [], []
         for of_kind in (n_scored[:1], *_of_kinds(n_scored[1:])):
-            weights = np.broadcast_to(weight[None, :, None], of_kind.shape)
-            mass = np.bincount(of_kind.astype(np.int64).ravel(), weights=weights.ravel())
+            of_rows = np.broadcast_to(weight[None, :, None], of_kind.shape).ravel() if np.ptp(weight) > 0.0 else None
+            mass = np.bincount(of_kind.astype(np.int64).ravel(), weights=of_rows)
             numbers.append(np.flatnonzero(mass))
             shares.append(mass[numbers[-1]] / mass.sum())
         return cls(numbers, shares)

@@ -227,6 +227,8 @@ def _one_class_only(name: str) -> RfsizeError:
 
 def _of_truth(predicted: Floats, truth: NDArray[Any]) -> Floats:
     """The probability of each row's class; one-vs-all probabilities are divided by their sum."""
+    if predicted.shape[2] == 2:
+        return np.where(truth == 1, predicted[..., 1], predicted[..., 0])
     return np.asarray(predicted[:, np.arange(len(truth)), truth] / predicted.sum(axis=2))
 
 
@@ -397,14 +399,14 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
-    if outputs.y is None:
-        what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
-        raise ValueError(f"y is missing: {what} needs the truth of the rows")
     if outputs.scores is None or outputs.predictor is None:
         raise NotAForestError(
             f"metric={name_of(metric)!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
             "model and its rows, or size the labels"
         )
+    if outputs.y is None:
+        what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
+        raise ValueError(f"y is missing: {what} needs the truth of the rows")
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
 
 

@@ -63,14 +63,14 @@ def content_of(document: Any, names: tuple[str, ...]) -> Fields:
     except ValueError as error:
         refuse(str(error))
     if set(document) != keys:
-        found = ", ".join(sorted(map(str, document))[:20])[:400]
-        refuse(f"a stop table of version {VERSION} has the keys {', '.join(sorted(keys))}; found {found}")
+        own_keys = ", ".join(sorted(map(str, document))[:20])[:400]
+        refuse(f"a stop table of version {VERSION} has the keys {', '.join(sorted(keys))}; found {own_keys}")
     return Fields(document)
 
 
-def refuse(found: str) -> NoReturn:
+def refuse(reason: str) -> NoReturn:
     """Raise `FileError` with what was found and what to do."""
-    raise FileError(f"{found}; build and save the table again")
+    raise FileError(f"{reason}; build and save the table again")
 
 
 class Fields:

@@ -78,10 +78,10 @@ def _limits(lead: Floats, order: Int64s, differs: NDArray[np.bool_], plain: Floa
 
 def _smoothed(limits: Floats) -> Floats:
     """Each row of limits smoothed over the logarithm of the number of trees."""
-    logs, asked = np.log(limits), np.log(np.arange(1, limits.shape[1] + 1))
+    logs, n_used = np.log(limits), np.log(np.arange(1, limits.shape[1] + 1))
     smooth = np.empty_like(limits)
-    for start in range(0, len(asked), _SMOOTHED_TOGETHER):  # all weights of 10,000 trees would take 0.8 GB
+    for start in range(0, len(n_used), _SMOOTHED_TOGETHER):  # all weights of 10,000 trees would take 0.8 GB
         here = slice(start, start + _SMOOTHED_TOGETHER)
-        near = np.exp(-0.5 * np.square((asked[here, None] - asked) / _SMOOTHED_OVER))
+        near = np.exp(-0.5 * np.square((n_used[here, None] - n_used) / _SMOOTHED_OVER))
         smooth[:, here] = logs @ (near / near.sum(axis=1, keepdims=True)).T
     return np.exp(smooth)

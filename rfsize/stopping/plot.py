@@ -55,14 +55,14 @@ def _draw_certificate(terms: Terms, known: Certificate, ax: Axes) -> None:
     """Draw the share of rows that differ from all trees, its certified bound, and the share that α allows."""
     counts = known.counts
     if known.average == "macro":
-        found = [
+        groups = [
             (name, differing / rows, float(clopper_pearson(np.array(differing), np.array(rows), known.confidence)))
             for name, differing, rows in zip(terms.class_labels, counts.disagreements, counts.rows, strict=True)
             if rows
         ]
     else:
-        found = [("all rows", counts.disagreement, known.bound)]
-    most, which = most_changed(found, lambda one: one[2])
+        groups = [("all rows", counts.disagreement, known.bound)]
+    most, which = most_changed(groups, lambda group: group[2])
     shown, shares, ends = zip(*most, strict=True)
     ax.axvline(1.0 - terms.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - terms.alpha:.3g}")
     seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
@@ -73,25 +73,25 @@ def _draw_certificate(terms: Terms, known: Certificate, ax: Axes) -> None:
     finish(ax)
 
 
-def _draw(found: Drawing, ax: Axes) -> None:
-    some = np.unique(np.linspace(0, len(found.over) - 1, min(len(found.over), _MOST_POINTS)).astype(np.int64))
-    over, (low, high) = found.over[some], found.going
-    ax.fill_between(over, low[some], high[some], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    for label, curve in found.stops.items():
+def _draw(drawing: Drawing, ax: Axes) -> None:
+    points = np.unique(np.linspace(0, len(drawing.over) - 1, min(len(drawing.over), _MOST_POINTS)).astype(np.int64))
+    over, (low, high) = drawing.over[points], drawing.going
+    ax.fill_between(over, low[points], high[points], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
+    for label, curve in drawing.stops.items():
         color = "C1" if len(ax.lines) == 0 else "C2"
-        ax.plot(over, curve[some], "o" if len(over) == 1 else "-", clip_on=False, color=color, label=label)
-    if found.aside is not None:
-        label, curve = found.aside
-        ax.plot(over, curve[some], **faint(ax, ":"), label=label)
-    if found.is_logarithmic:
+        ax.plot(over, curve[points], "o" if len(over) == 1 else "-", clip_on=False, color=color, label=label)
+    if drawing.aside is not None:
+        label, curve = drawing.aside
+        ax.plot(over, curve[points], **faint(ax, ":"), label=label)
+    if drawing.is_logarithmic:
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
     else:
-        ax.set_ylim(0.0, found.highest)
+        ax.set_ylim(0.0, drawing.highest)
     if len(over):
         ax.set_xlim(over[0], max(over[0] + 1, over[-1]))
-    ax.set_xlabel(found.xlabel)
-    ax.set_ylabel(found.ylabel, parse_math=False)
+    ax.set_xlabel(drawing.xlabel)
+    ax.set_ylabel(drawing.ylabel, parse_math=False)
 
 
 def _mark_mean_trees(trees: float, certificate: Certificate | None, ax: Axes, *, on_axis: bool) -> None:

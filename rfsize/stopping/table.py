@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, choice, how_many, in_percent, refuse_unused, share, warn, whole
 from rfsize.counting.outputs import VOTINGS, TreeOutputs
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
 from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
@@ -85,7 +85,7 @@ class StopTable(Terms):
     @classmethod
     def of(cls, terms: Terms, stops: Stops, certificate: Certificate | None = None) -> StopTable:
         """Make a table from new stops, and warn if it changes the labels of many rows of one class."""
-        of_terms = {each.name: getattr(terms, each.name) for each in fields(Terms)}
+        of_terms = {field.name: getattr(terms, field.name) for field in fields(Terms)}
         made = cls(**of_terms, stops=stops, certificate=certificate)
         _warn_of_lost_classes(made)
         return made
@@ -459,12 +459,12 @@ class StopTable(Terms):
 
     def to_dict(self) -> dict[str, Any]:
         """The table as plain Python values that ``json`` can write."""
-        found = {name: getattr(self, name) for name in KEYS}
+        content = {name: getattr(self, name) for name in KEYS}
         for name in ("stops", "certificate"):
-            found[name] = None if found[name] is None else found[name].to_dict()
-        found["prior"] = None if self.prior is None else self.prior.tolist()
-        found["classes"] = None if self.classes is None else list(self.classes)
-        return signed(found)
+            content[name] = None if content[name] is None else content[name].to_dict()
+        content["prior"] = None if self.prior is None else self.prior.tolist()
+        content["classes"] = None if self.classes is None else list(self.classes)
+        return signed(content)
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> StopTable:
@@ -529,9 +529,9 @@ def _rare_classes(outcomes: list[ClassOutcome]) -> str:
     rare = [outcome for outcome in outcomes if outcome.share < _RARE and outcome.disagreement >= 0.0]
     if not rare:
         return ""
-    each = [f"{outcome.label!r} ({in_percent(outcome.share)}) {in_percent(outcome.disagreement)}" for outcome in rare]
-    more = f" and {len(each) - _CLASSES_SAID} more" if len(each) > _CLASSES_SAID else ""
-    return f"; of rare classes' rows: {', '.join(each[:_CLASSES_SAID])}{more}"
+    shares = [f"{outcome.label!r} ({in_percent(outcome.share)}) {in_percent(outcome.disagreement)}" for outcome in rare]
+    more = f" and {len(shares) - _CLASSES_SAID} more" if len(shares) > _CLASSES_SAID else ""
+    return f"; of rare classes' rows: {', '.join(shares[:_CLASSES_SAID])}{more}"
 
 
 def _warn_of_lost_classes(table: StopTable) -> None:

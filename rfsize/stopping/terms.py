@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, how_many, whole
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.statistics.certify import RiskTarget
 
 MAX_TREES = 10_001

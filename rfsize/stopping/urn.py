@@ -225,9 +225,9 @@ def lossless_bounds(n_trees: int) -> Bounds:
     >>> lower.tolist(), upper.tolist()
     ([-1, -1, -1, 0, 1, 2], [1, 2, 3, 3, 3, 3])
     """
-    asked = np.arange(n_trees + 1)
-    lower = np.maximum(n_trees // 2 - n_trees + asked, -1)
-    upper = np.minimum(n_trees // 2 + 1, asked + 1)
+    n_used = np.arange(n_trees + 1)
+    lower = np.maximum(n_trees // 2 - n_trees + n_used, -1)
+    upper = np.minimum(n_trees // 2 + 1, n_used + 1)
     return lower.astype(np.int32), upper.astype(np.int32)
 
 

@@ -179,7 +179,7 @@ def select_bagging_fraction(
     name, value = "score", -measure.worse * compared.value
     if metric is None:
         name, value = "error", 1.0 - compared.value if len(trainer.classes) else compared.value
-    columns = {
+    columns: dict[str, Any] = {
         "fraction": fractions,
         "trees": np.full(len(fractions), n_trees, dtype=np.int64),
         name: value,
@@ -209,16 +209,10 @@ def select_bagging_fraction(
     )
 
 
-class _TrainerInputs(NamedTuple):
+def _resolve_trainer(
+    params: Any, data: Any, y: Any, sample_weight: Any
+) -> tuple[Trainer, Any, float | None, Callable[[float], Any]]:
     """The trainer of the forests, its rows, the fraction of the given parameters, and a way to change it."""
-
-    trainer: Trainer
-    X: Any
-    own: float | None
-    with_fraction: Callable[[float], Any]
-
-
-def _resolve_trainer(params: Any, data: Any, y: Any, sample_weight: Any) -> _TrainerInputs:
     if isinstance(params, dict):
         reason = "labels and weights are in the Dataset or DMatrix. Leave it out, or give an estimator"
         refuse_unused(reason, y=y, sample_weight=sample_weight)
@@ -230,7 +224,7 @@ def _resolve_trainer(params: Any, data: Any, y: Any, sample_weight: Any) -> _Tra
                 "give labels 0 and 1 with weights, a row of each for every soft label"
             )
         own = trainer.fraction if 0.0 < trainer.fraction < 1.0 else None
-        return _TrainerInputs(trainer, X, own, trainer.with_fraction)
+        return trainer, X, own, trainer.with_fraction
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
@@ -252,7 +246,7 @@ def _resolve_trainer(params: Any, data: Any, y: Any, sample_weight: Any) -> _Tra
     forest.open(X)
     trainer = training.trainer_of(forest, X, y, sample_weight)
     own = training.fraction_of(params, n_rows)
-    return _TrainerInputs(trainer, X, own, lambda of: training.with_fraction(clone(params), of, n_rows))
+    return trainer, X, own, lambda fraction: training.with_fraction(clone(params), fraction, n_rows)
 
 
 def _checked_fractions(fractions: ArrayLike) -> list[float]:

@@ -245,15 +245,18 @@ def start_from_estimator(
 
     from rfsize.models.estimators import checked_target, is_regression
 
-    X, training = for_training(X), training_of(estimator)
-    classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))
-    criterion = checked_criterion(criterion, classes, y, sample_weight)
+    training, fitted = training_of(estimator), None
     try:
-        fitted, is_new = read_forest(estimator), False
+        fitted = read_forest(estimator)
     except NotFittedError:
         training.check_estimator(estimator)
+    X = for_training(X)
+    classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))
+    criterion = checked_criterion(criterion, classes, y, sample_weight)
+    is_new = fitted is None
+    if fitted is None:
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        fitted, is_new = read_forest(clone(estimator).fit(X, y, **weighted)), True
+        fitted = read_forest(clone(estimator).fit(X, y, **weighted))
     if fitted.wrapper is not None:
         raise NotAForestError(
             f"found a {fitted.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "

@@ -53,13 +53,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     FRESH.to_parquet(folder / "fresh.parquet")
     FRESH.assign(id=range(400)).to_csv(folder / "fresh.csv", index=False)
     broken = {"empty.csv": b"a,b,target\n", "text.txt": b"hello", "odd.json": b'{"learner": 3}', "list.json": b"[1]"}
-    broken |= {"params.json": b'{"max_depth": 4, "seed": 5}', "model.pkl": b"", "model": b"\x80\x04K\x01."}
+    broken |= {"params.json": b'{"max_depth": 4, "seed": 5}', "pickled": b"\x80\x04K\x01."}
     for name in ("lgb.txt", "xgb.json", "train.csv.gz", "train.parquet"):
         whole = (folder / name).read_bytes()
         broken[f"half{name[name.index('.') :]}"] = whole[: len(whole) // 2]
-    for name, wide in (("wide", (0, 1, 2)), ("begins_wide", (0,)), ("ends_wide", (2,)), ("indexed", ())):
-        rows = [",".join([str(row)] * 5) + "," * (row in wide) for row in range(3)]
-        broken[f"{name}.csv"] = "\n".join([",".join(NAMES[name == "indexed" :]), *rows, ""]).encode()
+    row, header = "1,2,3,4,5\n", "a,b,c,d,e\n"
+    tables = {"wide": header + row + "1,2,3,4,5,\n", "indexed": "b,c,d,e\n" + row, "narrow": header + "1,2,3,4\n"}
+    tables |= {"twice": "a,b,c,d,a\n" + row, "mixed": header + 600_000 * row + "1,2,3,4,?\n"}
+    broken |= {f"{name}.csv": text.encode() for name, text in tables.items()}
     for name, content in broken.items():
         (folder / name).write_bytes(content)
     return folder

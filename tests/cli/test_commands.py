@@ -221,9 +221,16 @@ def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
     assert run("size", "model.txt", "rows.csv", "--oob", "--alpha", "0.5") == 0
 
 
-@pytest.mark.parametrize("labels", ["level", "code"])
-@pytest.mark.parametrize(("framework", "ending"), [("lightgbm", "txt"), ("xgboost", "json"), ("xgboost", "ubj")])
-def test_names_of_classes_stay(framework: str, ending: str, labels: str, folder: Path, run: Run, line: Any) -> None:
+@pytest.mark.parametrize(
+    ("framework", "ending", "labels"),
+    [
+        ("lightgbm", "txt", "level"),
+        ("lightgbm", "txt", "code"),
+        ("xgboost", "json", "level"),
+        ("xgboost", "ubj", "code"),
+    ],
+)
+def test_names_of_classes_stay(framework: str, ending: str, labels: str, run: Run, line: Any) -> None:
     """From the table that a forest is grown on to the one that is predicted, in files that the framework reads."""
     rest = ["--drop", "size", *({"level", "code"} - {labels})]
     given = ["words.csv", "--labels", labels, *rest]
@@ -245,9 +252,7 @@ def test_names_of_classes_stay(framework: str, ending: str, labels: str, folder:
     assert "classes" in line()
 
 
-NAMES_OF_CLASSES = ['["a", "b"]', '["a", "b", "b"]', '["a", "b", 3]', "[1, 2, NaN]", f"[1, 2, 1{'0' * 5000}]"]
-NAMES_OF_CLASSES += ['["a", "b", "\\ud800"]', '[["a"], ["b"], ["c"]]', '{"a": 1}', "[" * 100_000, "hello", ""]
-NAMES_OF_CLASSES += [json.dumps(["a" * 2_000_000, "b" * 2_000_000, "c"])]
+NAMES_OF_CLASSES = ['["a", "b"]', '["a", "b", 3]', '["a", "b", "\\ud800"]', f"[1, 2, 1{'0' * 5000}]", "[" * 100_000]
 
 
 def test_damaged_names_of_classes(run: Run, line: Any) -> None:
@@ -278,13 +283,12 @@ def piped(folder: Path, given: bytes, *arguments: str) -> subprocess.CompletedPr
     return subprocess.run(command, input=given, cwd=folder, capture_output=True, check=False)
 
 
-def test_predictions_through_pipes(folder: Path) -> None:
-    done = piped(folder, (folder / "train.csv").read_bytes(), "predict", "xgb.ubj", "-", "-o", "-")
-    assert done.returncode == 0, done.stderr
-    labels = rfsize.compile(load(folder / "xgb.ubj")).predict_labels(TABLE)
-    assert pd.read_csv(io.BytesIO(done.stdout))["label"].tolist() == labels.tolist()
-    for rows in ("train.parquet", "train.csv.gz"):
-        assert piped(folder, (folder / rows).read_bytes(), "predict", "xgb.ubj", "-", "-o", "-").stdout == done.stdout
+@pytest.mark.parametrize("rows", ["train.csv", "train.csv.gz", "train.parquet"])
+def test_predictions_through_pipes(rows: str, folder: Path, run: Run, capfdbinary: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper((folder / rows).open("rb")))
+    assert run("predict", "fast.npz", "-", "-o", "-") == 0
+    labels = rfsize.compile(load(folder / "lgb.txt")).predict_labels(TABLE)
+    assert pd.read_csv(io.BytesIO(capfdbinary.readouterr().out))["label"].tolist() == labels.tolist()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, on this system there are none")
@@ -316,8 +320,14 @@ def test_warnings_and_refusals_are_lines(folder: Path) -> None:
     *_, refused = done.stderr.decode().splitlines()
     assert done.returncode == 2
     assert "rmse" in refused
-    assert piped(folder, b"", "--version").stdout.decode().split() == ["rfsize", rfsize.__version__]
-    assert piped(folder, b"").returncode == 2
+
+
+@pytest.mark.parametrize(("arguments", "status"), [(["--version"], 0), ([], 2), (["size", "--metric", "acurracy"], 2)])
+def test_calls_that_argparse_ends(arguments: list[str], status: int, capsys: PRINTED) -> None:
+    with pytest.raises(SystemExit, match=str(status)):
+        main(arguments)
+    printed = capsys.readouterr()
+    assert rfsize.__version__ in printed.out or "usage" in printed.err
 
 
 @pytest.mark.slow
@@ -336,27 +346,20 @@ GROW = ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm"]
 REFUSED: list[tuple[list[str], str]] = [
     (["size", "missing.txt", "fresh.parquet"], "missing.txt"),
     (["size", "text.txt", "fresh.parquet"], "text.txt"),
-    (["size", "half.txt", "fresh.parquet"], "half.txt"),
     (["size", "half.json", "fresh.parquet"], "half.json"),
     (["size", "odd.json", "fresh.parquet"], ""),
-    (["size", "model.pkl", "fresh.parquet"], "skops"),
-    (["size", "model", "fresh.parquet"], "skops"),
+    (["size", "pickled", "fresh.parquet"], "skops"),
     (["size", "lgb.txt", "missing.csv"], "missing.csv"),
     (["size", "lgb.txt", "text.txt"], "text.txt"),
     (["size", "lgb.txt", "rows.npy"], "rows.npy"),
     (["size", "lgb.txt", "half.parquet"], "half.parquet"),
     (["size", "lgb.txt", "half.csv.gz"], "half.csv.gz"),
-    (["size", "lgb.txt", "wide.csv"], "header"),
-    (["size", "lgb.txt", "begins_wide.csv"], "header"),
-    (["size", "lgb.txt", "ends_wide.csv"], "line 4"),
-    (["size", "lgb.txt", "indexed.csv"], "header"),
+    *((["size", "lgb.txt", f"{name}.csv"], f"{name}.csv") for name in ("wide", "indexed", "narrow", "twice", "mixed")),
+    (["size", "lgb.txt", "train.csv", "--oob", "--metric", "auc", "--tolerance", "0.1"], "--labels"),
     (["size", "lgb.txt", "train.csv", "--labels", "label"], "'label'"),
     (["size", "lgb.txt", "train.csv", "--drop", "A_"], "'a'"),
-    (["size", "lgb.txt", "fresh.parquet", "--oob"], "order"),
     (["size", "lgb.txt", "fresh.parquet", "--alpha", "2"], "alpha"),
     (["size", "lgb.txt", "fresh.parquet", "--groups", "person"], "'person'"),
-    (["size", "lgb.txt", "fresh.parquet", "--groups", "copies"], "oob=True"),
-    (["size", "numbers.txt", "fresh.parquet", "--alpha", "0.9"], "metric="),
     (["size", "xgb.json", "train.parquet", *OOB], "subsample="),
     (["size", "lgb.txt", "train.csv", "--html", "lgb.txt"], "lgb.txt"),
     (["size", "-", "train.csv"], "model"),
@@ -368,14 +371,9 @@ REFUSED: list[tuple[list[str], str]] = [
     (["truncate", "lgb.txt", "fresh.parquet", "--alpha", "0.8", "-o", "no/such/folder.txt"], "no/such"),
     (["truncate", "lgb.txt", "train.csv", "-o", "-"], "output"),
     (["shrink", "lgb.txt", "fresh.parquet", "-o", "small.json"], "small.json"),
-    (["shrink", "lgb.txt", "fresh.parquet", "--rows", "fresh.parquet", "-o", "small.txt"], "rows="),
-    (["shrink", "lgb.txt", "fresh.parquet", "--n-trees", "5", "--alpha", "0.9", "-o", "small.txt"], "alpha"),
     ([*GROW, "-o", "grown.json"], "grown.json"),
     ([*GROW, "-o", "grown.txt", "--validation", "none.csv"], "none.csv"),
-    ([*GROW, "-o", "grown.txt", "--params", '{"bagging_fraction": 1}'], "bagging_fraction"),
     ([*GROW, "-o", "grown.txt", "--params", "list.json"], "JSON"),
-    ([*GROW, "-o", "grown.txt", "--alpha", "2"], "alpha"),
-    ([*GROW, "-o", "grown.txt", "--metric", "auc"], "tolerance"),
     ([*GROW, "-o", "grown.txt", "--metric", "rmse", "--tolerance", "0.1"], "rmse"),
     ([*GROW, "-o", "grown.txt", "--metric", "auc", "--tolerance", "0.1", "--validation", "fresh.csv"], "'target'"),
     ([*GROW, "-o", "grown.txt", "--drop", "kee"], "'kee'"),
@@ -389,8 +387,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["predict", "lgb.txt", "fresh.parquet", "-o", "new.txt"], "new.txt"),
     (["predict", "numbers.txt", "fresh.parquet", "--proba", "-o", "new.csv"], "probabilities"),
     (["predict", "numbers.txt", "fresh.parquet", "--voting", "hard", "-o", "new.csv"], "voting"),
-    (["predict", "fast.npz", "half.csv.gz", "-o", "new.csv"], "half.csv.gz"),
-    (["predict", "fast.npz", "wide.csv", "-o", "new.csv"], "header"),
+    *((["predict", "fast.npz", name, "-o", "new.csv"], name) for name in ("half.csv.gz", "wide.csv", "mixed.csv")),
 ]
 
 
@@ -406,12 +403,6 @@ def test_bad_input_exits_with_2_and_a_line(
     assert names in line()
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     assert not list(tmp_path.iterdir())
-
-
-def test_misspelt_metrics(run: Run, capsys: PRINTED) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        run("size", "lgb.txt", "train.csv", "--metric", "acurracy")
-    assert "'accuracy'" in capsys.readouterr().err
 
 
 def test_an_input_is_not_lost_for_its_name(folder: Path, run: Run) -> None:

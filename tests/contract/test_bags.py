@@ -178,7 +178,7 @@ def test_what_the_bags_go_by_must_be_given(kind: str, training: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("kind", ["lightgbm weights", "random forest weights"])
-def test_weights_that_bags_do_not_go_by_need_not_be_given(kind: str) -> None:
+def test_weights_that_draw_no_bags_need_not_be_given(kind: str) -> None:
     forest = model(kind)
     assert np.array_equal(rfsize.inbag(forest.model, X), forest.inbag)
 
@@ -194,7 +194,7 @@ def test_bagging_of_rows_that_lack_a_class(routed: bool) -> None:
         assert np.array_equal(rfsize.inbag(trained, X), expected)
 
 
-def test_warm_start_tells_the_bags_of_its_last_trees_only() -> None:
+def test_warm_start_tells_bags_of_its_last_trees() -> None:
     warm = BaggingClassifier(GaussianNB(), 5, warm_start=True, random_state=0).fit(X, TWO)
     warm.set_params(n_estimators=8).fit(X, TWO)
     for forest in (warm, rfsize.truncate(warm, n_trees=5)):

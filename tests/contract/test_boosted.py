@@ -257,12 +257,7 @@ def test_leaves_and_raw_scores_to_the_last_bit(boosted: Boosted) -> None:
     np.testing.assert_array_equal(boosted.added_up(leaves), boosted.raw(rows))
 
 
-NOT_COMPILED = [("lightgbm", "lambda"), ("xgboost", "hinge")]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in NOT_COMPILED], ids=": ".join)
-def test_compiled_models_predict_the_same(kind: tuple[str, str], tmp_path: Path) -> None:
-    boosted = trained(*kind)
+def test_compiled_models_predict_the_same(boosted: Boosted, tmp_path: Path) -> None:
     rows, compiled = boosted.adversarial(), rfsize.compile(boosted.native, **boosted.missing)
     compiled.save(tmp_path / "boosted.npz")
     whole = np.random.default_rng(2).integers(-4, 40, size=(200, 6))
@@ -275,10 +270,27 @@ def test_compiled_models_predict_the_same(kind: tuple[str, str], tmp_path: Path)
                 np.testing.assert_array_max_ulp(found, own, maxulp=4, dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", NOT_COMPILED, ids=": ".join)
-def test_links_that_are_not_compiled(kind: tuple[str, str]) -> None:
-    with pytest.raises(NotAForestError, match="link"):
-        rfsize.compile(trained(*kind).native)
+@pytest.mark.parametrize(
+    ("kind", "predict"), [(("lightgbm", "lambda"), "predict"), (("xgboost", "hinge"), "predict_proba")]
+)
+def test_links_in_c(kind: tuple[str, str], predict: str, tmp_path: Path) -> None:
+    boosted = trained(*kind)
+    rows = boosted.adversarial()
+    rfsize.compile(boosted.native).to_c(tmp_path / "boosted.c")
+    command = ["cc", "-O1", "-std=c99", "-shared", "-fPIC", "boosted.c", "-o", "boosted.so", "-lm"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    many = getattr(ctypes.CDLL(str(tmp_path / "boosted.so")), f"forest_{predict}_many")
+    numbers = np.empty((len(rows), 1 if predict == "predict" else 2))
+    many(rows.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(rows)), numbers.ctypes.data_as(ctypes.c_void_p))
+    np.testing.assert_allclose(numbers[:, -1], boosted.predict(rows), rtol=1e-13)
+
+
+def test_early_stop_of_predictions_is_refused() -> None:
+    estimator = lgb.LGBMClassifier(n_estimators=20, pred_early_stop=True, verbosity=-1).fit(CODES, TWO)
+    with pytest.raises(NotAForestError, match="pred_early_stop"):
+        rfsize.compile(estimator)
+    estimator.set_params(pred_early_stop=False)
+    np.testing.assert_array_equal(rfsize.compile(estimator).predict(CODES), estimator.predict(CODES))
 
 
 @BOOSTERS
@@ -363,7 +375,7 @@ def test_only_rf_is_a_forest() -> None:
 
 
 @pytest.mark.parametrize("kind", ["gbtree", "missing is zero", "dart"])
-def test_entries_that_a_sparse_matrix_lacks_are_missing(kind: str) -> None:
+def test_entries_that_sparse_rows_lack_are_missing(kind: str) -> None:
     boosted = trained("xgboost", kind)
     rows, trees = boosted.adversarial(200), boosted.model.ensemble
     is_stored = np.random.default_rng(2).random(rows.shape) < 0.6
@@ -470,7 +482,7 @@ def test_one_round_is_a_forest() -> None:
 
 def test_trees_that_are_all_alike_have_no_limit() -> None:
     booster = xgb.train({"num_parallel_tree": 3, "max_depth": 2}, xgb.DMatrix(GAPS, SCORE), 1)
-    assert read_model(booster).n_trees == 1
+    assert read_model(booster).n_trees == 3
     with pytest.raises(NotAForestError, match="identical"):
         read_forest(booster)
 

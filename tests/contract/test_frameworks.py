@@ -102,7 +102,7 @@ def put(folder: Path, name: str, line: str) -> None:
     (folder / f"{name}-1.0.dist-info" / "entry_points.txt").write_text(f"[{GROUP}]\n{line}\n")
 
 
-def test_broken_distributions_fail_their_own_models_only(tmp_path: Path) -> None:
+def test_broken_distributions_fail_their_models_alone(tmp_path: Path) -> None:
     for name, (entry, _) in BROKEN.items():
         put(tmp_path, f"{name}lib", f"{name} = {entry}")
     (tmp_path / "raising_module.py").write_text("raise RuntimeError('boom')")

@@ -80,7 +80,7 @@ def test_types_of_numbers(kind: str, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", FORESTS)
-def test_large_whole_numbers_go_through_single_precision(kind: str) -> None:
+def test_large_whole_numbers_in_single_precision(kind: str) -> None:
     rng = np.random.default_rng(0)
     rows = np.c_[rng.integers(2**24 - 6, 2**24 + 9, N_ROWS), rng.normal(size=(N_ROWS, 5))]
     y = ((rows[:, 0] > 2**24) | (rows[:, 1] > 1)).astype(int)
@@ -242,7 +242,7 @@ def test_whole_numbers_and_flags_of_frames() -> None:
             assert answers(model(kind).model, rows) == answers(model(kind).model, plain.to_numpy())
 
 
-def test_columns_told_by_folders_and_files_of_other_types(tmp_path: Path) -> None:
+def test_columns_of_folders_and_files_of_other_types(tmp_path: Path) -> None:
     table = TABLE.assign(f=(TABLE["f"] > 0).astype(float))
     parts = []
     for value, part in table.groupby("f"):

@@ -85,7 +85,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
     [(name, "soft" if name == "trees of one leaf" else "hard") for name in TRAININGS]
     + [("binary", "soft"), ("three classes", "soft")],
 )
-def test_votes_read_in_training_are_those_of_the_forest(name: str, voting: str) -> None:
+def test_votes_read_in_training_are_the_forests(name: str, voting: str) -> None:
     training = TRAININGS[name]
     rows, y = training.get("X", X), training.get("y", TWO)
     whole = train(lambda _: None, rounds=40, **training)

@@ -44,7 +44,7 @@ def test_training_rows_are_noticed(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost softprob", "random forest", "random forest regressor"])
-def test_rows_that_begin_with_training_rows_are_noticed(kind: str) -> None:
+def test_rows_that_begin_with_training_rows(kind: str) -> None:
     forest = model(kind)
     goal: dict[str, Any] = {"metric": "scores", "tolerance": 1.0, "alpha": 0.9}
     for rows in (forest.X[:300], np.concatenate([forest.X, forest.fresh])):

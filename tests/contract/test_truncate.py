@@ -82,7 +82,7 @@ def test_truncated_is_saved_with_its_bags(kind: str, way: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     "kind", ["LGBMClassifier", "XGBClassifier", "random forest of names", "bagging", "extra-trees"]
 )
-def test_truncated_estimators_are_fitted_again_as_small(kind: str) -> None:
+def test_truncated_estimators_are_fitted_as_small(kind: str) -> None:
     forest = model(kind)
     before = forest.model.get_params()
     small = rfsize.truncate(forest.model, n_trees=5)
@@ -109,7 +109,7 @@ def test_lightgbm_parameters_tell_the_trees(tmp_path: Path) -> None:
     assert clone(rfsize.truncate(aliased, n_trees=5)).fit(X, TWO).n_estimators_ == 5
 
 
-def test_lightgbm_early_stopping_decides_which_trees_there_are() -> None:
+def test_lightgbm_early_stopping_decides_the_trees() -> None:
     valid = lgb.Dataset(FRESH, np.zeros(len(FRESH)))
     stop = lgb.early_stopping(3, verbose=False)
     data = lgb.Dataset(X, TWO)
@@ -285,7 +285,7 @@ def test_subclasses_of_others_have_unknown_bags(kind: Any) -> None:
     assert rfsize.tree_outputs(forest, FRESH).votes == fast.votes(FRESH)
 
 
-def test_subclasses_of_others_are_cut_whole_or_not_at_all() -> None:
+def test_subclasses_of_others_are_cut_whole_or_not() -> None:
     resampled, view = (kind(20, random_state=0).fit(X, TWO) for kind in (Resampled, View))
     small = rfsize.truncate(resampled, n_trees=5)
     assert len(small.estimators_) == len(small.samplers_) == small.n_estimators == 5

@@ -35,7 +35,7 @@ def _faults(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("paths", [SOURCES, PAGES], ids=["messages", "pages"])
-def test_calls_that_texts_advise_exist_and_take_their_arguments(paths: list[Path]) -> None:
+def test_calls_that_texts_advise_exist(paths: list[Path]) -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in paths}
     strings = {path: _literals(text) if path.suffix == ".py" else [text] for path, text in texts.items()}
     faults = {str(path): [fault for string in found for fault in _faults(string)] for path, found in strings.items()}

@@ -75,6 +75,7 @@ class Constant(ClassifierMixin, BaseEstimator):
 
 
 NO_FORESTS: list[Case] = [
+    (lambda: rfsize.tree_outputs(of("random forest regressor"), FRESH).predict_proba(), "predict"),
     (lambda: rfsize.tree_outputs(lgb.Dataset(X), X), "lightgbm"),
     (lambda: rfsize.tree_outputs(xgb.DMatrix(X), X), "xgboost"),
     (lambda: rfsize.compile(counted()), "TreeOutputs"),
@@ -98,10 +99,10 @@ NO_FORESTS: list[Case] = [
     (lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3), "num_parallel_tree"),
     (lambda: called(params={"boosting": "gbdt"}), "boosting="),
     (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
-    (lambda: rfsize.grow(xgb.XGBClassifier(), None, [0, 1]), "num_parallel_tree"),
     (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
 ]
 OTHERS: list[Case] = [
+    (lambda: rfsize.grow(RandomForestClassifier(), None, [0, 1]), "X is missing"),
     (lambda: rfsize.tree_outputs(BaggingClassifier(Ridge(), 5).fit(X, TWO), FRESH), "classes"),
     (lambda: rfsize.tree_outputs(BaggingClassifier(Constant(), 5).fit(X, TWO), FRESH), "99"),
     (
@@ -119,7 +120,7 @@ OTHERS: list[Case] = [
     (lambda: grouped(np.zeros((N_ROWS, 1))), "(500, 1)"),
     (lambda: grouped([*range(N_ROWS - 1), None]), "row 499"),
     (lambda: grouped([np.nan, np.nan, *range(N_ROWS - 2)]), "row 0"),
-    (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "masked"),
+    (lambda: grouped(np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "row 0"),
     (lambda: grouped([[1], [1, 2]] * (N_ROWS // 2)), "groups"),
     (lambda: grouped("copy"), "'copies'"),
     (lambda: rfsize.tree_outputs(of("xgboost multi_output"), FRESH, threshold=0.4), "threshold="),
@@ -130,7 +131,6 @@ OTHERS: list[Case] = [
     (lambda: rfsize.oob_predict(RandomForestClassifier(3).fit(X, TWO.astype(np.uint64) << 63), X, fill=-1), "fill="),
     (lambda: rfsize.oob_predict(of("random forest of names"), X, fill=-1), "fill"),
     (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "pickled"),
-    (lambda: rfsize.tree_outputs(of("random forest regressor"), FRESH).predict_proba(), "predict"),
     (lambda: counted().with_truth(None, sample_weight=np.ones(N_ROWS)), "sample_weight"),
     (lambda: crossed(cv=N_ROWS + 1), "n_splits"),
     (lambda: crossed(cv=[]), "folds"),

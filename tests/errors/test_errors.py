@@ -113,6 +113,7 @@ def cut_off() -> Path:
 Case = tuple[Callable[[], Any], str]  # the argument, or the value of one, that the message must name
 
 OF_MODELS: list[Case] = [
+    (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: size(lightgbm(boosting="gbdt")), "boosting="),
     (lambda: size(xgboost(rounds=3, num_parallel_tree=1)), "num_parallel_tree"),
     (lambda: size(GradientBoostingClassifier(n_estimators=3).fit(X, TWO)), "GradientBoosting"),
@@ -247,7 +248,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.oob_score(own(), X), "y is missing"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), X), "X"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), groups="rows"), "groups"),
-    (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: rfsize.truncate(outputs().votes), "truncate"),
     (lambda: rfsize.truncate(own(), n_trees=99), "n_trees"),
     (lambda: rfsize.truncate(own(), FRESH, n_trees=5), "n_trees"),
@@ -464,7 +464,7 @@ def test_outputs_are_taken_in_place_of_model_and_rows(is_weighted: bool) -> None
     assert rfsize.inbag(trained, X, TWO, **options).shape == (known.n_trees, N_ROWS)
 
 
-def test_weights_weigh_a_scorer_as_they_do_the_metric_of_its_name() -> None:
+def test_weights_weigh_a_scorer_as_its_metric() -> None:
     def share_of_right_labels(truth: Any, label: Any, sample_weight: Any = None) -> float:
         return float(np.average(truth == label, weights=sample_weight))
 

@@ -18,13 +18,12 @@ import rfsize
 from helpers.trained import FRESH, TRUTH, X, Y, data_for, model, params_for, train
 from rfsize import theory
 from rfsize.baselines import banfield_size, mcnemar_size
-from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, UndefinedMetricError
-from rfsize.theory import multiclass
+from rfsize.exceptions import FewVotesError, InbagError, NotAForestError, RfsizeError
 
 TWO, THREE, NUMBER = "two", "three", "number"
 VOTES, LABELS = np.tile([0, 1, 1], (6, 10)), np.array([0, 1, 1, 0, 1, 1])
 COUNTED = rfsize.Votes([[3, 97], [20, 80]])
-FOREST: dict[str, Any] = {"target": "forest"}
+FOREST: dict[str, Any] = {"target": "model"}
 METRIC: dict[str, Any] = {"metric": "auc", "tolerance": 0.01}
 
 
@@ -77,8 +76,8 @@ CASES: dict[type[Exception], list[tuple[Callable[[], Any], str]]] = {
         (lambda: theory.mean_agreement(3, [0.3], [1.0, 2.0]), "weights"),
         (lambda: theory.ratio_with_replacement(1.0), "fraction"),
         (lambda: theory.fraction_without_replacement(0.0), "ratio"),
-        (lambda: multiclass.agreement(3, [0.5, 0.5]), "fractions"),
-        (lambda: multiclass.agreement(3, [[0.5, 0.6]]), "fractions"),
+        (lambda: theory.multiclass_agreement(3, [0.5, 0.5]), "fractions"),
+        (lambda: theory.multiclass_agreement(3, [[0.5, 0.6]]), "fractions"),
         (lambda: size(FRESH, alpha=1.0), "alpha"),
         (lambda: size(FRESH, alpha="0.9"), "alpha"),
         (lambda: size(FRESH, method="kernel"), "method"),
@@ -139,7 +138,7 @@ CASES: dict[type[Exception], list[tuple[Callable[[], Any], str]]] = {
         (lambda: rfsize.compare(outputs(), outputs(), metric=shares), "better"),
         (lambda: importance(metric="auc").size(top=6), "top"),
         (lambda: importance(metric="auc", columns=["Column_0"]).size(), "column"),
-        (lambda: importance(columns={"a": [0, 1], "b": [1]}), "'a'"),
+        (lambda: importance(columns={"a": [0, 1], "b": [1]}), "columns"),
         (lambda: rfsize.grow(params_for("xgboost", Y[TWO]), X, Y[TWO]), "y "),
         (lambda: grow(min_trees=2.5), "min_trees"),
         (lambda: grow(confidence=0.49), "confidence"),
@@ -175,7 +174,7 @@ CASES: dict[type[Exception], list[tuple[Callable[[], Any], str]]] = {
         (lambda: shrink(forest=BaggingClassifier(KNeighborsClassifier(), 9).fit(X, Y[TWO])), "shrink"),
         (lambda: rfsize.grow(make_pipeline(RandomForestClassifier()), X, Y[TWO]), "pipeline"),
     ],
-    UndefinedMetricError: [
+    RfsizeError: [
         (lambda: size(FRESH, np.zeros(800, dtype=int), **METRIC), "y holds"),
         (lambda: rfsize.oob_score(outputs(sample_weight=np.zeros(600))), "weight"),
     ],

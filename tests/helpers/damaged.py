@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import json
 import re
@@ -127,3 +128,10 @@ def archive_of(members: dict[str, bytes]) -> bytes:
         for name, content in members.items():
             archive.writestr(name, content)
     return file.getvalue()
+
+
+def signed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with a checksum that fits it, as somebody hostile would write it."""
+    rest = {name: value for name, value in document.items() if name != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {**rest, "checksum": hashlib.sha256(text.encode()).hexdigest()}

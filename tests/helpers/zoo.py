@@ -20,6 +20,7 @@ from sklearn.ensemble import (
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+import rfsize
 from helpers import models
 from helpers.models import own_predict
 
@@ -167,6 +168,11 @@ def rows_for(name: str, n_rows: int) -> np.ndarray:
 def model(name: str) -> Any:
     kind, (X, signal) = KINDS[name], training()
     return kind.train(X if takes_missing(name) else np.nan_to_num(X), classes_of(signal, kind.n_classes or 2), signal)
+
+
+def calibrated(name: str, **options: Any) -> rfsize.StopTable:
+    """A table on rows that :func:`rows_for` gives to no test."""
+    return rfsize.StopTable.calibrate(model(name), rows_for(name, 5000)[3000:], **{"alpha": 0.9, **options})
 
 
 def own_proba(model: Any, X: Any) -> np.ndarray:

@@ -47,3 +47,12 @@ def of_forest(
 
     now = value(X)
     return np.array([value(shuffled(X, columns, len(sets), place)) - now for place, columns in enumerate(sets)])
+
+
+def row_variance(lost: np.ndarray, donor: np.ndarray, cluster: np.ndarray) -> float:
+    """Variance of a sum over rows and their donors, by all pairs of rows: they vary together by each common cluster."""
+    pairs, n_clusters, total = np.stack([cluster, cluster[donor]], axis=1), len(np.unique(cluster)), 0.0
+    for mine, loss in zip(pairs, lost, strict=True):
+        n_common = (pairs[:, :, None] == mine).sum(axis=(1, 2))
+        total += loss * float(lost @ n_common)
+    return total * n_clusters / (n_clusters - 1.0) - float(lost @ lost)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
-from rfsize.estimation.intervals import SEED
+from rfsize.statistics.curve import SEED
 
 N_BLOCKS, N_DEALS = 20, 24
 

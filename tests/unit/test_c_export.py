@@ -92,7 +92,7 @@ def test_every_kind_of_forest(name: str, tmp_path: Path) -> None:
 def test_every_rule_of_stopping(name: str, rule: str, tmp_path: Path) -> None:
     X, forest = rows_for(name, 1500), model(name)
     if rule == "calibrated":
-        table = rfsize.StopTable.calibrate(forest, rows_for(name, 5000)[3000:], alpha=0.9)
+        table = zoo.calibrated(name)
     elif rule != "hard":
         outputs = rfsize.tree_outputs(forest, rows_for(name, 5000)[3000:])
         table = rfsize.StopTable.build(zoo.TREES, alpha=1.0 if rule == "lossless" else 0.9, prior=outputs.votes)

@@ -173,7 +173,7 @@ def test_of_many_draws_of_rows_few_certify_too_much() -> None:
     assert broken <= binom.ppf(0.999, 40, 0.1)
 
 
-def test_many_rows_shape_the_rule_and_others_certify_it() -> None:
+def test_many_rows_shape_a_rule_that_others_certify() -> None:
     X, y = problem(2, 12_200, seed=3)
     forest = RandomForestClassifier(31, max_depth=5, random_state=0).fit(X[:2000], y[:2000])
     table = StopTable.calibrate(forest, X[2000:], alpha=0.98)

@@ -103,7 +103,7 @@ def test_fewest_trees_are_as_restated(
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("task", ["two", "three"])
-def test_labels_are_those_of_the_frameworks_themselves(framework: str, task: str) -> None:
+def test_labels_are_those_of_the_frameworks(framework: str, task: str) -> None:
     forest = model(framework, task)
     report = rfsize.size(forest, FRESH, **FOREST, alpha=0.9, confidence=0.9)
     small = rfsize.truncate(forest, n_trees=report)
@@ -120,9 +120,7 @@ def test_labels_are_those_of_the_frameworks_themselves(framework: str, task: str
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize(("task", "metric", "tolerance"), [("three", "probabilities", 0.08), ("number", "scores", 0.2)])
-def test_predictions_are_those_of_the_frameworks_themselves(
-    framework: str, task: str, metric: str, tolerance: float
-) -> None:
+def test_predictions_are_those_of_the_frameworks(framework: str, task: str, metric: str, tolerance: float) -> None:
     forest, options = model(framework, task), {"metric": metric, "tolerance": tolerance, "alpha": 0.85}
     report = rfsize.size(forest, FRESH, **FOREST, **options)
     small = rfsize.truncate(forest, n_trees=report)
@@ -179,7 +177,7 @@ def test_rows_of_any_kind(trees: Any, given: Any) -> None:
     assert rfsize.size(trees, given(FRESH), **FOREST, alpha=0.95).to_dict() == expected.to_dict()
 
 
-def test_outputs_of_fresh_rows_are_taken_at_their_threshold(trees: Any) -> None:
+def test_outputs_are_taken_at_their_threshold(trees: Any) -> None:
     outputs = rfsize.tree_outputs(trees, FRESH, threshold=0.3)
     report = rfsize.size(outputs, **FOREST, alpha=0.95)
     small = rfsize.truncate(outputs, **FOREST, alpha=0.95)

@@ -71,17 +71,6 @@ def test_rows_are_paired(pair: list[Any]) -> None:
     assert (low + high) / 2.0 == pytest.approx(found.at_hand.value)
 
 
-def test_limit_takes_off_what_few_trees_lose() -> None:
-    """One setting with 60 and with 400 trees differs at hand, and not in the limit."""
-    few, many = (outputs(forest_of(n_trees=of, min_samples_leaf=1), oob=True) for of in (60, 400))
-    found = rfsize.compare(few, many, metric="brier")
-    assert found.at_hand.value > 0.0
-    assert found.limit.better is None
-    behind = [rfsize.size(of, metric="brier", tolerance=1.0).loss_at(of.n_trees).value for of in (few, many)]
-    assert found.limit.value == pytest.approx(found.at_hand.value - (behind[0] - behind[1]), rel=1e-6)
-    assert abs(found.limit.value) < 0.7 * abs(found.at_hand.value)
-
-
 def test_known_law_of_the_limit() -> None:
     """Trees off by numbers of variance 4: of T of them the mean square is 4/T more than that of infinitely many."""
     rng = np.random.default_rng(0)

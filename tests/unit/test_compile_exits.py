@@ -15,7 +15,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 
 import rfsize
 from helpers import zoo
-from helpers.zoo import REGRESSORS, assert_same_bits, model, rows_for
+from helpers.zoo import REGRESSORS, assert_same_bits, calibrated, model, rows_for
 from rfsize.exceptions import RfsizeWarning
 
 SIZES = [1, 16, 17, 500]
@@ -123,7 +123,7 @@ def xgboost_with_leaves(booster: xgb.Booster, leaves: Callable[[int], Any]) -> x
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_trees", [7, 20])
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
-def test_ties_are_decided_by_the_framework_s_own_rounding(framework: str, n_trees: int, n_classes: int) -> None:
+def test_ties_are_decided_by_the_frameworks_rounding(framework: str, n_trees: int, n_classes: int) -> None:
     """Scores in tenths: exact ties are frequent, and rounding in the order of the sums breaks some of them."""
     rng = np.random.default_rng(n_trees)
     X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], n_classes)
@@ -177,7 +177,7 @@ def test_labels_above_a_threshold(name: str, threshold: float) -> None:
     assert_same_bits(np.asarray(fast.predict(X), dtype=float), np.asarray(share, dtype=float), is_exact=False)
 
 
-def test_threshold_beside_a_probability_in_single_precision() -> None:
+def test_threshold_beside_a_single_probability() -> None:
     """One row and many rows get the same label, on either side of it."""
     X, forest = rows_for("xgb logistic", 3000), model("xgb logistic")
     share = zoo.own_predict(forest, X)
@@ -188,11 +188,6 @@ def test_threshold_beside_a_probability_in_single_precision() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- stop tables
-
-
-def calibrated(name: str, **options: Any) -> rfsize.StopTable:
-    X = rows_for(name, 5000)[3000:]
-    return rfsize.StopTable.calibrate(model(name), X, **{"alpha": 0.9, **options})
 
 
 @pytest.mark.parametrize("name", OF_SCORES)

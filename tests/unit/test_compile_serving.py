@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.ensemble import RandomForestClassifier
 
 import rfsize
-from helpers.zoo import model, rows_for
+from helpers.zoo import calibrated, model, rows_for
 
 NAMES = ["lgb classifier", "xgb softprob", "extra-trees", "lgb poisson"]
 
@@ -26,9 +26,7 @@ def stopped(name: str, **options: Any) -> rfsize.CompiledForest:
     """With a table, so that rows leave at different trees."""
     of_numbers = {"metric": "scores", "tolerance": 0.5} if name == "lgb poisson" else {}
     of_shares = {"metric": "probabilities", "tolerance": 0.1} if name == "xgb softprob" else {}
-    X = rows_for(name, 5000)[3000:]
-    table = rfsize.StopTable.calibrate(model(name), X, alpha=0.9, **of_numbers, **of_shares)
-    return rfsize.compile(model(name), table, **options)
+    return rfsize.compile(model(name), calibrated(name, **of_numbers, **of_shares), **options)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,7 +38,7 @@ def compiled(name: str) -> Any:
     if options is None:
         table = rfsize.StopTable.build(zoo.TREES, alpha=0.9)
     elif options != "no table":
-        table = rfsize.StopTable.calibrate(model(name), rows_for(name, 5000)[3000:], alpha=0.9, **options)
+        table = zoo.calibrated(name, **options)
     return rfsize.compile(model(name), table)
 
 
@@ -82,7 +82,7 @@ def test_a_file_holds_its_table(name: str, files: dict[str, bytes], path: Path) 
     assert_same(rfsize.load(path), compiled(name), rows_for(name, 600))
 
 
-def test_files_may_be_inflated_and_of_other_byte_orders(files: dict[str, bytes], path: Path) -> None:
+def test_files_inflated_or_of_other_byte_orders(files: dict[str, bytes], path: Path) -> None:
     path.write_bytes(files["xgb logistic"])
     fast = rfsize.load(path)
     with np.load(path) as archive:
@@ -110,10 +110,9 @@ def assert_harmless(path: Path) -> None:
             assert "columns" in str(error)  # noqa: PT017 (the number of features is what was damaged)
             return
         assert ((asked >= 1) & (asked <= fast.n_trees)).all()
-        if len(fast.classes):
-            assert np.isin(fast.predict_labels(X), fast.classes).all()
-            answer = fast.predict_proba(X)
-        assert answer.dtype.kind != "f" or not np.isnan(answer).any()
+        labels, shares = (fast.predict_labels(X), fast.predict_proba(X)) if len(fast.classes) else ([], answer)
+        assert np.isin(labels, fast.classes).all()
+        assert shares.dtype.kind != "f" or not np.isnan(shares).any()
 
 
 @settings(max_examples=250)
@@ -329,7 +328,7 @@ def test_what_is_no_forest_file(files: dict[str, bytes], path: Path) -> None:
         rfsize.load(path)
 
 
-def test_files_that_could_not_be_read_again_are_not_written(path: Path) -> None:
+def test_files_that_cannot_be_read_are_not_written(path: Path) -> None:
     X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], 2)
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
     tree = forest.estimators_[0].tree_

@@ -66,9 +66,13 @@ def test_classifiers_vote_by_mean_probabilities(framework: str, n_classes: int) 
     fast, own = rfsize.compile(models), np.mean([forest.predict_proba(FRESH) for forest in models], axis=0)
     np.testing.assert_allclose(fast.predict_proba(FRESH), own, rtol=3e-7, atol=1e-15)
     assert fast.predict(FRESH).tolist() == own.argmax(axis=1).tolist() == fast.predict_labels(FRESH).tolist()
-    if n_classes == 2:
-        above = rfsize.compile(models, threshold=0.2).predict(FRESH)
-        assert above.tolist() == (own[:, 1] > 0.2).astype(int).tolist()
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.7])
+def test_mean_probabilities_above_a_threshold(threshold: float) -> None:
+    models = [clone(kind).fit(X[fold::3], Y[fold::3]) for fold, kind in enumerate(CLASSIFIERS.values())]
+    share = np.mean([forest.predict_proba(FRESH)[:, 1] for forest in models], axis=0)
+    assert rfsize.compile(models, threshold=threshold).predict(FRESH).tolist() == (share > threshold).tolist()
 
 
 def test_a_cvbooster_is_its_folds() -> None:

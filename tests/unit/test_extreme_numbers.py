@@ -105,7 +105,7 @@ def test_votes_near_the_largest_integer(counts: list[list[int]], method: str) ->
         assert 0.0 <= report.loss_at(theory.MAX_TREES).value <= 1.0
 
 
-def test_sizes_do_not_depend_on_how_many_trees_tell_them() -> None:
+def test_sizes_by_many_trees_are_those_by_fewer() -> None:
     rng, sizes = np.random.default_rng(0), []
     for n_trees in (10**4, 10**8, MOST):
         votes = rng.binomial(n_trees, np.random.default_rng(1).beta(2, 3, 300))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import make_scorer
@@ -21,7 +22,7 @@ import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
 from rfsize.exceptions import FewVotesError, ForestWarning
-from rfsize.statistics.stability import rank_correlation, share_in_common
+from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
 NAMES = [f"x{column}" for column in range(6)]
@@ -157,6 +158,25 @@ def test_noise_of_seeds_is_what_blocks_say(metric: str) -> None:
     assert 0.5 < np.sqrt(claimed / scatter) < 1.6
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(150) // 2])
+def test_noise_of_rows_is_that_of_pairs_with_common_rows(groups: np.ndarray | None) -> None:
+    rows, y = X[:150], Y["two"][:150]
+    forest = train("sklearn", rows, y, 90)
+    outputs = rfsize.tree_outputs(forest, rows, y, oob=True, groups=groups)
+    importances = rfsize.oob_importance(outputs, metric="brier", columns=[1])
+    donor = reference.importances.donors(150, 1, 0)
+    is_oob = ~rfsize.inbag(forest, rows, y).T[:, :, None]
+    if groups is not None:
+        is_oob = is_oob.reshape(75, 2, 90, 1).all(axis=1).repeat(2, axis=0)
+    changed = [rows, reference.importances.shuffled(rows, [1], 1, 0)]
+    means = [(tree_scores(forest, given) * is_oob).sum(axis=1) / is_oob.sum(axis=1) for given in changed]
+    errors = [(mean[:, 1] - y) ** 2 for mean in means]
+    lost = (errors[1] - errors[0] - np.mean(errors[1] - errors[0])) / 150
+    expected = reference.importances.row_variance(lost, donor, np.arange(150) if groups is None else groups)
+    half_width = np.ptp(importances.columns[0].interval) / 2.0 / student.ppf(0.975, 19)
+    assert half_width**2 - importances.block_losses.var(ddof=1) / 20 == pytest.approx(expected)
+
+
 def test_blocks_of_few_trees() -> None:
     bagging = BaggingClassifier(DecisionTreeClassifier(max_depth=4), 14, max_samples=0.2, random_state=0)
     importances = rfsize.oob_importance(bagging.fit(X, Y["two"]), X, Y["two"], metric="auc")
@@ -196,6 +216,15 @@ def test_rank_correlation_and_shares_in_common() -> None:
     first, second = np.random.default_rng(1).normal(size=(2, 20, 9))
     tops = ([set(np.argsort(-draw)[:4]) for draw in draws] for draws in (first, second))
     assert share_in_common(4)(first, second) == pytest.approx([len(a & b) / 4 for a, b in zip(*tops, strict=True)])
+
+
+def test_instability_of_known_losses() -> None:
+    rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.0, 0.0, 0.0])
+    forests = truth + rng.normal(size=(20, 20, 8))  # blocks of five trees
+    for n_trees in (25, 100):
+        pairs = truth + rng.normal(size=(2, 4000, 8)) * np.sqrt(5 / n_trees)
+        foretold = [instability(blocks, 5.0, rank_correlation).at(n_trees) for blocks in forests]
+        assert np.mean(foretold) == pytest.approx(1.0 - rank_correlation(*pairs).mean(), rel=0.2)
 
 
 SLOPES = [1.5, 1.4, 1.3, 1.0, 0.5, 0.2, 0.1, 0.0]

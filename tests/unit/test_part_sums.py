@@ -21,8 +21,8 @@ N_ROWS = 300
 @pytest.fixture(params=["all trees", "some rows", "parts of several trees"])
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     cells = {"all trees": 1 << 24, "some rows": N_ROWS * 20, "parts of several trees": N_ROWS * 20}
-    monkeypatch.setattr(sums_module, "_CELLS", cells[request.param])
-    monkeypatch.setattr(sums_module, "_FEWEST_ROWS", N_ROWS if request.param.startswith("parts") else 10)
+    monkeypatch.setattr(sums_module, "CELLS", cells[request.param])
+    monkeypatch.setattr(sums_module, "FEWEST_ROWS", N_ROWS if request.param.startswith("parts") else 10)
     return str(request.param)
 
 

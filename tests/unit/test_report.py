@@ -225,7 +225,7 @@ def test_a_cut_warns_of_what_the_report_warns_of() -> None:
     assert report.loss_at(report.n_kept, "auc").value > 0.01
 
 
-def test_classes_without_labels_are_warned_of_by_their_probabilities() -> None:
+def test_classes_without_labels_are_warned_of() -> None:
     _, rows, y = rare()
     forest = RandomForestClassifier(60, min_samples_leaf=100, random_state=0).fit(rows, y)
     warned = [
@@ -263,7 +263,7 @@ def test_few_rows_leave_the_size_open() -> None:
 
 
 @pytest.mark.parametrize("kind", REPORTS)
-def test_picture_shows_the_loss_the_size_and_the_forest(kind: str) -> None:
+def test_picture_shows_loss_size_and_forest(kind: str) -> None:
     report = result(kind)
     ax = report.plot()
     sizes, losses = ax.get_lines()[0].get_data()
@@ -345,7 +345,7 @@ def is_plain(text: str) -> bool:
     return all(letter == "\n" or unicodedata.category(letter) not in {"Cc", "Cf", "Cs"} for letter in text)
 
 
-def test_control_characters_reach_no_terminal_and_no_page(tmp_path: Any) -> None:
+def test_control_characters_reach_no_terminal(tmp_path: Any) -> None:
     forest, y = named(hostile=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

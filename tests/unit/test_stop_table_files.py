@@ -16,14 +16,9 @@ from hypothesis import strategies as st
 
 import rfsize
 from helpers import zoo
-from helpers.damaged import damaged_bytes, damaged_values
-from helpers.documents import signed
+from helpers.damaged import damaged_bytes, damaged_values, signed
 from rfsize import StopTable
 from rfsize.exceptions import FileError
-
-
-def calibrated(name: str, **options: Any) -> StopTable:
-    return StopTable.calibrate(zoo.model(name), zoo.rows_for(name, 5000)[3000:], alpha=0.9, **options)
 
 
 def built() -> StopTable:
@@ -40,10 +35,10 @@ TABLES: dict[str, Callable[[], StopTable]] = {  # one of every kind
     "certified votes": lambda: built().certified(
         zoo.model("random forest"), zoo.rows_for("random forest", 5000)[3000:]
     ),
-    "averages": lambda: calibrated("lgb classifier", threshold=0.3),
-    "averages of three": lambda: calibrated("random forest of three", average="macro"),
-    "probabilities": lambda: calibrated("xgb softprob", metric="probabilities", tolerance=0.1),
-    "scores": lambda: calibrated("lgb poisson", metric="scores", tolerance=0.5),
+    "averages": lambda: zoo.calibrated("lgb classifier", threshold=0.3),
+    "averages of three": lambda: zoo.calibrated("random forest of three", average="macro"),
+    "probabilities": lambda: zoo.calibrated("xgb softprob", metric="probabilities", tolerance=0.1),
+    "scores": lambda: zoo.calibrated("lgb poisson", metric="scores", tolerance=0.5),
 }
 
 

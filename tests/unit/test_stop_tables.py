@@ -272,10 +272,9 @@ def test_weighted_labels_are_those_of_all_members(weights: np.ndarray, n_classes
     votes = np.random.default_rng(seed).integers(0, n_classes, (20, len(weights)))
     labels, asked = StopTable.lossless(weights, n_classes=n_classes).apply(votes)
     for row, label, members in zip(votes.tolist(), labels.tolist(), asked.tolist(), strict=True):
-        if np.unique(weights[weights > 0.0]).size == 1:
-            assert label == np.bincount(row, weights=weights > 0.0, minlength=n_classes).argmax()
-        else:
-            assert label == reference.stopping.weighted_vote(weights.tolist(), row, n_classes)
+        is_plain = np.unique(weights[weights > 0.0]).size == 1
+        plain = np.bincount(row, weights=weights > 0.0, minlength=n_classes).argmax()
+        assert label == (plain if is_plain else reference.stopping.weighted_vote(weights.tolist(), row, n_classes))
         soonest = reference.stopping.weighted_stop(weights.tolist(), row, n_classes)[1]
         assert soonest <= members <= np.count_nonzero(weights)
 

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import rfsize
 from helpers import models, zoo
-from helpers.documents import signed
+from helpers.damaged import signed
 from rfsize.exceptions import FileError
 
 X, SIGNAL = np.nan_to_num(zoo.training()[0]), zoo.training()[1]

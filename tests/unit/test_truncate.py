@@ -24,7 +24,7 @@ def n_trees_of(forest: Any) -> int:
 @pytest.mark.parametrize(
     "options", [{"alpha": 0.85}, {"metric": "brier", "tolerance": 0.01}, {"metric": "probabilities", "tolerance": 0.1}]
 )
-def test_truncate_keeps_as_many_trees_as_the_report_says(framework: str, options: dict[str, Any]) -> None:
+def test_truncate_keeps_the_trees_of_the_report(framework: str, options: dict[str, Any]) -> None:
     outputs = rfsize.tree_outputs(model(framework), FRESH, TRUTH["two"])
     report = rfsize.size(outputs, **options)
     with warnings.catch_warnings():
@@ -55,7 +55,7 @@ def n_bytes(forest: Any) -> int:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_largest_forest_within_so_many_bytes_is_kept(framework: str) -> None:
+def test_the_largest_forest_within_bytes_is_kept(framework: str) -> None:
     forest = model(framework)
     for n_trees in (2, 13):
         most = n_bytes(rfsize.truncate(forest, n_trees=n_trees))
@@ -82,7 +82,7 @@ def test_bytes_that_cut_below_the_size_are_warned_of(framework: str) -> None:
         rfsize.truncate(forest, FRESH, alpha=0.93, max_bytes=2 * n_bytes(forest))
 
 
-def test_a_deep_cut_without_rows_offers_the_compiled_forest(tmp_path: Any) -> None:
+def test_a_deep_cut_offers_the_compiled_forest(tmp_path: Any) -> None:
     forest = model("sklearn")
     rfsize.compile(forest).save(tmp_path / "forest")
     with pytest.warns(NotConvergedWarning, match=f"{(tmp_path / 'forest').stat().st_size:,}"):

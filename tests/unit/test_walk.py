@@ -136,7 +136,7 @@ def test_more_columns_than_a_byte_tells_apart() -> None:
         assert fast.predict(X[:size]).tolist() == booster.predict(X[:size]).tolist()
 
 
-def test_more_thresholds_and_nodes_than_two_bytes_tell_apart() -> None:
+def test_more_thresholds_than_two_bytes_tell_apart() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 1))
     forest = ExtraTreesRegressor(3, random_state=0).fit(X, rng.normal(size=40_000))

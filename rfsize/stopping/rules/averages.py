@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.statistics.first_trees import running_leads
 from rfsize.stopping.document import Fields, refuse
@@ -71,8 +71,8 @@ class AverageStops(ScoreStops):
 
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         lead, label = running_leads(outputs, self.cut)
-        asked = (lead >= self.needed[1:]).argmax(axis=1) + 1
-        return label[np.arange(len(label)), asked - 1].astype(np.int64), asked.astype(np.int64)
+        n_used = (lead >= self.needed[1:]).argmax(axis=1) + 1
+        return label[np.arange(len(label)), n_used - 1].astype(np.int64), n_used.astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """The leads after 1, …, T trees, and the cut."""
@@ -99,25 +99,25 @@ class AverageStops(ScoreStops):
 
     def on(self, forest: PackedForest) -> LabelsBySums:
         n_trees = forest.n_trees
-        asked = np.arange(n_trees + 1)
+        n_used = np.arange(n_trees + 1)
         start: Floats = forest.start.astype(np.float64)
-        share = asked / n_trees * forest.divisor
+        share = n_used / n_trees * forest.divisor
         if forest.n_scores == 1:
             # If sums are not divided by the number of trees, the mean score of t trees is start + T/t·(sum − start).
             level = start + (self.cut - start) * share
-            lead = self.needed * np.where(asked > 0, share, 1.0)
-            return LabelsBySums.of(forest, asked > 0, 1, level - lead, level + lead, self.needed, start)
+            lead = self.needed * np.where(n_used > 0, share, 1.0)
+            return LabelsBySums.of(forest, n_used > 0, 1, level - lead, level + lead, self.needed, start)
         # Two shares that sum to 1 are twice as far from each other as from one half.
         apart = 2.0 if forest.conventions.link == "identity" and len(forest.classes) == 2 else 1.0
-        needed = self.needed * np.where(asked > 0, share, 1.0) * apart
-        return LabelsBySums.of(forest, asked > 0, 1, needed, needed, needed, start)
+        needed = self.needed * np.where(n_used > 0, share, 1.0) * apart
+        return LabelsBySums.of(forest, n_used > 0, 1, needed, needed, needed, start)
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        asked = np.arange(1, n_trees)
-        needed = self.needed[asked]
+        n_used = np.arange(1, n_trees)
+        needed = self.needed[n_used]
         going = np.full(len(needed), needed[needed > 0.0].min(initial=1.0)), needed
         stops = {"stop: the first class is so far ahead": needed}
-        return Drawing(asked, going, stops, "trees asked", "lead in the mean score", is_logarithmic=bool(needed.any()))
+        return Drawing(n_used, going, stops, "trees asked", "lead in the mean score", is_logarithmic=bool(needed.any()))
 
 
 def _tallied_leads(
@@ -146,10 +146,10 @@ def _learned_shape(trees: TreesOnRows, promise: RiskTarget, every: int, plain: F
     """The shape of leads that asks the fewest trees on the learning rows."""
     blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
     lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    one, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
+    zeros, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
 
     def price(shape: Floats) -> float:
-        tallies = Tallies.of(lead, differs, one, limits_tried(trees, shape), shape, 1)
+        tallies = Tallies.of(lead, differs, zeros, limits_tried(trees, shape), shape, 1)
         most = (1.0 - promise.alpha) * len(lead)
         return float(tallies.trees[0, tallies.differing[0] <= most].min())
 
@@ -158,8 +158,8 @@ def _learned_shape(trees: TreesOnRows, promise: RiskTarget, every: int, plain: F
 
 def needed_leads(limit: float, n_trees: int) -> Floats:
     """λ·√((T − t)/(tT)): the leads that stop a row, in proportion to what the remaining trees can change."""
-    asked = np.arange(1, n_trees + 1)
-    return np.concatenate([[np.inf], limit * np.sqrt((n_trees - asked) / (asked * n_trees))])
+    n_used = np.arange(1, n_trees + 1)
+    return np.concatenate([[np.inf], limit * np.sqrt((n_trees - n_used) / (n_used * n_trees))])
 
 
 def limits_tried(trees: TreesOnRows, shape: Floats) -> Floats:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.statistics.certify import Certificate, ClassCounts, ClassOutcome, RiskTarget
 from rfsize.stopping.document import Fields, refuse
 from rfsize.stopping.terms import Terms
@@ -108,14 +108,14 @@ class Stops(ABC):
     @classmethod
     def kinds(cls, n_trees: int, n_classes: int) -> dict[str, type[Self]]:
         """The subclasses of this class that fit a forest, by kind. A regression has ``n_classes`` 1."""
-        found = Stops._by_kind.items()
-        return {name: kind for name, kind in found if issubclass(kind, cls) and kind.fits(n_trees, n_classes)}
+        kinds = Stops._by_kind.items()
+        return {name: kind for name, kind in kinds if issubclass(kind, cls) and kind.fits(n_trees, n_classes)}
 
     @classmethod
     def calibrating(cls, metric: str, voting: str, n_trees: int, n_classes: int) -> type[Stops]:
         """The rule that keeps a metric for this size of forest, by votes ("hard") or by scores ("soft")."""
-        found = [kind for kind in Stops._by_kind.values() if kind.voting == voting and metric in kind.calibrates]
-        (rule,) = (kind for kind in found if kind.fits(n_trees, n_classes))
+        kinds = [kind for kind in Stops._by_kind.values() if kind.voting == voting and metric in kind.calibrates]
+        (rule,) = (kind for kind in kinds if kind.fits(n_trees, n_classes))
         return rule
 
     @classmethod
@@ -148,8 +148,8 @@ class Stops(ABC):
         step = max(1, _TOGETHER // max(math.prod(outputs.shape[1:]), n_classes))
         starts = range(0, max(1, len(outputs)), step)
         blocks = [self.answers_of_block(outputs[start : start + step], n_classes) for start in starts]
-        answers, asked = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        return answers, asked
+        answers, n_used = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return answers, n_used
 
     @abstractmethod
     def on(self, forest: PackedForest) -> Settling:
@@ -189,10 +189,10 @@ class Stops(ABC):
         """When rows stop, as curves; ``classes`` are the names of the classes."""
 
 
-def _is_the_same(one: type, other: type) -> bool:
+def _is_the_same(first: type, second: type) -> bool:
     """Whether two classes come from the same code, reloaded or imported under another module name."""
-    same_module = one.__module__ == other.__module__ or _file(one) == _file(other) is not None
-    return same_module and one.__qualname__ == other.__qualname__
+    same_module = first.__module__ == second.__module__ or _file(first) == _file(second) is not None
+    return same_module and first.__qualname__ == second.__qualname__
 
 
 def _file(cls: type) -> str | None:
@@ -208,7 +208,7 @@ class Settling(ABC):
     """A rule that runs on rows of one compiled forest."""
 
     @abstractmethod
-    def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
+    def settle(self, rows: _core.Rows, answer: NDArray[Any], n_used: Int64s) -> None:
         """Ask trees about rows until each is settled, and write into the two arrays.
 
         Parameters

@@ -68,9 +68,9 @@ class BinaryStops(UrnStops):
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         count = np.cumsum(outputs == 1, axis=1, dtype=np.int32)
         stop = (count <= self.lower[1:]) | (count >= self.upper[1:])
-        asked = stop.argmax(axis=1) + 1
-        labels = count[np.arange(len(count)), asked - 1] >= self.upper[asked]
-        return labels.astype(np.int64), asked.astype(np.int64)
+        n_used = stop.argmax(axis=1) + 1
+        labels = count[np.arange(len(count)), n_used - 1] >= self.upper[n_used]
+        return labels.astype(np.int64), n_used.astype(np.int64)
 
     def by_class(self, terms: Terms, seen: ClassCounts | None) -> list[ClassOutcome]:
         """The counts on rows, or for each class the exact figures of the mass on which it wins."""
@@ -92,9 +92,9 @@ class BinaryStops(UrnStops):
     @classmethod
     def from_fields(cls, fields: Fields, n_trees: int, n_classes: int) -> BinaryStops:
         lower, upper = (fields.numbers(name, int, n_trees + 1) for name in ("lower", "upper"))
-        asked, half = np.arange(n_trees), n_trees // 2
-        answers_the_leader = (lower >= -1)[:-1] & (2 * lower[:-1] < np.maximum(asked, 1)) & (2 * upper[:-1] > asked)
-        if not (answers_the_leader & (upper[:-1] <= asked + 1)).all() or lower[0] != -1:
+        n_used, half = np.arange(n_trees), n_trees // 2
+        answers_the_leader = (lower >= -1)[:-1] & (2 * lower[:-1] < np.maximum(n_used, 1)) & (2 * upper[:-1] > n_used)
+        if not (answers_the_leader & (upper[:-1] <= n_used + 1)).all() or lower[0] != -1:
             refuse("the bounds must satisfy -1 <= lower < half of the trees asked < upper <= trees asked + 1")
         if (lower[-1], upper[-1]) != (half, half + 1):
             refuse("the bounds must stop every row at its majority after the last tree")
@@ -113,11 +113,11 @@ class BinaryStops(UrnStops):
         )
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
-        asked = np.arange(n_trees + 1)
+        n_used = np.arange(n_trees + 1)
         stops = {
-            f"stop: {classes[1]}": np.where(self.upper <= asked, self.upper, np.nan),
+            f"stop: {classes[1]}": np.where(self.upper <= n_used, self.upper, np.nan),
             f"stop: {classes[0]}": np.where(self.lower >= 0, self.lower, np.nan),
         }
-        going = np.maximum(self.lower, 0), np.minimum(self.upper, asked)
-        half = "half of the votes", asked / 2.0
-        return Drawing(asked, going, stops, "trees asked", f"votes for {classes[1]}", half)
+        going = np.maximum(self.lower, 0), np.minimum(self.upper, n_used)
+        half = "half of the votes", n_used / 2.0
+        return Drawing(n_used, going, stops, "trees asked", f"votes for {classes[1]}", half)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import MAX_CLASSES, Floats, Int64s, choice, whole
 from rfsize.counting.outputs import TreeOutputs, coverage, distinct, outputs_of_votes
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.counting.votes import Votes
 from rfsize.statistics.certify import Certificate, ClassCounts, RiskTarget
 from rfsize.stopping import urn
@@ -147,8 +147,10 @@ class VotesOnRows:
 
     def parts(self, every: int) -> tuple[VotesOnRows, VotesOnRows]:
         """One row in ``every``, and the other rows."""
-        one = np.arange(len(self.votes)) % every == 0
-        first, others = (VotesOnRows(self.votes[some], self.winner[some], self.n_classes) for some in (one, ~one))
+        in_first = np.arange(len(self.votes)) % every == 0
+        first, others = (
+            VotesOnRows(self.votes[rows], self.winner[rows], self.n_classes) for rows in (in_first, ~in_first)
+        )
         return first, others
 
     def counts(self) -> NDArray[np.int64]:
@@ -157,8 +159,8 @@ class VotesOnRows:
 
     def outcome(self, stops: UrnStops) -> ClassCounts:
         """Disagreement and trees asked of stops on these rows."""
-        labels, asked = stops.answers(self.votes, self.n_classes)
-        return ClassCounts.of(self.winner, labels != self.winner, asked, self.n_classes)
+        labels, n_used = stops.answers(self.votes, self.n_classes)
+        return ClassCounts.of(self.winner, labels != self.winner, n_used, self.n_classes)
 
     def certified(self, terms: Terms, promise: RiskTarget) -> tuple[float, UrnStops, Certificate]:
         """The nominal α of the boldest stops that the rows certify, the stops, and their certificate.
@@ -173,10 +175,10 @@ class VotesOnRows:
         nominal = 1.0 - (1.0 - promise.alpha) * _NOMINAL
         for alpha in nominal[nominal > 0.0].tolist():
             bolder = build(replace(terms, nominal=alpha))
-            found = self.outcome(bolder)
-            if promise.fixed_sequence(np.array(found.disagreements)[:, None], sizes) < 0:
+            outcome = self.outcome(bolder)
+            if promise.fixed_sequence(np.array(outcome.disagreements)[:, None], sizes) < 0:
                 break
-            best, stops, counts = alpha, bolder, found
+            best, stops, counts = alpha, bolder, outcome
         return best, stops, promise.certificate(counts)
 
 

@@ -77,8 +77,8 @@ class LeaderStops(UrnStops):
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         n_trees = outputs.shape[1]
 
-        def settles(asked: int, comes_first: NDArray[np.bool_], most: NDArray[Any], next_most: NDArray[Any]) -> Any:
-            return (most >= self.upper[most + next_most]) | (most - next_most + comes_first > n_trees - asked)
+        def settles(n_used: int, comes_first: NDArray[np.bool_], most: NDArray[Any], next_most: NDArray[Any]) -> Any:
+            return (most >= self.upper[most + next_most]) | (most - next_most + comes_first > n_trees - n_used)
 
         return ask_in_turn(outputs, np.ones(n_trees, dtype=np.int32), n_classes, settles)
 

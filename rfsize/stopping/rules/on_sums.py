@@ -59,10 +59,10 @@ class LabelsBySums(Settling):
         """The rule for the compiled loop."""
         return _core.ScoreStop(self.first_look, self.every, self.low, self.high, self.needed, self.drift)
 
-    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
+    def settle(self, rows: _core.Rows, answer: Int64s, n_used: Int64s) -> None:
         forest = self.forest
         total = np.tile(forest.start, (len(rows), 1))
-        self.native.settle(rows, total, answer, asked)
+        self.native.settle(rows, total, answer, n_used)
         is_open = answer < 0
         if is_open.any():
             answer[is_open] = _predicted_labels(forest, total[is_open])

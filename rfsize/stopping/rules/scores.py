@@ -25,17 +25,17 @@ class ScoreStops(Stops):
     voting = "soft"
 
     def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
-        found, n_classes = np.asarray(outputs), terms.n_classes
-        if found.ndim == 2:
-            found = found[:, :, None]
+        scores, n_classes = np.asarray(outputs), terms.n_classes
+        if scores.ndim == 2:
+            scores = scores[:, :, None]
         n_scores = {1, 2} if n_classes == 2 else {n_classes}
-        fits = found.ndim == 3 and found.shape[1] == terms.n_trees and (found.shape[2] in n_scores or n_classes == 1)
-        if not fits or found.dtype.kind not in "iuf":
+        fits = scores.ndim == 3 and scores.shape[1] == terms.n_trees and (scores.shape[2] in n_scores or n_classes == 1)
+        if not fits or scores.dtype.kind not in "iuf":
             raise ValueError(
                 "this table goes by scores: give those of each tree alone, before the link, numbers of shape (n_rows, "
-                f"{terms.n_trees}, {n_classes if n_classes > 2 else 1}); found shape {found.shape}, dtype {found.dtype}"
+                f"{terms.n_trees}, {n_classes if n_classes > 2 else 1}); found shape {scores.shape} of {scores.dtype}"
             )
-        return found
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +73,10 @@ class Tallies:
 
         ``evidence`` and ``differs`` have the shape (rows, trees). ``group`` is the class that all trees give a row.
         """
-        found = cls.nothing(n_classes, limits.size)
-        found.rows[:] = np.bincount(group, minlength=n_classes)
-        _core.count_stops(evidence, differs, group, limits, scale, found.differing, found.trees)
-        return found
+        stops = cls.nothing(n_classes, limits.size)
+        stops.rows[:] = np.bincount(group, minlength=n_classes)
+        _core.count_stops(evidence, differs, group, limits, scale, stops.differing, stops.trees)
+        return stops
 
     def boldest(self, promise: RiskTarget, labels: Sequence[Any]) -> int:
         """Index of the boldest rule that the rows certify; −1 if they certify none."""

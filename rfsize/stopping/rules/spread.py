@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import MAX_CLASSES, Floats, Int64s
-from rfsize.counting.trees_on_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows, one_in
 from rfsize.models.link import LINKS, Link
 from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.stopping.document import Fields, refuse
@@ -96,8 +96,8 @@ class SpreadStops(ScoreStops):
         left, mean = self.left_to_change(outputs)
         stop = left <= self.limit
         stop[:, -1] = True
-        asked = stop.argmax(axis=1) + 1
-        return self.predictions(mean[np.arange(len(mean)), asked - 1], n_classes), asked.astype(np.int64)
+        n_used = stop.argmax(axis=1) + 1
+        return self.predictions(mean[np.arange(len(mean)), n_used - 1], n_classes), n_used.astype(np.int64)
 
     def predictions(self, mean: Floats, n_classes: int) -> Floats:
         """Predictions from mean scores of shape (…, n_scores)."""
@@ -107,15 +107,15 @@ class SpreadStops(ScoreStops):
     def left_to_change(self, tree_scores: NDArray[Any]) -> tuple[Floats, Floats]:
         """The numbers to compare with the limit, shape (n, T), and the mean scores, shape (n, T, n_scores)."""
         n_trees = tree_scores.shape[1]
-        asked = np.arange(1, n_trees + 1)[:, None]
-        mean = np.cumsum(tree_scores, axis=1, dtype=np.float64) / asked
+        n_used = np.arange(1, n_trees + 1)[:, None]
+        mean = np.cumsum(tree_scores, axis=1, dtype=np.float64) / n_used
         # Distances from the first tree's score, because the squares of large scores would cancel.
         apart = np.subtract(tree_scores, tree_scores[:, :1], dtype=np.float64)
-        squares = np.cumsum(np.square(apart), axis=1) - np.square(np.cumsum(apart, axis=1)) / asked
-        variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + asked - 1.0)
-        trees_left = np.sqrt(1.0 / asked[:, 0] - 1.0 / n_trees)
+        squares = np.cumsum(np.square(apart), axis=1) - np.square(np.cumsum(apart, axis=1)) / n_used
+        variance = (self.weight * self.pooled**2 + np.maximum(squares, 0.0)) / (self.weight + n_used - 1.0)
+        trees_left = np.sqrt(1.0 / n_used[:, 0] - 1.0 / n_trees)
         left = (np.sqrt(variance) * self.link.steepness(mean)).max(axis=2) * trees_left
-        left[:, (asked[:, 0] % self.every > 0) & (asked[:, 0] < n_trees)] = np.inf
+        left[:, (n_used[:, 0] % self.every > 0) & (n_used[:, 0] < n_trees)] = np.inf
         return left, mean
 
     @property
@@ -151,10 +151,10 @@ class SpreadStops(ScoreStops):
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The largest spread of the trees' scores that stops a row, in the unit of the predictions."""
-        asked = np.arange(1, n_trees)
-        most = self.limit / np.sqrt(1.0 / asked - 1.0 / n_trees)
+        n_used = np.arange(1, n_trees)
+        most = self.limit / np.sqrt(1.0 / n_used - 1.0 / n_trees)
         going, stops = (most, np.full(len(most), most.max(initial=0.0))), {"stop: scores spread by no more": most}
-        return Drawing(asked, going, stops, "trees asked", f"standard deviation of the trees,\nas {self.metric}")
+        return Drawing(n_used, going, stops, "trees asked", f"standard deviation of the trees,\nas {self.metric}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +172,8 @@ class _NumbersBySpread(Settling):
         start, scale = forest.start.astype(np.float64), forest.n_trees / forest.divisor
         return _core.SpreadStop(stops.limit, stops.every, pooled, stops.weight, link, stops.link.slope, scale, start)
 
-    def settle(self, rows: _core.Rows, answer: NDArray[Any], asked: Int64s) -> None:
-        self._native.settle(rows, answer, asked)
+    def settle(self, rows: _core.Rows, answer: NDArray[Any], n_used: Int64s) -> None:
+        self._native.settle(rows, answer, n_used)
 
 
 def _tallied_spread(

@@ -26,18 +26,18 @@ class VoteStops(Stops):
     metric = "labels"
 
     def checked(self, outputs: ArrayLike, terms: Terms) -> NDArray[Any]:
-        found = np.asarray(outputs)
-        if found.ndim != 2 or found.shape[1] != terms.n_trees or found.dtype.kind not in "iub":
+        votes = np.asarray(outputs)
+        if votes.ndim != 2 or votes.shape[1] != terms.n_trees or votes.dtype.kind not in "iub":
             raise ValueError(
                 f"tree_votes must hold the class index of each tree, whole numbers of shape (n_rows, {terms.n_trees}); "
-                f"found shape {found.shape}, dtype {found.dtype}"
+                f"found shape {votes.shape}, dtype {votes.dtype}"
             )
-        if found.size and (found.min() < 0 or found.max() >= terms.n_classes):
+        if votes.size and (votes.min() < 0 or votes.max() >= terms.n_classes):
             raise ValueError(
-                f"tree_votes must hold class indices from 0 to {terms.n_classes - 1}; found {found.min()} to "
-                f"{found.max()}"
+                f"tree_votes must hold class indices from 0 to {terms.n_classes - 1}; found {votes.min()} to "
+                f"{votes.max()}"
             )
-        return found
+        return votes
 
     def on(self, forest: PackedForest, every: int = 1) -> LabelsByVotes:
         """The rule on rows of a forest, checked after ``every`` trees and after the last tree."""
@@ -72,8 +72,8 @@ class LabelsByVotes(Settling):
     def _native(self) -> _core.VoteStop:
         return self.stops.native(self.every)
 
-    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
-        self._native.settle(rows, self.forest.alone, len(self.forest.classes), answer, asked)
+    def settle(self, rows: _core.Rows, answer: Int64s, n_used: Int64s) -> None:
+        self._native.settle(rows, self.forest.alone, len(self.forest.classes), answer, n_used)
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"
@@ -95,8 +95,8 @@ def ask_in_turn(
         Takes the number of trees asked, whether the leading class has a lower index than the second (a tie goes to the
         lowest index), and the votes of the two. Returns which rows are settled.
     """
-    labels, asked = np.full((2, len(votes)), -1, dtype=np.int64)
-    asked[:] = len(weights)
+    labels, n_used = np.full((2, len(votes)), -1, dtype=np.int64)
+    n_used[:] = len(weights)
     going, tallies = np.arange(len(votes)), np.zeros((len(votes), n_classes), dtype=weights.dtype)
     for t, weight in enumerate(weights, start=1):
         row = np.arange(len(going))
@@ -109,6 +109,6 @@ def ask_in_turn(
         tallies[row, leader] = most
         stop = settles(t, leader < rival, most, next_most)
         if stop.any():
-            labels[going[stop]], asked[going[stop]] = leader[stop], t
+            labels[going[stop]], n_used[going[stop]] = leader[stop], t
             going, tallies = going[~stop], tallies[~stop]
-    return labels, asked
+    return labels, n_used

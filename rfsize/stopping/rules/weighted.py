@@ -138,14 +138,14 @@ class WeightedStops(VoteStops):
     def answers_of_block(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
         order = self.order[: self.most_asked]
 
-        def settles(asked: int, comes_first: NDArray[np.bool_], most: Floats, next_most: Floats) -> NDArray[np.bool_]:
-            lead, needed = most - next_most, self.needed[asked]
+        def settles(n_used: int, comes_first: NDArray[np.bool_], most: Floats, next_most: Floats) -> NDArray[np.bool_]:
+            lead, needed = most - next_most, self.needed[n_used]
             return (lead > needed) | ((lead == needed) & comes_first)
 
-        labels, asked = ask_in_turn(outputs[:, order], self.weights[order], n_classes, settles)
+        labels, n_used = ask_in_turn(outputs[:, order], self.weights[order], n_classes, settles)
         level = labels < 0
         labels[level] = self.winner(outputs[level], n_classes)
-        return labels, asked
+        return labels, n_used
 
     def winner(self, tree_votes: NDArray[Any], n_classes: int) -> Int64s:
         """Class with the highest score of all members, summed in the order of the model."""
@@ -165,8 +165,8 @@ class WeightedStops(VoteStops):
         weights = fields.numbers("weights", float, n_trees)
         against, total = fields.real("against"), fields.real("total")
         if not ((weights >= 0.0) & (weights <= MOST_WEIGHT)).all() or not weights.any():
-            found = f"{weights.min():g} to {weights.max():g}"
-            refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {found}")
+            range_of_weights = f"{weights.min():g} to {weights.max():g}"
+            refuse(f"weights must lie between 0 and {MOST_WEIGHT:g}, and not all be 0, found {range_of_weights}")
         least = weights.sum()
         if against not in (0.0, -1 / (n_classes - 1)):
             refuse(f"against must be 0 or -1/(number of classes - 1), found {against!r}")
@@ -187,11 +187,11 @@ class WeightedStops(VoteStops):
 
     def drawing(self, n_trees: int, classes: list[str]) -> Drawing:
         """The lead that stops a row, as a share of all weight, with the largest lead that a row can have."""
-        asked = np.arange(self.most_asked + 1)
-        needed = self.needed[asked] / self.needed[0]
+        n_used = np.arange(self.most_asked + 1)
+        needed = self.needed[n_used] / self.needed[0]
         stops = {"stop: the remaining weight cannot change the outcome": needed}
         words = "members asked, the heaviest first", "lead over the runner-up,\nshare of the weight"
-        return Drawing(asked, (0.0 * needed, needed), stops, *words, ("lead where all agree", 1.0 - needed), 1.0)
+        return Drawing(n_used, (0.0 * needed, needed), stops, *words, ("lead where all agree", 1.0 - needed), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +200,8 @@ class _LabelsByWeights(LabelsByVotes):
 
     stops: WeightedStops
 
-    def settle(self, rows: _core.Rows, answer: Int64s, asked: Int64s) -> None:
-        super().settle(rows, answer, asked)
+    def settle(self, rows: _core.Rows, answer: Int64s, n_used: Int64s) -> None:
+        super().settle(rows, answer, n_used)
         level = np.flatnonzero(answer < 0)
         if level.size:
             votes = np.empty((level.size, self.forest.n_trees), dtype=np.int64)
@@ -230,26 +230,26 @@ class _LabelsByWeights(LabelsByVotes):
 
 def checked_weights(weights: ArrayLike) -> Floats:
     """Check the weights of a vote, and return them as an array; ``ValueError`` if they are invalid."""
-    found = np.asarray(weights)
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
+    given = np.asarray(weights)
+    if given.ndim != 1 or given.dtype.kind not in "iuf":
         raise ValueError(
-            f"weights must be numbers, one per member: found shape {found.shape}, dtype {found.dtype}; give an array "
+            f"weights must be numbers, one per member: found shape {given.shape}, dtype {given.dtype}; give an array "
             "of shape (n_members,)"
         )
-    if not 1 <= found.size <= MAX_TREES:
-        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {found.size}")
-    found = found.astype(np.float64)
-    if not np.isfinite(found).all():
+    if not 1 <= given.size <= MAX_TREES:
+        raise ValueError(f"weights must be those of 1 to {MAX_TREES} members, found {given.size}")
+    given = given.astype(np.float64)
+    if not np.isfinite(given).all():
         raise ValueError("weights must be finite, found NaN or infinity; leave out members that have no weight")
-    if (found < 0.0).any():
+    if (given < 0.0).any():
         raise ValueError(
-            f"weights must be at least 0, found {found.min():g}: a member of negative weight votes against its own "
+            f"weights must be at least 0, found {given.min():g}: a member of negative weight votes against its own "
             "class; leave it out, or of two classes turn its votes and its sign round"
         )
-    if not found.any():
+    if not given.any():
         raise ValueError(
             "weights are all 0, so that there is no vote; for a plain majority use StopTable.build(n_trees, alpha=1)"
         )
-    if found.max() > MOST_WEIGHT:
-        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {found.max():g}; divide all of them by that")
-    return found
+    if given.max() > MOST_WEIGHT:
+        raise ValueError(f"weights must be at most {MOST_WEIGHT:g}, found {given.max():g}; divide all of them by that")
+    return given
