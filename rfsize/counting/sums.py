@@ -248,8 +248,6 @@ class Blocks:
         Number of all trees.
     forest : ndarray of int64, shape (n_rows,), or None
         Which of several forests the row belongs to. Their blocks lie over each other, as if they were one forest.
-    strata : ndarray of int64, shape (n_rows,), or None
-        Number of each row's stratum, if strata are sized separately.
     """
 
     rows: Int64s
@@ -263,7 +261,6 @@ class Blocks:
     n_first: Int64s
     n_trees: int
     forest: Int64s | None = None
-    strata: Int64s | None = None
 
     @property
     def n_filled(self) -> int:
@@ -286,17 +283,6 @@ class Blocks:
     def where(self, mask: Bools) -> Blocks:
         """Select rows by a mask over the rows here, shape (n_rows,)."""
         return where(self, mask)
-
-    def halves(self) -> list[Scores]:
-        """Scores of the trees in each half of the blocks, with the covariance over all trees."""
-        halves = []
-        for half in (slice(0, None, 2), slice(1, None, 2)):
-            by_score = self.n_scored[:, half].sum(axis=1)
-            n_votes = by_score.min(axis=1).astype(np.int32)
-            freedom = np.maximum(n_votes - 1, 0) / np.maximum(self.scores.n_votes - 1, 1)
-            mean = self.total[:, half].sum(axis=1) / np.maximum(by_score, 1)
-            halves.append(Scores(n_votes, mean, self.scores.scatter * freedom[:, None]))
-        return halves
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.showing.html import Alert, Page, Picture, Result, Section, Table
 from rfsize.showing.plotting import finish, new_axes
 from rfsize.showing.text import sentence
+from rfsize.statistics.margins import scores_of_blocks
 from rfsize.statistics.metrics import Metric, check_direction, metric_on_rows, value_of
 from rfsize.statistics.row_errors import metric_error
 from rfsize.theory import ratio_with_replacement
@@ -350,8 +351,9 @@ def _oob_predictions(forest: ForestInTraining, trainer: Trainer, voting: str) ->
     sums, n_classes = forest.out_of_bag, len(trainer.classes)
     blocks = sums.blocks
     sources = [(sums.scores.number, sums.counts[sums.scores.number], sums.scores)]
-    for first, scores in enumerate(blocks.halves()):
-        sources.append((blocks.rows, blocks.votes[:, first::2].sum(axis=1), scores))
+    even = np.arange(blocks.votes.shape[1]) % 2 == 0
+    for half in (even, ~even):
+        sources.append((blocks.rows, blocks.votes[:, half].sum(axis=1), scores_of_blocks(blocks, half)))
     predictions = []
     for rows, counts, scores in sources:
         known = scores.n_votes > 0

@@ -194,6 +194,57 @@ def test_trees_that_always_agree_are_certain() -> None:
     assert tied.size_at(0.8) < math.inf
     fixed = np.repeat([[0.7], [0.5], [0.4]], 30, axis=1)  # even where they say is a tie, all forests break it alike
     assert rfsize.size(classifier(fixed), rows_of(fixed), alpha=0.999, method="plugin").n_trees == 1
+    level = np.zeros((200, 30))
+    report = rfsize.size(classifier(level), rows_of(level), alpha=0.9)
+    assert (report.n_trees, report.interval, report.loss_at(1).value) == (1, (1, 1), pytest.approx(0.0, abs=1e-3))
+
+
+@cache
+def size_of_margins() -> int | float:
+    """T*(0.99) of rows whose margins are as votes with fractions from the arcsine law, and a little noise."""
+    pi = DENSITIES["arcsine"].ppf(FRACTIONS)
+    margin = np.abs(2.0 * pi - 1.0) / np.sqrt(4.0 * pi * (1.0 - pi) + 0.09)
+    return theory.smallest_size(lambda size: float(ndtr(-math.sqrt(size) * margin).mean()), 0.01, guess=101, odd=True)
+
+
+def of_scores(n_rows: int, n_trees: int, seed: int, **options: Any) -> rfsize.Report:
+    rng = np.random.default_rng(seed)
+    pi = rng.beta(0.5, 0.5, size=(n_rows, 1))
+    score = np.where(rng.random((n_rows, n_trees)) < pi, 1.0, -1.0) + 0.3 * rng.normal(size=(n_rows, n_trees))
+    return rfsize.size(by_one_score(score), rows_of(score), alpha=0.99, voting="soft", **options)
+
+
+@pytest.mark.parametrize("n_trees", [20, 400])
+def test_smooth_recovers_the_size_by_scores(n_trees: int) -> None:
+    assert of_scores(6000, n_trees, 0, method="smooth").n_trees == pytest.approx(size_of_margins(), rel=0.2)
+
+
+def test_smooth_by_scores_is_nearer_than_plug_in_and_covered() -> None:
+    errors, n_covered = {"smooth": [], "plugin": []}, 0
+    for seed in range(12):
+        reports = {method: of_scores(300, 40, seed, method=method) for method in errors}
+        for method, report in reports.items():
+            errors[method].append(math.log(report.n_trees / size_of_margins()))
+        n_covered += reports["smooth"].interval[0] <= size_of_margins() <= reports["smooth"].interval[1]
+    rms = {method: math.sqrt(np.mean(np.square(error))) for method, error in errors.items()}
+    assert rms["smooth"] < min(rms["plugin"], 0.5)
+    assert n_covered >= 10
+
+
+def test_scores_of_zero_and_one_are_votes() -> None:
+    rng = np.random.default_rng(3)
+    label = (rng.random((2000, 40)) < rng.beta(0.5, 0.5, (2000, 1))).astype(float)
+    model, options = classifier(label), {"alpha": 0.99, "method": "smooth"}
+    soft, hard = (rfsize.size(model, rows_of(label), voting=voting, **options) for voting in ("soft", "hard"))
+    for alpha in (0.95, 0.99):
+        assert soft.size_at(alpha) == pytest.approx(hard.size_at(alpha), rel=0.15)
+
+
+@pytest.mark.parametrize(("n_classes", "voting", "n_trees"), [(8, "soft", 20), (12, "soft", 20), (8, "hard", 40)])
+def test_halves_of_the_trees_tell_the_bias_of_many_classes(n_classes: int, voting: str, n_trees: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    means = rng.normal(size=(2000, 1, n_classes))
+    score = means + 2.0 * rng.normal(size=(2000, n_trees, n_classes))
     many = (row + 2.0 * rng.normal(size=(1000, n_classes)) for row in means)
     pi = np.stack([np.bincount(row.argmax(axis=1), minlength=n_classes) for row in many]) / 1000.0
     behind = np.sort(means[:, 0].max(axis=1, keepdims=True) - means[:, 0], axis=1)[:, 1:] / math.sqrt(8.0)

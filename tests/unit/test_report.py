@@ -23,6 +23,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import rfsize
+import rfsize.api.report
 from helpers.pages import Page
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model
 from rfsize.exceptions import LabelsOnlyWarning, NotConvergedWarning, RfsizeWarning
@@ -110,66 +111,51 @@ def finite(size: float) -> float | None:
 @pytest.mark.parametrize("kind", REPORTS)
 def test_numbers_of_a_report_agree(kind: str) -> None:
     report = result(kind)
-    said = json.loads(json.dumps(report.to_dict()))
-    level = said.get("tolerance") if said["metric"] not in ("labels",) else said["alpha"]
-    assert said["n_trees"] == finite(report.n_trees) == finite(report.size_at(level))
-    assert said["interval"] == [finite(end) for end in report.interval]
+    values = json.loads(json.dumps(report.to_dict()))
+    level = values.get("tolerance") if values["metric"] != "labels" else values["alpha"]
+    assert values["n_trees"] == finite(report.n_trees) == finite(report.size_at(level))
+    assert values["interval"] == [finite(end) for end in report.interval]
     assert report.interval[0] <= report.n_trees <= report.interval[1]
-    assert said["enough"] == report.enough == (report.n_trees <= report.available)
-    assert said["n_kept"] == report.n_kept == (report.n_trees if report.enough else report.available)
-    assert (said["reason"] is None) == math.isfinite(report.n_trees)
-    own = report.loss_at(report.n_kept)
-    assert said["loss"]["value"] == own.value
-    assert said["loss"]["interval"] == list(own.interval)
-    assert {name: of["value"] for name, of in said["others"].items()} == {
-        name: report.loss_at(report.n_kept, name).value for name in said["others"]
-    }
-    assert [of["text"] for of in said["warnings"]] == [caution.text for caution in report.warnings]
+    assert values["enough"] == report.enough == (report.n_trees <= report.available)
+    assert values["n_kept"] == report.n_kept == (report.n_trees if report.enough else report.available)
+    assert (values["reason"] is None) == math.isfinite(report.n_trees)
+    loss = report.loss_at(report.n_kept)
+    assert (values["loss"]["value"], values["loss"]["interval"]) == (loss.value, list(loss.interval))
+    for name, of_metric in values["others"].items():
+        assert of_metric["value"] == report.loss_at(report.n_kept, name).value
+    assert [warning["text"] for warning in values["warnings"]] == [caution.text for caution in report.warnings]
     for name in ("available", "source", "n_rows", "n_dropped", "votes_per_row", "groups", "copied"):
-        assert said[name] == getattr(report, name)
+        assert values[name] == getattr(report, name)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_reports_tell_one_loss_of_each_metric(framework: str) -> None:
     labels = rfsize.size(out_of_bag(framework), alpha=0.8)
-    beside = labels.to_dict()["others"]
-    assert {"probabilities", "auc"} < set(beside) <= {"probabilities", "auc", "log_loss", "brier"}
-    for metric in beside:
-        own = rfsize.size(out_of_bag(framework), metric=metric, tolerance=0.05)
-        assert own.loss_at(31) == labels.loss_at(31, metric)
-        assert own.loss_at(31, "labels") == labels.loss_at(31)
-        assert own.loss_at(labels.n_kept).to_dict() == beside[metric]
-    without_y = rfsize.size(model(framework), FRESH, alpha=0.8).to_dict()
-    assert (set(without_y["others"]), result("votes").to_dict()["others"]) == ({"probabilities"}, {})
+    others = labels.to_dict()["others"]
+    assert {"probabilities", "auc"} < set(others) <= {"probabilities", "auc", "log_loss", "brier"}
+    for metric, loss in others.items():
+        report = rfsize.size(out_of_bag(framework), metric=metric, tolerance=0.05)
+        assert report.loss_at(31) == labels.loss_at(31, metric)
+        assert report.loss_at(31, "labels") == labels.loss_at(31)
+        assert report.loss_at(labels.n_kept).to_dict() == loss
 
 
-def test_losses_beside_numbers() -> None:
+def test_other_losses_are_those_that_can_be_told() -> None:
     scores, rmse = result("numbers"), rfsize.size(out_of_bag("sklearn", "number"), metric="rmse", tolerance=0.1)
-    assert (set(scores.to_dict()["others"]), set(rmse.to_dict()["others"])) == ({"rmse"}, {"scores"})
+    few = rfsize.size(model("lightgbm", n_trees=30), X, Y["two"], oob=True, alpha=0.6)
+    of_one_class = rfsize.size(model("lightgbm"), FRESH, np.zeros(len(FRESH), dtype=int), alpha=0.8)
+    reports = (scores, rmse, few, rfsize.size(model("lightgbm"), FRESH, alpha=0.8), result("votes"))
+    names = [set(report.to_dict()["others"]) for report in reports]
+    assert names == [{"rmse"}, {"scores"}, {"probabilities"}, {"probabilities"}, set()]
+    assert "auc" not in of_one_class.to_dict()["others"]
     assert scores.loss_at(25, "rmse") == rmse.loss_at(25)
     assert rmse.loss_at(25, "scores") == scores.loss_at(25)
 
 
-def test_losses_beside_are_those_of_any_voting() -> None:
+def test_other_losses_do_not_depend_on_the_rule_of_voting() -> None:
     soft, hard = (rfsize.size(model("lightgbm"), FRESH, alpha=0.9, voting=voting) for voting in ("soft", "hard"))
     assert hard.loss_at(21, "probabilities") == soft.loss_at(21, "probabilities")
     assert hard.loss_at(21) != soft.loss_at(21)
-
-
-def test_losses_that_cannot_be_told_are_left_out() -> None:
-    few = rfsize.size(model("lightgbm", n_trees=30), X, Y["two"], oob=True, alpha=0.6)
-    assert set(few.to_dict()["others"]) == {"probabilities"}
-    of_one_class = rfsize.size(model("lightgbm"), FRESH, np.zeros(len(FRESH), dtype=int), alpha=0.8)
-    assert "auc" not in of_one_class.to_dict()["others"]
-
-
-@pytest.mark.parametrize("kind", [*REPORTS, *OTHERS])
-def test_results_are_stored_and_copied(kind: str) -> None:
-    of = result(kind)
-    again = pickle.loads(pickle.dumps(of))
-    assert str(again) == str(copy.copy(of)) == str(of) == repr(of)
-    for same in (again, copy.copy(of)) if hasattr(of, "to_dict") else ():
-        assert same.to_dict() == of.to_dict()
 
 
 def test_a_pickle_knows_what_the_report_listed() -> None:
@@ -182,6 +168,38 @@ def test_a_pickle_knows_what_the_report_listed() -> None:
         again.loss_at(7, "accuracy")
 
 
+@pytest.mark.parametrize("kind", [*REPORTS, *OTHERS])
+def test_showing_storing_and_copying_compute_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither estimators nor trees are called."""
+    original = result(kind)
+    shown, values = str(original), original.to_dict() if hasattr(original, "to_dict") else {}
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("something was estimated, predicted, or made")
+
+    monkeypatch.setattr(rfsize.api.report, "estimate_labels", refuse)
+    for name in rfsize.api.report.ESTIMATORS:
+        monkeypatch.setitem(rfsize.api.report.ESTIMATORS, name, refuse)
+    for predictor, names in {
+        DecisionTreeClassifier: ("apply", "predict_proba"),
+        RandomForestClassifier: ("apply", "predict", "predict_proba", "__deepcopy__"),
+        Booster: ("predict", "__deepcopy__"),
+        rfsize.CompiledForest: ("predict", "votes", "predict_proba"),
+    }.items():
+        for name in names:
+            monkeypatch.setattr(predictor, name, refuse, raising=False)
+    for same in (pickle.loads(pickle.dumps(original)), copy.copy(original), original):
+        assert str(same) == repr(same) == shown
+        assert (same.to_dict() if values else {}) == values
+    page = original._repr_html_()
+    assert "<html" not in page
+    assert_alone(page)
+    _, ax = plt.subplots()
+    assert kind == "comparison" or original.plot(ax) is ax
+    ax.figure.draw_without_rendering()  # names are no formulas, which would be refused
+    plt.close("all")
+
+
 # Warnings
 
 
@@ -189,7 +207,8 @@ def given(call: Callable[[], Any]) -> list[tuple[type[Warning], str, str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    return [(one.category, str(one.message), one.filename) for one in caught if issubclass(one.category, RfsizeWarning)]
+    caught = [warning for warning in caught if issubclass(warning.category, RfsizeWarning)]
+    return [(warning.category, str(warning.message), warning.filename) for warning in caught]
 
 
 def test_a_cut_warns_of_what_the_report_warns_of() -> None:
@@ -262,23 +281,13 @@ def test_picture_shows_loss_size_and_forest(kind: str) -> None:
     plt.close("all")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OTHERS if kind != "comparison"])
-def test_other_pictures_are_drawn_on_axes_of_ones_own(kind: str) -> None:
-    of = result(kind)
-    _, ax = plt.subplots()
-    assert of.plot(ax) is ax
-    assert ax.get_children()
-    ax.figure.draw_without_rendering()  # names are no formulas, which would be refused
-    plt.close("all")
-
-
 def test_a_picture_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = [result("labels"), result("score"), result("fraction")]
+    results = [result("labels"), result("score"), result("fraction")]
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.setitem(sys.modules, name, None)
-    for one in of:
+    for shown in results:
         with pytest.raises(ImportError, match="plot"):
-            one.plot()
+            shown.plot()
 
 
 # Pages
@@ -308,13 +317,6 @@ def test_page_of_a_report_tells_its_numbers(kind: str, tmp_path: Any) -> None:
     expected += [f"{report.n_trees:,}"] if report.n_trees < 1000 else []
     assert [number for number in expected if number not in page.text] == []
     assert "svg" in page.tags
-
-
-@pytest.mark.parametrize("kind", ["probabilities", "numbers", *OTHERS])
-def test_notebooks_show_each(kind: str) -> None:
-    shown = result(kind)._repr_html_()
-    assert "<html" not in shown
-    assert_alone(shown)
 
 
 def test_several_results_on_one_page_with_their_names(tmp_path: Any) -> None:
@@ -355,7 +357,7 @@ def test_control_characters_reach_no_terminal(tmp_path: Any) -> None:
         rfsize.truncate(forest, X, y, oob=True, alpha=0.7)
     assert all(is_plain(f"{of}\n{of!r}") for of in results)
     assert all(is_plain(page_of(of, tmp_path)) for of in results[:2])
-    assert all(is_plain(str(one.message)) for one in caught)
+    assert all(is_plain(str(warning.message)) for warning in caught)
 
 
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
@@ -384,30 +386,3 @@ def test_pictures_of_a_page_leave_matplotlib_as_it_is() -> None:
         drawn = result("labels")._repr_html_()
     svgs = [re.findall("<svg.*?</svg>", html, re.DOTALL) for html in (plain, drawn)]
     assert svgs[0] == svgs[1]
-
-
-# Showing computes nothing
-
-
-def test_showing_a_report_asks_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = rfsize.compile(model("sklearn"))
-    reports = [result(kind) for kind in ("labels", "metric", "certified", "shrunk")]
-    reports.append(rfsize.size(compiled, FRESH, alpha=0.9))
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("a tree was asked, or a model was made")
-
-    for kind, names in {
-        DecisionTreeClassifier: ("apply", "predict_proba"),
-        RandomForestClassifier: ("apply", "predict", "predict_proba", "__deepcopy__"),
-        Booster: ("predict", "__deepcopy__"),
-        rfsize.CompiledForest: ("predict", "votes", "predict_proba"),
-    }.items():
-        for name in names:
-            monkeypatch.setattr(kind, name, refuse, raising=False)
-    for report in reports:
-        shown = str(report)
-        assert str(pickle.loads(pickle.dumps(report))) == str(copy.copy(report)) == shown
-        assert "<svg" in report._repr_html_()
-        report.plot()
-    plt.close("all")
