@@ -28,6 +28,29 @@ from scipy.special import betainc, ndtri
 from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s, as_numbers, each_range, in_percent
 
+__all__ = [
+    "HALF_NORMAL",
+    "MAX_TREES",
+    "agreement",
+    "asymptotic_disagreement",
+    "asymptotic_size",
+    "class_probability",
+    "disagreement",
+    "ensemble_size",
+    "fraction_without_replacement",
+    "instance_size",
+    "instance_size_closed_form",
+    "limit_agreement",
+    "mean_agreement",
+    "mean_disagreement",
+    "multiclass_agreement",
+    "multiclass_disagreement",
+    "ratio_with_replacement",
+    "size_tail",
+    "smallest_size",
+    "why_infinite",
+]
+
 MAX_TREES = 10**9 + 1
 """The largest ensemble size that a search tries. Beyond it the incomplete beta function loses its last digits."""
 

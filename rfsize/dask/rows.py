@@ -371,7 +371,7 @@ def predict(fast: CompiledForest, X: Any) -> Any:
     >>> forest = RandomForestClassifier(50, random_state=0).fit(X, y)
     >>> labels = rfsize.dask.predict(rfsize.compile(forest), da.from_array(X, chunks=(40, -1)))
     >>> labels
-    dask.array<_predicted, shape=(150,), dtype=int64, chunksize=(40,), chunktype=numpy.ndarray>
+    dask.array<_predict_block, shape=(150,), dtype=int64, chunksize=(40,), chunktype=numpy.ndarray>
     >>> bool((labels.compute() == forest.predict(X)).all())
     True
     """

@@ -84,7 +84,7 @@ def test_examples_of_docstrings(example: doctest.DocTest, tmp_path: Path, monkey
 
 
 EXPORTED = [getattr(rfsize, name) for name in rfsize.__all__]
-EQUATIONS = [one for one in vars(theory).values() if inspect.isfunction(one)]
+EQUATIONS = [equation for equation in map(vars(theory).get, theory.__all__) if inspect.isfunction(equation)]
 
 
 @pytest.mark.parametrize("public", [*EXPORTED, *EQUATIONS], ids=lambda public: public.__name__)
