@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -668,7 +668,15 @@ def asymptotic_size(alpha: ArrayLike, density_at_half: ArrayLike) -> Floats:
     return (_checked_density(density_at_half) * HALF_NORMAL / (1.0 - _checked_alpha(alpha))) ** 2
 
 
-def ratio_with_replacement(fraction: ArrayLike) -> Any:
+@overload
+def ratio_with_replacement(fraction: float) -> float: ...
+
+
+@overload
+def ratio_with_replacement(fraction: ArrayLike) -> Floats: ...
+
+
+def ratio_with_replacement(fraction: Any) -> Any:
     """Sampling ratio with replacement that is equivalent to a bagging fraction without replacement, equation (1).
 
     The ratio is r / (1 − r). Forests trained in either way have about the same error. For example, standard bagging
@@ -708,7 +716,15 @@ def ratio_with_replacement(fraction: ArrayLike) -> Any:
     return (share / (1.0 - share))[()]
 
 
-def fraction_without_replacement(ratio: ArrayLike) -> Any:
+@overload
+def fraction_without_replacement(ratio: float) -> float: ...
+
+
+@overload
+def fraction_without_replacement(ratio: ArrayLike) -> Floats: ...
+
+
+def fraction_without_replacement(ratio: Any) -> Any:
     """Bagging fraction without replacement that is equivalent to a sampling ratio with replacement.
 
     The fraction is m / (1 + m), where m is the sampling ratio: the inverse of `ratio_with_replacement`.

@@ -460,9 +460,9 @@ def _estimated(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = T
     criterion = resolve(criterion, len(outputs.classes), outputs.y)
     counted = distinct(outputs)
     check_votes(counted, criterion)
-    if criterion.kind == "labels":
-        return criterion, estimate_labels(counted, criterion, interval=interval)
-    return criterion, ESTIMATORS[criterion.kind](counted, criterion)
+    if criterion.kind == "certificate":
+        return criterion, certify(counted, criterion)
+    return criterion, ESTIMATORS[criterion.kind](counted, criterion, interval=interval)
 
 
 def has_interval(report: Report) -> bool:
