@@ -310,7 +310,7 @@ class _ForestsInTraining:
             truth = []
         self._truth = truth if len(truth) == len(boosters) else None
         labels = None if self._truth is None else np.concatenate(truth)
-        self._goal = resolve(criterion, len(first.classes), labels, in_training=True)
+        self._criterion = resolve(criterion, len(first.classes), labels, in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
         every_tree = criterion.kind == "metric"
         self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
@@ -336,7 +336,7 @@ class _ForestsInTraining:
 
     def report(self, *, interval: bool = False) -> Report:
         """The estimate from all trees read so far; without ``interval`` only if they are enough, with one."""
-        self._refuse_hidden_votes(self._goal)
+        self._refuse_hidden_votes(self._criterion)
         parts = [votes.outputs(self._source) for votes in self._votes]
         outputs = parts[0]
         if len(parts) > 1:  # the rows of the folds lie one after another
@@ -345,7 +345,8 @@ class _ForestsInTraining:
             outputs = outputs_of_folds(list(zip(rows, parts, strict=True)), outputs.classes, int(ends[-1]))
         if self._truth is not None:
             outputs = outputs.with_truth(*self._labels([votes.rows for votes in self._votes]))
-        return replace(report_of(outputs, self._goal), notes_on_rows=tuple(self._notes()))
+        report = report_of(outputs, self._criterion, interval=interval)
+        return replace(report, notes_on_rows=tuple(self._notes()))
 
     def warnings_about_rows(self) -> tuple[Caution, ...]:
         """Warnings if there are copies of rows, or if the validation rows are the training rows."""

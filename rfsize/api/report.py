@@ -50,7 +50,8 @@ class Loss(NamedTuple):
     spread : float or None
         For a metric, the standard deviation between single forests of this size.
     by_class : dict of class label to float, or None
-        For labels, the share that still changes among the rows to which an unlimited forest gives each class.
+        For labels, the share that still changes among the rows on which each class leads. With ``target="model"``, the
+        share that differs among the rows to which all trees give each class.
     """
 
     value: float
@@ -318,7 +319,7 @@ class Report(Result):
             raise ValueError(
                 f"this report no longer has its trees, and knows only the loss of {known}: make the report again"
             )
-        return _loss(_estimated(self.outputs, criterion)[1], n_trees)
+        return _loss(_estimated(distinct(self.outputs), criterion)[1], n_trees)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; an infinite size becomes None."""
@@ -432,9 +433,10 @@ def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = Tr
 
     Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
     """
-    criterion, estimate = _estimated(outputs, criterion, interval=interval)
+    counted = distinct(outputs)
+    criterion, estimate = _estimated(counted, criterion, interval=interval)
     if not interval and estimate.problem is None and estimate.n_trees <= outputs.n_trees:
-        criterion, estimate = _estimated(outputs, criterion)
+        criterion, estimate = _estimated(counted, criterion)
     return report_on(
         criterion,
         estimate,
@@ -455,10 +457,9 @@ def report_on(criterion: Criterion, estimate: Estimate, available: int, source: 
     return replace(report, interval=(min(low, estimate.n_trees), max(high, estimate.n_trees)))
 
 
-def _estimated(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> tuple[Criterion, Estimate]:
-    """The resolved criterion, and the estimate."""
-    criterion = resolve(criterion, len(outputs.classes), outputs.y)
-    counted = distinct(outputs)
+def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> tuple[Criterion, Estimate]:
+    """The resolved criterion, and the estimate from outputs on distinct rows."""
+    criterion = resolve(criterion, len(counted.classes), counted.y)
     check_votes(counted, criterion)
     if criterion.kind == "certificate":
         return criterion, certify(counted, criterion)
@@ -476,8 +477,8 @@ def finished(report: Report) -> Report:
     outputs = report.outputs
     if outputs is not None:
         if not has_interval(report):
-            whole = report_of(outputs, report.criterion)
-            report = replace(report, estimate=whole.estimate, interval=whole.interval)
+            estimated = report_of(outputs, report.criterion)
+            report = replace(report, estimate=estimated.estimate, interval=estimated.interval)
         report = replace(report, others=_other_losses(report.criterion, outputs))
     harms = _harms_of_first_trees(report) if report.enough and report.criterion.target == "model" else []
     return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
@@ -529,11 +530,11 @@ def with_warnings(report: Report, *warnings: Caution) -> Report:
 
 def _other_losses(own: Criterion, outputs: TreeOutputs) -> dict[str, tuple[Criterion, Estimate]]:
     """Losses that a report lists beside its own, as far as the outputs tell them."""
-    others = {}
-    for name in _listed(distinct(outputs)):
+    others, counted = {}, distinct(outputs)
+    for name in _listed(counted):
         if name != own.metric or own.target != "limit":
             with suppress(RfsizeError):
-                others[name] = _estimated(outputs, loss_of(name))
+                others[name] = _estimated(counted, loss_of(name))
     return others
 
 

@@ -24,7 +24,6 @@ from rfsize.showing.text import (
     how_many_are_enough,
     how_many_are_needed,
     in_words,
-    metric_in_words,
     most_changed,
     others_compared_with,
     remarks,
@@ -37,6 +36,7 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import LabelDetails
+from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -152,8 +152,8 @@ def _losses(report: Report) -> tuple[Table, ...]:
         tried = curve.counts.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
-    own = metric_in_words(report.criterion.name) if report.certificate is None else axis(report.criterion)
-    others = tuple(metric_in_words(criterion.name) for criterion, _ in report.others.values())
+    own = label_of(report.criterion.name) if report.certificate is None else axis(report.criterion)
+    others = tuple(label_of(criterion.name) for criterion, _ in report.others.values())
     ordered = sorted(sizes)
     rows = tuple(
         (f"{size:,}", *(_loss(criterion, estimate.curve.at(size)) for criterion, estimate in losses))

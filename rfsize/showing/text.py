@@ -14,6 +14,7 @@ from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.labels import FEWEST_ROWS
+from rfsize.statistics.metrics import get_metric, label_of
 from rfsize.statistics.paired import PairedCurve
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
-
-FEW_RANKED_ROWS = 100
-"""With fewer rows outside the largest class, a note says how many there are."""
-
-_METRICS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 
 _CLASSES_SHOWN = 12
 
@@ -35,11 +31,6 @@ VOTED = {"hard": "majority vote", "soft": "averaged scores"}
 
 
 # Numbers
-
-
-def metric_in_words(name: str) -> str:
-    """The name of a metric in sentences."""
-    return _METRICS.get(name, name)
 
 
 def finite(size: int | float) -> int | None:
@@ -131,7 +122,7 @@ def aim(criterion: Criterion) -> str:
     if criterion.kind == "predictions":
         return f"give {criterion.name} within {level} of an unlimited forest's"
     if criterion.kind == "metric":
-        return f"keep the {metric_in_words(criterion.name)} within {level} of an unlimited forest's"
+        return f"keep the {label_of(criterion.name)} within {level} of an unlimited forest's"
     if criterion.top is None:
         return f"order the columns as a forest of another seed does, by a rank correlation of {level}"
     return f"have {level} of the first {criterion.top} columns in common with a forest of another seed"
@@ -163,7 +154,7 @@ def axis(criterion: Criterion) -> str:
     if criterion.kind == "predictions":
         return f"{criterion.name} are off by"
     if criterion.kind == "metric":
-        return f"{metric_in_words(criterion.name)} is expected to be worse by"
+        return f"{label_of(criterion.name)} is expected to be worse by"
     if criterion.top is None:
         return "1 less the rank correlation of two forests"
     return f"of the first {criterion.top} columns, two forests differ in"
@@ -177,13 +168,6 @@ def agreement_axis(criterion: Criterion) -> str:
     if criterion.kind == "certificate":
         return "rows answered as by all trees" + (" (worst class)" if macro else "")
     return axis(criterion)
-
-
-def compared_with(criterion: Criterion) -> str:
-    """The forest that smaller forests are compared with."""
-    if criterion.kind == "importance":
-        return "a forest of another seed"
-    return "all of your trees" if criterion.target == "chosen" else "an unlimited forest"
 
 
 # Losses
@@ -206,7 +190,7 @@ def loss_sentence(criterion: Criterion, estimate: Estimate, n_trees: int) -> str
         worse = f"{'at most ' if estimate.is_bound else ''}{loss:.2g} worse than an unlimited forest's"
         interval = f"{min(low, loss):.2g} to {max(high, loss):.2g}"
         reached = f"all trees reach {estimate.details.value:.4g}"
-        return f"{metric_in_words(criterion.name)} is expected to be {worse} ({interval}); {reached}"
+        return f"{label_of(criterion.name)} is expected to be {worse} ({interval}); {reached}"
     alike, most, least = 1.0 - loss, 1.0 - low, 1.0 - high
     if criterion.top is None:
         return f"importances of two such forests have a rank correlation of {alike:.3f} ({least:.3f} to {most:.3f})"
@@ -228,7 +212,7 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return f"{criterion.name} ±{loss:.2g}"
     if criterion.kind == "importance":
         return f"importances unlike by {loss:.2g}"
-    name = metric_in_words(criterion.name)
+    name = label_of(criterion.name)
     if isinstance(estimate.curve, PairedCurve):
         return paired_phrase(criterion.name, loss, estimate.curve.error(n_trees))
     if loss == 0.0:
@@ -239,10 +223,10 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
 
 def paired_phrase(metric: str, loss: float, error: float) -> str:
     """A loss against all trees on the same rows, such as "AUC −0.013 (± 0.004)"."""
-    name = metric_in_words(metric)
+    name = label_of(metric)
     if abs(loss) < 1e-12:
         return f"{name} unchanged"
-    falls = (loss > 0.0) == (metric == "auc")
+    falls = (loss > 0.0) == get_metric(metric).larger_is_better
     return f"{name} {'−' if falls else '+'}{abs(loss):.2g} (± {error:.1g})"
 
 

@@ -15,7 +15,6 @@ from rfsize.showing.text import (
     RARE,
     from_to,
     in_round_percent,
-    metric_in_words,
     paired_phrase,
     rows_from,
     too_small,
@@ -23,7 +22,7 @@ from rfsize.showing.text import (
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
-from rfsize.statistics.metrics import Metric, value_or_nan
+from rfsize.statistics.metrics import Metric, label_of, value_or_nan
 from rfsize.statistics.paired import PairedLoss
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def _harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_c
     if loss is None:
         return None
     suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
-    words = metric_in_words(name)
+    words = label_of(name)
     text = f"ranking {suffer}: {words} {loss}; size it"
     if not is_ranking:
         text = f"probabilities {suffer}: {words} {loss} (all trees: {value:.3g}); size them"

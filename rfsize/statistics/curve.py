@@ -187,6 +187,8 @@ def quantile_of(sizes: Floats, share: float) -> float:
     if share == inside or not math.isfinite(quantile):
         return quantile
     median = float(np.quantile(sizes, 0.5, method="inverted_cdf"))
+    if not math.isfinite(median):
+        return quantile
     return median * (quantile / median) ** float(ndtri(share) / ndtri(inside))
 
 

@@ -207,11 +207,10 @@ def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:
 def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
     """Measured distances, similar ones merged, and the share of the rows with each."""
     if isinstance(distance, VoteCounts):
-        values, place = np.unique(distance.losing / distance.n_trees, return_inverse=True)
+        distances = distance.losing / distance.n_trees
+        values, place = np.unique(distances, return_inverse=True)
         if len(values) > _MOST_FRACTIONS:
             place = np.floor(np.arcsin(np.sqrt(values)) * (2.0 / math.pi) * _MOST_FRACTIONS).astype(np.int64)[place]
-            values = values[np.unique(place, return_index=True)[1]]
-        distances = distance.losing / distance.n_trees
     else:
         distances = np.minimum(distance.margin.min(axis=1), _LONGEST)
         place = np.ceil(np.log(np.maximum(distances, _SHORTEST) / _SHORTEST) * _PARTS).astype(np.int64)

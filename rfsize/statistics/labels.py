@@ -14,7 +14,7 @@ But the densities are folded at the tie: if they are smooth there, as many rows 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -315,7 +315,7 @@ def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: li
     inflation = max(one_kind.inflation for one_kind in fits)
     blocks = rows.blocks
     if blocks is None or blocks.n_filled < 2 or not (blocks.scores.n_votes > 2).any():  # two without any block
-        return LossCurve(curve.sizes, curve.loss, wider(curve.replicates, inflation), curve.is_odd)
+        return replace(curve, replicates=wider(curve.replicates, inflation))
     on_kinds = [blocks.where(mask[rows.in_blocks] & (blocks.scores.n_votes > 1)) for mask in masks]
     without = np.log(np.maximum(_without_each_block(blocks, on_kinds, rows, fits, weights), _LEAST))
     noise = (without - without.mean(axis=0)) * np.sqrt(1.0 - own_share(_changes(on_kinds, rows, weights), NOISE_SIZES))
@@ -327,7 +327,7 @@ def _with_tree_noise(curve: LossCurve, rows: _Rows, masks: list[Bools], fits: li
     factors = drawn @ interpolated(curve.sizes, NOISE_SIZES, noise)
     factors += _MODEL_ERROR * generator.standard_normal((REPLICATES, 1))
     replicates = np.minimum(curve.replicates * np.exp(factors), 1.0)
-    return LossCurve(curve.sizes, curve.loss, wider(replicates, inflation), curve.is_odd)
+    return replace(curve, replicates=wider(replicates, inflation))
 
 
 def _without_each_block(
