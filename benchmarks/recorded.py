@@ -600,7 +600,7 @@ def record_votes(record: Record) -> None:
     record("banfield", lambda: baselines.banfield_size(by_tree().by_tree(), target("two", "fresh")))
 
 
-REFUSED = """alpha=1; tolerance=0.1; metric=auc; metric=aux tolerance=0.1; metric=rmse tolerance=0.1; target=forest
+REFUSED = """alpha=1; tolerance=0.1; metric=auc; metric=aux tolerance=0.1; metric=rmse tolerance=0.1; target=model
 groups=[0,1]; voting=both; max_rows=100; confidence=0.9; average=both; method=both; metric=probabilities"""
 
 
@@ -627,7 +627,7 @@ def record_refusals(record: Record) -> None:
 COMMANDS = """size lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 --json
 size lightgbm.txt train.parquet --labels label --drop word --oob --alpha 0.999 --json
 size xgboost.ubj train.csv --labels label --drop word --oob --alpha 0.9 --seed 3 --subsample 0.632 --json
-size xgboost.json fresh.csv --labels label --drop word --target forest --alpha 0.9 --json
+size xgboost.json fresh.csv --labels label --drop word --target model --alpha 0.9 --json
 size lightgbm.txt nowhere.csv
 truncate lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 -o cut.txt
 shrink lightgbm.txt fresh.csv --labels label --drop word --rows train.csv --n-trees 9 -o shrunk.txt

@@ -99,6 +99,11 @@ def check_framework(
             results[name] = "right"
         except ValueError as refusal:
             results[name] = f"refused: {refusal}"
+        except (AttributeError, IndexError, TypeError) as error:
+            raise AssertionError(
+                f"the check of {name} ends in {type(error).__name__}, {error}: compare the types and shapes that your "
+                "code returns with the docstrings of Model and Bags"
+            ) from error
     _check_refusals(framework, model, read, X)
     _check(np.array_equal(before, _predicted(read, model, X)), "the caller's model was changed: return new models")
     return results | {"refusals": "right"}
@@ -126,7 +131,12 @@ def _predicted(read: Model, model: Any, X: Any) -> NDArray[Any]:
     """The model's own probabilities or numbers."""
     rows = read.native_rows(X)
     predicted = model.predict_proba(rows) if hasattr(model, "predict_proba") else model.predict(rows)
-    return np.asarray(predicted, dtype=np.float64)
+    predicted = np.asarray(predicted)
+    _check(
+        predicted.dtype.kind == "f" or not read.classes.size,
+        f"the model predicts {predicted.dtype}: give it a predict_proba, to compare the values of its leaves with",
+    )
+    return predicted.astype(np.float64)
 
 
 def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) -> Floats:
@@ -134,7 +144,7 @@ def _by_leaves(read: Model, X: Any, n_trees: int, small: Model | None = None) ->
     if read.ensemble is None:
         assert isinstance(read, Forest)
         return read.link.predictions(read.tree_scores(X)[:, :n_trees].mean(axis=1), len(read.classes))
-    trees, leaf, root = read.ensemble, read.apply(X), read.ensemble.tree_start
+    trees, leaf, root = read.ensemble, np.asarray(read.apply(X)), read.ensemble.tree_start
     shape, end = (n_rows_of(X), *root.shape), root + trees.nodes.n_nodes.reshape(root.shape)
     _check(leaf.shape == shape, f"apply gives the shape {leaf.shape}, expected {shape}")
     _check(((leaf >= root) & (leaf < end)).all(), "apply names nodes that are not of their tree")
@@ -211,6 +221,10 @@ def _check_refusals(framework: Framework, model: Any, read: Model, X: Any) -> No
             call()
         except ValueError as refusal:
             _check(str(refusal), f"{what} is refused without a word: say what is wrong and what to do")
+        except Exception as error:
+            raise AssertionError(
+                f"{what} raises {type(error).__name__}: refuse with a ValueError that says what is wrong and what to do"
+            ) from error
         else:
             raise AssertionError(f"{what} is taken: refuse with a ValueError that says what is wrong and what to do")
     is_any_file = framework.files is not None and framework.files.recognises(b"")

@@ -237,7 +237,7 @@ class Importances(Result):
         >>> ax = rfsize.oob_importance(forest, X, y).plot()
         >>> ax.figure.savefig("importances.png")
         """
-        from rfsize.showing.importance_plots import plot_importances
+        from rfsize.showing.plots import plot_importances
 
         return plot_importances(self, ax)
 

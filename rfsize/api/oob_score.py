@@ -159,7 +159,7 @@ class OobScore(Result):
         >>> ax = rfsize.oob_score(forest, X, y).plot()
         >>> ax.figure.savefig("score.png")
         """
-        from rfsize.showing.score_plots import plot_score
+        from rfsize.showing.plots import plot_score
 
         return plot_score(self, ax)
 

@@ -1,4 +1,4 @@
-"""Pictures of a report on the size of a forest."""
+"""Pictures of reports, out-of-bag scores and importances."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfsize._util import how_many, in_percent
+from rfsize.showing.importance_text import importances_title
 from rfsize.showing.plotting import (
     draw_shares,
     faint,
@@ -18,6 +19,7 @@ from rfsize.showing.plotting import (
     label_sparsely,
     new_axes,
     percent,
+    shortened,
 )
 from rfsize.showing.text import (
     agreement_axis,
@@ -32,14 +34,18 @@ from rfsize.showing.text import (
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
 from rfsize.statistics.labels import Distances
+from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rfsize.api.importance import Importances
+    from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
 
 _LINE = 70  # characters of a warning above a picture
 _SIZES = 60  # at which losses are drawn
+_DRAWN = 40  # most columns of importances that a figure has room for
 
 
 def plot_report(report: Report, ax: Axes | None = None) -> Axes:
@@ -195,3 +201,51 @@ def draw_by_class(report: Report, ax: Axes) -> None:
     ax.set_xlabel("labels that still change")
     ax.set_title(f"By class, with {how_many(n_trees, 'tree')}")
     finish(ax)
+
+
+def plot_score(score: OobScore, ax: Axes | None) -> Axes:
+    """Draw the curve over the number of trees, and the interval of the whole forest."""
+    ax = new_axes() if ax is None else ax
+    name, n_trees, (sizes, values) = label_of(score.metric), score.available, score.curve
+    ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
+    ax.errorbar(
+        n_trees,
+        score.at_all_trees,
+        yerr=np.abs(np.array(score.interval)[:, None] - score.at_all_trees),
+        fmt="o",
+        color="C3",
+        capsize=4.0,
+        label="all trees on fresh rows, 95 % interval",
+        zorder=4,
+        clip_on=False,
+    )
+    mark_forest(ax, n_trees)
+    first = sizes[np.isfinite(values)].min(initial=n_trees)  # the last has a value
+    if first < 0.1 * n_trees:
+        ax.set_xscale("log")
+    ax.set_xlim(first, n_trees + 0.5 * (n_trees - first) + 1)
+    ax.set(xlabel="trees in the forest", ylabel=name, title=f"Out of bag, {name} is {score.value:.4g}")
+    label_counts(ax.xaxis)
+    finish(ax)
+    return ax
+
+
+def plot_importances(importances: Importances, ax: Axes | None) -> Axes:
+    """Draw the importances as bars with their intervals; faint bars may be noise."""
+    columns = importances.columns[:_DRAWN]
+    if ax is None:
+        ax = new_axes(height=1.6 + 0.22 * len(columns))
+    place, value = np.arange(len(columns)), np.array([column.value for column in columns])
+    is_noise = np.array([column.is_noise for column in columns])
+    for mask, alpha, label in ((~is_noise, 0.9, "beyond noise"), (is_noise, 0.3, "may be noise")):
+        if mask.any():
+            ax.barh(place[mask], value[mask], color="C0", alpha=alpha, label=label)
+    half_width = np.abs(np.array([column.interval for column in columns]).T - value)
+    ax.errorbar(value, place, xerr=half_width, fmt="none", ecolor=ink(ax), elinewidth=1.0, label="95 % interval")
+    ax.set_yticks(place, [shortened(column.name) for column in columns], parse_math=False)
+    ax.margins(y=0.02)
+    ax.invert_yaxis()
+    ax.set_xlabel(f"loss of {label_of(importances.metric)} when the column is shuffled")
+    ax.set_title(importances_title(importances))
+    finish(ax)
+    return ax

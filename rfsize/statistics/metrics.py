@@ -23,7 +23,6 @@ from rfsize._util import (
     Floats,
     Int64s,
     choice,
-    did_you_mean,
     how_many,
     in_percent,
     sample_weights,
@@ -290,14 +289,6 @@ _ALIASES = {
 
 _LABELS = {"log_loss": "log loss", "auc": "AUC", "brier": "Brier score", "rmse": "RMSE", "mae": "MAE", "r2": "R²"}
 
-_SCORERS = {
-    "log_loss": "neg_log_loss",
-    "auc": "roc_auc",
-    "brier": "neg_brier_score",
-    "rmse": "neg_root_mean_squared_error",
-    "mae": "neg_mean_absolute_error",
-}
-
 
 def one_name(metric: MetricLike) -> MetricLike:
     """rfsize's name of a metric, from any of its names, in upper or lower case."""
@@ -315,16 +306,6 @@ def label_of(name: str) -> str:
 def get_metric(name: str) -> Metric:
     """The metric of a name; ``KeyError`` if there is none."""
     return METRICS[str(one_name(name))]
-
-
-def scorer_name(metric: str) -> str:
-    """scikit-learn's name of the scorer of a metric, from any of its names; ``ValueError`` if there is none."""
-    name = str(one_name(metric))
-    name = _SCORERS.get(name, name)
-    if name not in _scorer_names():
-        meant = did_you_mean(metric, [*METRICS, *_scorer_names()])
-        raise ValueError(f"metric={metric!r} is none of sklearn.metrics.get_scorer_names(){meant}")
-    return name
 
 
 def is_metric(metric: MetricLike) -> bool:
