@@ -101,8 +101,8 @@ def check_framework(
             results[name] = f"refused: {refusal}"
         except (AttributeError, IndexError, TypeError) as error:
             raise AssertionError(
-                f"the check of {name} ends in {type(error).__name__}, {error}: compare the types and shapes that your "
-                "code returns with the docstrings of Model and Bags"
+                f"the check of {name} ends in a {type(error).__name__}: compare the types and shapes that your code "
+                f"returns with the docstrings of Model and Bags ({error})"
             ) from error
     _check_refusals(framework, model, read, X)
     _check(np.array_equal(before, _predicted(read, model, X)), "the caller's model was changed: return new models")

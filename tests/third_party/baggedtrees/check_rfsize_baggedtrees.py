@@ -78,14 +78,9 @@ def a_changed_model(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
     monkeypatch.setattr(rfsize_baggedtrees.copy, "copy", copied)
 
 
-def bags_without_rows(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    monkeypatch.setattr(rfsize_baggedtrees.BaggedTreesBags, "take", lambda *_: None)
-
-
-def no_probabilities(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
-    labels = model.predict(X)
-    monkeypatch.setattr(BaggedTrees, "predict", lambda *_: labels)
-    monkeypatch.delattr(BaggedTrees, "predict_proba")
+def bags_of_two_axes(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
+    take = rfsize_baggedtrees.BaggedTreesBags.take
+    monkeypatch.setattr(rfsize_baggedtrees.BaggedTreesBags, "take", lambda *rows: take(*rows)[:, :, 0])
 
 
 def a_refusal_by_another_error(monkeypatch: pytest.MonkeyPatch, model: Any) -> None:
@@ -103,8 +98,7 @@ DAMAGES = (
     wrong_counts,
     a_wrong_tree,
     a_changed_model,
-    bags_without_rows,
-    no_probabilities,
+    bags_of_two_axes,
     a_refusal_by_another_error,
 )
 
@@ -115,6 +109,15 @@ def test_what_is_wrong_is_found(damage: Callable[..., None], monkeypatch: pytest
     damage(monkeypatch, model)
     with pytest.raises(AssertionError):
         check_framework(rfsize_baggedtrees.framework, model, X, TWO)
+
+
+def test_names_in_place_of_probabilities_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = BaggedTrees(15).fit(X, THREE)
+    names = model.predict(X)
+    monkeypatch.setattr(BaggedTrees, "predict", lambda *_: names)
+    monkeypatch.delattr(BaggedTrees, "predict_proba")
+    with pytest.raises(AssertionError, match="predict_proba"):
+        check_framework(rfsize_baggedtrees.framework, model, X, THREE)
 
 
 def test_the_framework_is_none_of_rfsizes() -> None:
