@@ -19,7 +19,6 @@ from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, sha
 from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
-from rfsize.counting.outputs import predictor_of
 from rfsize.exceptions import (
     FewVotesError,
     InbagError,
@@ -29,16 +28,17 @@ from rfsize.exceptions import (
     TrainingRowsWarning,
 )
 from rfsize.integrations.lightgbm.training_votes import (
-    BoosterInTraining,
     PredictedVotes,
     VotesInTraining,
     WalkedVotes,
+    dataset_of,
     rows_of,
 )
 from rfsize.models.model import dependence_of
 from rfsize.showing.text import headline
-from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels, resolve
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
+from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_labels
+from rfsize.statistics.metrics import MetricLike
+from rfsize.training.grow import checked_criterion
 from rfsize.training.stopping_rule import StoppingRule
 
 # With voting="hard", votes that rounding hides may be this share of the labels that may differ from an unlimited
@@ -290,7 +290,7 @@ class _ForestsInTraining:
                 "SizeCallback must see a forest from its first tree: take rfsize.grow(params, data, init_model=model)"
             )
         boosters: Sequence[Any] = [env.model]
-        validation, data = callback.validation, callback.data
+        validation, data, criterion = callback.validation, callback.data, callback.criterion
         self._source = "oob" if validation is None else f"validation set '{validation}'"
         if isinstance(env.model, lgb.CVBooster):
             boosters, validation, self._source = env.model.boosters, validation or "valid", "cross-validation"
@@ -301,21 +301,19 @@ class _ForestsInTraining:
             dataset = boosters[0].train_set
             rows = rows_of(dataset) if data is None else data
             self.groups = resolve_groups(callback.groups, rows, dataset.num_data())
-        of_rows = callback.threshold, self.groups, validation
-        self._trainings = [BoosterInTraining.of(booster, *of_rows) for booster in boosters]
-        first, criterion = self._trainings[0].forest, callback.criterion
-        truth = [labels for training in self._trainings if (labels := training.truth) is not None]
-        if any(map(first.text.are_soft, truth)):
-            refuse_soft_labels(criterion)
-            truth = []
-        self._truth = truth if len(truth) == len(boosters) else None
-        labels = None if self._truth is None else np.concatenate(truth)
-        self._criterion = resolve(criterion, len(first.classes), labels, in_training=True)
         # The loss of a metric is measured on smaller forests of the trees that are read, so all trees are.
-        every_tree = criterion.kind == "metric"
-        self._votes = [_votes_in(training, data, 1.0 / len(boosters), every_tree) for training in self._trainings]
-        if criterion.kind == "metric":
-            self._refuse_what_does_not_fit(criterion.metric)
+        of_read = {"share": 1.0 / len(boosters), "every_tree": criterion.kind == "metric"}
+        of_rows = callback.threshold, self.groups, validation
+        self._votes = [_votes_in(data, of_read, booster, *of_rows) for booster in boosters]
+        first, truth = self._votes[0].forest, [votes.truth for votes in self._votes]
+        are_soft = any(labels is not None and first.text.are_soft(labels) for labels in truth)
+        if are_soft:
+            refuse_soft_labels(criterion)
+        self._has_truth = not are_soft and all(labels is not None for labels in truth)
+        if criterion.kind == "metric" and not self._has_truth:
+            raise ValueError(f"metric={criterion.metric!r} needs the truth of the rows: give the Dataset a label")
+        labels, weights = self._labels([slice(None)] * len(boosters)) if self._has_truth else (None, None)
+        self._criterion = checked_criterion(criterion, first.classes, labels, weights)
         self.dependence = dependence_of(first)
         give(self.dependence, through="lightgbm")
 
@@ -343,36 +341,27 @@ class _ForestsInTraining:
             ends = np.cumsum([len(part) for part in parts])
             rows = [np.arange(end - len(part), end) for end, part in zip(ends, parts, strict=True)]
             outputs = outputs_of_folds(list(zip(rows, parts, strict=True)), outputs.classes, int(ends[-1]))
-        if self._truth is not None:
+        if self._has_truth:
             outputs = outputs.with_truth(*self._labels([votes.rows for votes in self._votes]))
         report = report_of(outputs, self._criterion, interval=interval)
         return replace(report, notes_on_rows=tuple(self._notes()))
 
     def warnings_about_rows(self) -> tuple[Caution, ...]:
         """Warnings if there are copies of rows, or if the validation rows are the training rows."""
-        if not any(training.reads_training_rows for training in self._trainings):
+        if not any(votes.reads_training_rows for votes in self._votes):
             return warning_of_copies(self.groups)
         text = f"the {self._source} holds the training rows, on which trees agree: give no validation, or other rows"
         return (Caution(TrainingRowsWarning, text), *warning_of_copies(self.groups))
 
     def _labels(self, rows: Sequence[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Labels and weights of these rows of each Dataset."""
-        assert self._truth is not None
-        weights = [training.dataset.get_weight() for training in self._trainings]
-        labels, *weight = (
-            np.concatenate([np.asarray(of)[of_rows] for of, of_rows in zip(values, rows, strict=True)])
-            for values in (self._truth, weights)
-            if not any(of is None for of in values)
-        )
-        return labels, weight[0] if weight else None
 
-    def _refuse_what_does_not_fit(self, metric: MetricLike) -> None:
-        """Raise ``ValueError`` if a metric does not fit the forest and all its rows."""
-        if self._truth is None:
-            raise ValueError(f"metric={metric!r} needs the truth of the rows: give the Dataset a label")
-        labels, weights = self._labels([slice(None)] * len(self._votes))
-        predictor = predictor_of(self._votes[0].outputs(self._source))
-        check_direction(metric_on_rows(metric, predictor, len(labels), labels, weights))
+        def joined(of_votes: Sequence[Any]) -> NDArray[Any]:
+            return np.concatenate([np.asarray(of)[of_rows] for of, of_rows in zip(of_votes, rows, strict=True)])
+
+        weights = [votes.dataset.get_weight() for votes in self._votes]
+        has_weights = all(weight is not None for weight in weights)
+        return joined([votes.truth for votes in self._votes]), joined(weights) if has_weights else None
 
     def _refuse_hidden_votes(self, criterion: Criterion) -> None:
         """Raise `FewVotesError` if T* goes by single votes, and rounding hides too many of them."""
@@ -388,8 +377,9 @@ class _ForestsInTraining:
 
     def _notes(self) -> Iterator[str]:
         """What was not read, or not exactly."""
-        n_read, n_bounded = (sum(getattr(votes, name) for votes in self._votes) for name in ("n_read", "n_bounded"))
-        n_rows = sum(training.n_rows for training in self._trainings)
+        n_rows, n_read, n_bounded = (
+            sum(getattr(votes, name) for votes in self._votes) for name in ("n_rows", "n_read", "n_bounded")
+        )
         if n_read < n_rows:
             yield f"{n_read:,} of the {n_rows:,} rows were read, drawn at random"
         if n_bounded:
@@ -399,18 +389,21 @@ class _ForestsInTraining:
             )
 
 
-def _votes_in(training: BoosterInTraining, data: Any, share: float, every_tree: bool) -> VotesInTraining:
+def _votes_in(
+    data: Any, of_read: dict[str, Any], booster: Any, threshold: float, groups: Groups, validation: str | None
+) -> VotesInTraining:
     """Votes of the rows, if they are at hand; if not, those that LightGBM's predictions tell."""
+    of_training = booster, threshold, groups, validation
     if data is not None:
-        return WalkedVotes.of_data(training, data)
+        return WalkedVotes(*of_training, rows=data, are_all=validation is not None)
     try:
-        if (kept := rows_of(training.dataset)) is not None:
-            return WalkedVotes(training, training.forest.open(kept))
+        if (kept := rows_of(dataset_of(booster, validation))) is not None:
+            return WalkedVotes(*of_training, rows=kept)
     except RfsizeError:
         raise
     except ValueError:  # rows of a kind, or under names, that rfsize does not take
         pass
-    return PredictedVotes(training, share=share, every_tree=every_tree)
+    return PredictedVotes(*of_training, **of_read)
 
 
 def _duration(seconds: float) -> str:

@@ -25,7 +25,6 @@ from rfsize.integrations.lightgbm.model import (
     with_trees,
 )
 from rfsize.integrations.lightgbm.training_votes import (
-    BoosterInTraining,
     PredictedVotes,
     VotesInTraining,
     WalkedVotes,
@@ -301,11 +300,10 @@ class LightGbmInTraining(ForestInTraining):
             if self._votes is not None:
                 self._votes.read()
                 continue
-            training = BoosterInTraining.of(self._booster, self.threshold, self.groups)
-            if self._rows is None:
-                self._votes = PredictedVotes(training)
-            else:
-                self._votes = WalkedVotes(training, training.forest.open(self._rows))
+            of_training = self._booster, self.threshold, self.groups
+            self._votes = (
+                PredictedVotes(*of_training) if self._rows is None else WalkedVotes(*of_training, rows=self._rows)
+            )
         votes = self._votes
         assert votes is not None
         self.n_trees, self.out_of_bag = self.n_trees + n_trees, self._of_first.plus(votes.sums())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,11 @@ from rfsize.counting.sums import Sums
 from rfsize.counting.task import Task
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import InbagError
-from rfsize.integrations.lightgbm.bags import Draws, LightGbmBags, rebuilt_bags
+from rfsize.integrations.lightgbm.bags import Draws, rebuilt_bags
 from rfsize.integrations.lightgbm.model import LightGbmForest, ModelText, forest_of, leaves_of
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.link import Link, Predictor
-from rfsize.models.rows import Rows
 
 OTHER_ROWS = "name a validation set: SizeCallback(validation='valid_0')"
 """What to do if bags cannot be rebuilt, for messages."""
@@ -54,110 +53,20 @@ _EPSILON = float(np.finfo(float).eps)
 _CELLS_AT_ONCE = 1 << 20  # scores to keep before they are added up
 
 
-def new_trees(booster: lgb.Booster, start: int, stop: int) -> LightGbmForest:
-    """Trees ``start`` to ``stop`` of a booster in training."""
-    text = booster.model_to_string(start_iteration=start, num_iteration=stop - start)
-    return forest_of(lgb.Booster(model_str=text))
+def dataset_of(booster: lgb.Booster, validation: str | None) -> lgb.Dataset:
+    """The training data of a booster in training, or its validation set of that name.
 
-
-@dataclass(frozen=True, eq=False)
-class BoosterInTraining:
-    """A booster that has just got its first tree, and the rows on which its trees vote.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster
-    forest : LightGbmForest
-        Its first tree.
-    dataset : lightgbm.Dataset
-        The rows.
-    validation : str or None
-        Name of the validation set that ``dataset`` is; None for the training rows, on which only trees vote that did
-        not see them.
-    bags : LightGbmBags or None
-        Bags of the training rows; None for a validation set.
-    threshold : float
-        Probability above which a tree votes for class 1; two classes only.
-    groups : Groups
-        Training rows that belong together.
+    Raises
+    ------
+    ValueError
+        If the validation set is unknown.
     """
-
-    booster: lgb.Booster
-    forest: LightGbmForest
-    dataset: lgb.Dataset
-    validation: str | None
-    bags: LightGbmBags | None
-    threshold: float
-    groups: Groups
-
-    @classmethod
-    def of(
-        cls, booster: lgb.Booster, threshold: float, groups: Groups, validation: str | None = None
-    ) -> BoosterInTraining:
-        """Check a booster that has its first tree.
-
-        Raises
-        ------
-        NotAForestError
-            If it is not a random forest.
-        InbagError
-            If the bags of the training rows cannot be rebuilt.
-        ValueError
-            If several machines train it, or the validation set is unknown, or the threshold does not fit.
-        """
-        forest = forest_of(booster, num_iteration=1)
-        machines = forest.text.parameters.get("num_machines", "1")
-        if machines != "1":
-            # The error keeps the booster alive, and later trainings in this process would wait for its network.
-            booster.free_network()
-            raise ValueError(
-                f"{machines} machines train this forest together, and SizeCallback would stop one of them while the "
-                "others wait: leave the callback out, and take rfsize.dask.grow or rfsize.size"
-            )
-        threshold = forest.checked_threshold(threshold)
-        if validation is not None:
-            names = list(booster.name_valid_sets)
-            if validation not in names:
-                raise ValueError(f"the training has no validation set '{validation}', but {names}: name one, or none")
-            return cls(
-                booster, forest, booster.valid_sets[names.index(validation)], validation, None, threshold, groups
-            )
-        dataset = booster.train_set
-        bags = rebuilt_bags(forest.sampling, Layout.alone(dataset.num_data()), np.asarray(dataset.get_label()) > 0)
-        return cls(booster, forest, dataset, None, bags, threshold, groups)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.dataset.num_data())
-
-    @property
-    def truth(self) -> NDArray[Any] | None:
-        """The labels of the rows, as `ModelText.truth` reads them; None if the Dataset has none."""
-        label = self.dataset.get_label()
-        return None if label is None else self.forest.text.truth(np.asarray(label))
-
-    @property
-    def reads_training_rows(self) -> bool:
-        """Whether the validation set holds the training rows: the same number of rows with the same predictions."""
-        if self.validation is None or self.n_rows != self.booster.train_set.num_data():
-            return False
-        return np.allclose(self.predictions(), replace(self, validation=None).predictions(), rtol=1e-9, atol=1e-12)
-
-    def predictions(self) -> Floats:
-        """What all trees so far predict on the rows, shape (n_outputs, n_rows); a copy."""
-        taken: list[Floats] = []
-
-        def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
-            taken.append(np.atleast_2d(predicted.T).copy())
-            return "rfsize", 0.0, True
-
-        # These public functions evaluate the metrics of the training too.
-        if self.validation is None:
-            self.booster.eval_train(take)
-        else:
-            self.booster.eval(self.dataset, self.validation, take)
-        return taken[0]
+    if validation is None:
+        return booster.train_set
+    names = list(booster.name_valid_sets)
+    if validation not in names:
+        raise ValueError(f"the training has no validation set '{validation}', but {names}: name one, or none")
+    return booster.valid_sets[names.index(validation)]
 
 
 def rows_of(dataset: lgb.Dataset) -> Any:
@@ -174,11 +83,30 @@ def rows_of(dataset: lgb.Dataset) -> Any:
 
 
 class VotesInTraining(ABC):
-    """Votes and scores of the trees of a booster in training.
+    """Votes and scores of the trees of a booster in training on rows.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster
+        It has just got its first tree.
+    threshold : float
+        Probability above which a tree votes for class 1; two classes only.
+    groups : Groups
+        Training rows that belong together.
+    validation : str, optional
+        Name of the validation set on whose rows all trees vote. By default these are the training rows, on which only
+        trees vote that did not see them.
 
     Attributes
     ----------
-    training : BoosterInTraining
+    forest : LightGbmForest
+        The first tree.
+    dataset : lightgbm.Dataset
+        The rows.
+    bags : LightGbmBags or None
+        Bags of the training rows; None for a validation set.
+    n_rows : int
+        Number of rows.
     n_trees : int
         Number of trees trained.
     rows : slice or ndarray of int64
@@ -189,16 +117,70 @@ class VotesInTraining(ABC):
         Number of votes that rounding may turn to another class, and of rows on which a bound stands for a score.
     is_proven : bool
         Whether the bag of some tree was proven. Trees of one leaf prove nothing.
+
+    Raises
+    ------
+    NotAForestError
+        If the booster is not a random forest.
+    InbagError
+        If the bags of the training rows cannot be rebuilt.
+    ValueError
+        If several machines train it, or the validation set is unknown, or the threshold does not fit.
     """
 
     rows: slice | Int64s = slice(None)
-    n_unsure = n_bounded = 0
+    n_trees = n_unsure = n_bounded = 0
     is_proven = False
+    _sums: Sums
 
-    def __init__(self, training: BoosterInTraining, n_read: int) -> None:
-        self.training, self.n_trees, self.n_read = training, 0, n_read
-        forest = training.forest
-        self._sums = Sums.nothing(n_read, len(forest.classes), forest.n_scores)
+    def __init__(self, booster: lgb.Booster, threshold: float, groups: Groups, validation: str | None = None) -> None:
+        self.booster, self.groups, self.validation = booster, groups, validation
+        self.forest, self.dataset = forest_of(booster, num_iteration=1), dataset_of(booster, validation)
+        machines = self.forest.text.parameters.get("num_machines", "1")
+        if machines != "1":
+            # The error keeps the booster alive, and later trainings in this process would wait for its network.
+            booster.free_network()
+            raise ValueError(
+                f"{machines} machines train this forest together, and SizeCallback would stop one of them while the "
+                "others wait: leave the callback out, and take rfsize.dask.grow or rfsize.size"
+            )
+        self.threshold, self.n_rows = self.forest.checked_threshold(threshold), int(self.dataset.num_data())
+        self.n_read, self.bags = self.n_rows, None
+        if validation is None:
+            is_positive = np.asarray(self.dataset.get_label()) > 0
+            self.bags = rebuilt_bags(self.forest.sampling, Layout.alone(self.n_rows), is_positive)
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """The labels of the rows, as `ModelText.truth` reads them; None if the Dataset has none."""
+        label = self.dataset.get_label()
+        return None if label is None else self.forest.text.truth(np.asarray(label))
+
+    @property
+    def reads_training_rows(self) -> bool:
+        """Whether the validation set holds the training rows: the same number of rows with the same predictions."""
+        if self.validation is None or self.n_rows != self.booster.train_set.num_data():
+            return False
+        return np.allclose(self.predictions(), self.predictions(of_training=True), rtol=1e-9, atol=1e-12)
+
+    def predictions(self, *, of_training: bool = False) -> Floats:
+        """What all trees so far predict on the rows, or the training rows, shape (n_outputs, n_rows); a copy."""
+        taken: list[Floats] = []
+
+        def take(predicted: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+            taken.append(np.atleast_2d(predicted.T).copy())
+            return "rfsize", 0.0, True
+
+        # These public functions evaluate the metrics of the training too.
+        if of_training or self.validation is None:
+            self.booster.eval_train(take)
+        else:
+            self.booster.eval(self.dataset, self.validation, take)
+        return taken[0]
+
+    def nothing(self) -> Sums:
+        """Sums of no trees yet."""
+        return Sums.nothing(self.n_read, len(self.forest.classes), self.forest.n_scores)
 
     @abstractmethod
     def read(self) -> None:
@@ -226,11 +208,10 @@ class VotesInTraining(ABC):
 
     def outputs(self, source: str) -> TreeOutputs:
         """Votes and scores of all trees, with where they come from."""
-        training, sums = self.training, self.sums()
-        forest, threshold = training.forest, training.threshold
+        forest, threshold, sums = self.forest, self.threshold, self.sums()
         votes = Votes(sums.counts, n_trees=self.n_trees, threshold=threshold) if len(forest.classes) else None
         predictor = Predictor(forest.classes, forest.link, threshold, forest.voting)
-        of_rows: dict[str, Any] = {"source": source, "groups": training.groups.take(self.rows)}
+        of_rows: dict[str, Any] = {"source": source, "groups": self.groups.take(self.rows)}
         return TreeOutputs(self.n_read, self.n_trees, votes, sums, predictor=predictor, **of_rows)
 
 
@@ -241,64 +222,56 @@ class WalkedVotes(VotesInTraining):
 
     Parameters
     ----------
-    training : BoosterInTraining
-    rows : Rows
-        The rows of ``training.dataset``, with the columns of training.
+    *of_training
+        As in `VotesInTraining`.
+    rows : array_like, DataFrame or sparse matrix
+        The rows of the Dataset, in its order.
+    are_all : bool
+        Whether these are the rows of the whole Dataset of ``lgb.cv``, of which the dataset is a fold.
 
     Raises
     ------
     InbagError
-        If the rows are not the training rows, in their order.
+        If the rows are not those of the training, in its order.
+    ValueError
+        If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
     """
 
-    def __init__(self, training: BoosterInTraining, rows: Rows) -> None:
-        super().__init__(training, training.n_rows)
-        self._X, self._n_counted = rows, 0
-        self.read()
-        self.sums()
-
-    @classmethod
-    def of_data(cls, training: BoosterInTraining, data: Any) -> WalkedVotes:
-        """Votes on the rows that a user gave, which are those of the training, or of ``lgb.cv``.
-
-        Raises
-        ------
-        InbagError
-            If they are not the rows of the training, in its order.
-        ValueError
-            If there are more or fewer, or with other columns; or if the folds of ``lgb.cv`` hold other rows.
-        """
-        whole, number = training.dataset, None
-        if training.validation is not None:
+    def __init__(self, *of_training: Any, rows: Any, are_all: bool = False) -> None:
+        super().__init__(*of_training)
+        self._sums, self._n_counted = self.nothing(), 0
+        whole, number = self.dataset, None
+        if are_all:
             if whole.reference is None or whole.used_indices is None:
                 raise ValueError("fpreproc makes new rows for the folds, so data does not hold them: leave data out")
             whole, number = whole.reference, np.asarray(whole.used_indices)
-        rows, n_rows = training.forest.open(data), whole.num_data()
-        if rows.n_rows != n_rows:
-            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {rows.n_rows:,}")
-        votes = cls(training, rows if number is None else rows.pick(number))
-        if number is not None:
-            scores, predicted = votes.sums().scores, training.predictions().T
+        opened, n_rows = self.forest.open(rows), whole.num_data()
+        if opened.n_rows != n_rows:
+            raise ValueError(f"data must be the {n_rows:,} rows of the Dataset, in its order, found {opened.n_rows:,}")
+        self._X = opened if number is None else opened.pick(number)
+        self.read()
+        scores = self.sums().scores
+        if are_all:
+            predicted = self.predictions().T
             expected = predicted if scores.rows is None else predicted[scores.rows]
-            if not np.allclose(training.forest.link.predicted(scores.mean), expected, rtol=1e-4):
+            if not np.allclose(self.forest.link.predicted(scores.mean), expected, rtol=1e-4):
                 raise ValueError("data are not the rows that lgb.cv trains on, in their order")
-        return votes
 
     def read(self) -> None:
         self.n_trees += 1
 
     def sums(self) -> Sums:
-        training, start = self.training, self._n_counted
         # A finished training may have dropped the trees beyond the best iteration.
-        stop = min(self.n_trees, training.booster.current_iteration())
+        start, stop = self._n_counted, min(self.n_trees, self.booster.current_iteration())
         if stop > start:
-            forest, bags = new_trees(training.booster, start, stop), None
-            if training.bags is not None:
-                bags = training.bags.select(start, stop)
+            text, bags = self.booster.model_to_string(start_iteration=start, num_iteration=stop - start), None
+            forest = forest_of(lgb.Booster(model_str=text))
+            if self.bags is not None:
+                bags = self.bags.select(start, stop)
                 bags.need_proof = bool(forest.ensemble.has_cover.any())
                 self.is_proven |= bags.need_proof
             try:
-                more = count(Task(forest, self._X, bags, training.threshold, training.groups))
+                more = count(Task(forest, self._X, bags, self.threshold, self.groups))
             except InbagError as error:
                 raise InbagError(
                     f"the leaves of trees {start} to {stop - 1} hold other rows than LightGBM counted (another order, "
@@ -316,23 +289,24 @@ class PredictedVotes(VotesInTraining):
 
     Parameters
     ----------
-    training : BoosterInTraining
+    *of_training
+        As in `VotesInTraining`.
     share : float, optional
         Read a share of at most 20,000 rows, drawn at random. All rows by default.
     every_tree : bool
         Whether to read every tree, even of many rows.
     """
 
-    def __init__(self, training: BoosterInTraining, *, share: float | None = None, every_tree: bool = True) -> None:
-        n_rows, n_outputs = training.n_rows, training.forest.n_scores
-        most = n_rows
+    def __init__(self, *of_training: Any, share: float | None = None, every_tree: bool = True) -> None:
+        super().__init__(*of_training)
+        n_rows, n_outputs = self.n_rows, self.forest.n_scores
         if share is not None:
             most = max(1, int(share * min(_MOST_ROWS, 2 * _MOST_CELLS // (n_outputs * (n_outputs + 1)))))
-        super().__init__(training, min(n_rows, most))
-        if n_rows > most:
-            self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
-        self._every_tree = every_tree or n_rows <= _FEW_ROWS
-        self._draws = None if training.bags is None else Draws(training.bags, 0, n_rows)
+            if n_rows > most:
+                self.rows = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False)).astype(np.int64)
+                self.n_read = most
+        self._sums, self._every_tree = self.nothing(), every_tree or n_rows <= _FEW_ROWS
+        self._draws = None if self.bags is None else Draws(self.bags, 0, n_rows)
         self._is_full, self._is_bounded = False, np.zeros(self.n_read, dtype=np.bool_)
         self._last = 0, np.zeros((n_outputs, self.n_read))  # number of trees, and their predictions
         self._pending: list[tuple[Floats, Bools]] = []
@@ -342,22 +316,22 @@ class PredictedVotes(VotesInTraining):
         tree, self.n_trees = self.n_trees, self.n_trees + 1
         if not (self._is_read(tree) or self._is_read(tree + 1)):
             return
-        (n_before, before), after = self._last, self.training.predictions()[:, self.rows]
+        (n_before, before), after = self._last, self.predictions()[:, self.rows]
         self._last = tree + 1, after
         if not self._is_read(tree) or n_before != tree:
             return
-        text = self.training.booster.model_to_string(start_iteration=tree, num_iteration=1)
-        leaves, forest = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.training.forest
+        text = self.booster.model_to_string(start_iteration=tree, num_iteration=1)
+        leaves, link = [leaves_of(of_class) for of_class in ModelText.read(text).trees], self.forest.link
         hidden = self._inbag(tree, leaves)
         # Later trees without splits are in the predictions of the finished forest, but not in those of the training.
         is_missing = [n_before > 0 and value.size == 1 for value, _ in leaves]
-        if forest.link.kind == "softmax" and any(is_missing) and not all(is_missing):
+        if link.kind == "softmax" and any(is_missing) and not all(is_missing):
             return  # the other scores are known only up to a constant
-        score, noise = tree_scores(forest.link, tree, before, after)
+        score, noise = tree_scores(link, tree, before, after)
         for output in np.flatnonzero(is_missing):
             score[output], noise[output] = leaves[output][0][0], 0.0
-        if len(forest.classes):
-            is_unsure = settle_ties(score, noise, forest.raw_threshold(self.training.threshold))
+        if len(self.forest.classes):
+            is_unsure = settle_ties(score, noise, self.forest.raw_threshold(self.threshold))
             self.n_unsure += int(np.count_nonzero(is_unsure & ~hidden))
         self._is_bounded |= np.isinf(noise).any(axis=0) & ~hidden
         self.n_bounded = int(np.count_nonzero(self._is_bounded))
@@ -370,7 +344,7 @@ class PredictedVotes(VotesInTraining):
 
     def _inbag(self, tree: int, leaves: Sequence[tuple[Floats, Floats]]) -> Bools:
         """Which of the rows, or of their groups, the tree saw; `InbagError` if LightGBM counted others."""
-        inbag = np.zeros(self.training.n_rows, dtype=np.bool_)
+        inbag = np.zeros(self.n_rows, dtype=np.bool_)
         if self._draws is not None:
             inbag = self._draws.drawn(tree)
             self._is_full = self._is_full or bool(inbag.all())  # LightGBM then draws no other bag
@@ -382,14 +356,14 @@ class PredictedVotes(VotesInTraining):
                     f"parameters changed during training): {OTHER_ROWS}"
                 )
             self.is_proven |= bool(sizes)
-        return self.training.groups.spread(inbag)[self.rows]
+        return self.groups.spread(inbag)[self.rows]
 
     def sums(self) -> Sums:
         if self._pending:
             scores, hidden = map(np.stack, zip(*self._pending, strict=True))
             self._pending.clear()
-            forest, leaves = _a_leaf_for_each_row(self.training.forest, scores)
-            bags, threshold = _Hidden(hidden.T[:, :, None]), self.training.threshold
+            forest, leaves = _a_leaf_for_each_row(self.forest, scores)
+            bags, threshold = _Hidden(hidden.T[:, :, None]), self.threshold
             more = out_of_bag(forest, bags, lambda start, stop, _: leaves.take(slice(start, stop)), threshold)
             self._sums = self._sums.plus(more)
         return self._sums
