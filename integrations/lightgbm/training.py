@@ -17,6 +17,7 @@ from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
     TREE_COUNT_NAMES,
+    LightGbmForest,
     ModelText,
     booster_of,
     forest_of,
@@ -162,7 +163,7 @@ class LightGbmTrainer(Trainer):
         differently.
     """
 
-    framework = "LightGBM"
+    forest: LightGbmForest
 
     def __init__(self, params: dict[str, Any], dtrain: lgb.Dataset) -> None:
         params = without(copy.deepcopy(params), *_IGNORED)
@@ -172,25 +173,15 @@ class LightGbmTrainer(Trainer):
         self.seed = int(value_of(params, "seed", 0))
         self.dtrain, given = dtrain, rows_of(dtrain)
         # One tree bins the data, and shows how LightGBM reads the parameters.
-        label = dtrain.label
-        self._forest = forest_of(lgb.train(self._with_bags(0.5 if self.fraction >= 1.0 else None, None), dtrain, 1))
+        given_label = dtrain.label
+        forest = forest_of(lgb.train(self._with_bags(0.5 if self.fraction >= 1.0 else None, None), dtrain, 1))
         self.rows = rows_of(dtrain) if given is None else given
-        self.label = self._labels(label)
         weight = dtrain.get_weight()
-        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
-        self.link, self.classes, self.n_scores = self._forest.link, self._forest.classes, self._forest.n_scores
-        refuse_other_samplers(self._forest.sampling.parameters)
-        give(dependence_of(self._forest))
-
-    def _labels(self, given: Any) -> NDArray[Any]:
-        """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
-        label, text = np.asarray(self.dtrain.get_label(), dtype=np.float64), self._forest.text
-        # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
-        if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
-            raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
-        label = text.truth(label)
-        self.has_soft_labels = text.are_soft(label)
-        return label if self.has_soft_labels else trained_on(label, text.n_classes)
+        label = _labels(dtrain, given_label, forest.text)
+        super().__init__(forest, label, None if weight is None else np.asarray(weight, dtype=np.float64))
+        self.has_soft_labels = forest.text.are_soft(label)
+        refuse_other_samplers(forest.sampling.parameters)
+        give(dependence_of(forest))
 
     def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> LightGbmInTraining:
         """A forest without trees, with another bagging fraction or seed if given.
@@ -216,7 +207,7 @@ class LightGbmTrainer(Trainer):
         return self._with_bags(fraction, None)
 
     def start_after(self, number: int, **of_rows: Any) -> LightGbmInTraining:
-        used, params = [seed for seed, _ in self._forest.sampling.blocks], None
+        used, params = [seed for seed, _ in self.forest.sampling.blocks], None
         for _ in range(number):
             params = self._drawing_otherwise(used)
             used.append(params["bagging_seed"])
@@ -238,7 +229,7 @@ class LightGbmTrainer(Trainer):
         """
         self._refuse_full_bags()
         forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
-        check_alike(forest.text, self._forest.text)
+        check_alike(forest.text, self.forest.text)
         if self.rows is None:
             raise ValueError("the Dataset does not hold its rows, which adding trees takes: set free_raw_data=False")
         rows = forest.open(self.rows)
@@ -282,12 +273,11 @@ class LightGbmInTraining(ForestInTraining):
     """
 
     def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any], **of_rows: Any) -> None:
-        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        super().__init__(trainer.link, nothing, **of_rows)
+        super().__init__(trainer, **of_rows)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
         self._first: lgb.Booster | None = None
-        self._of_first = nothing
+        self._of_first = self.out_of_bag
 
     def begin_with(self, booster: lgb.Booster, sums: Sums) -> None:
         """Take the trees of a finished forest, and the sums of their out-of-bag outputs."""
@@ -322,6 +312,16 @@ class LightGbmInTraining(ForestInTraining):
             return copy.deepcopy(self._first)
         grown = loaded(self._booster.model_to_string())
         return grown if self._first is None else merged([self._first, grown])
+
+
+def _labels(dtrain: lgb.Dataset, given: Any, text: ModelText) -> NDArray[Any]:
+    """Class indices, numbers, or soft labels between 0 and 1 of a cross-entropy; ``given`` to the Dataset."""
+    label = np.asarray(dtrain.get_label(), dtype=np.float64)
+    # LightGBM takes missing labels for zeros. It does not return labels that it read from a file.
+    if (given is None and not label.any()) or np.isnan(np.asarray(0 if given is None else given, float)).any():
+        raise ValueError("labels of the Dataset are missing: give lightgbm.Dataset(X, label), without NaN")
+    label = text.truth(label)
+    return label if text.are_soft(label) else trained_on(label, text.n_classes)
 
 
 def _refuse_what_cannot_be_trained(params: dict[str, Any], dtrain: lgb.Dataset) -> None:

@@ -81,19 +81,19 @@ class SklearnTrainer(Trainer):
         If the labels are not the training labels.
     """
 
-    framework = "scikit-learn"
+    forest: SklearnForest
 
     def __init__(self, forest: SklearnForest, X: Any, y: Any, sample_weight: Any) -> None:
         if not holds_estimators(forest.booster):
             raise InbagError(no_estimators(forest.booster))
-        self.forest, self.rows = forest, (X, y, sample_weight)
-        self.classes, self.link, self.n_scores = forest.classes, forest.link, forest.n_scores
+        label = training_labels(forest.classes, y, n_rows_of(X))
+        weight = None if sample_weight is None else sample_weights(sample_weight, len(label))
+        super().__init__(forest, label, weight)
+        self.rows = X, y, sample_weight
         self.largest_fraction = 0.5 if forest.booster.bootstrap and not _DRAWS_MORE_THAN_ALL else 1.0
         seed = forest.booster.random_state
         self.seed = int(seed) if isinstance(seed, Integral) else 0
-        self.label = training_labels(forest.classes, y, n_rows_of(X))
-        self.weight = None if sample_weight is None else sample_weights(sample_weight, len(self.label))
-        missing = np.setdiff1d(np.arange(len(forest.classes)), self.label)
+        missing = np.setdiff1d(np.arange(len(forest.classes)), label)
         if missing.size:
             lacking = forest.classes[missing].tolist()
             raise ValueError(f"y lacks the classes {lacking} of the training: give the labels of the training")
@@ -132,8 +132,7 @@ class SklearnInTraining(ForestInTraining):
     """
 
     def __init__(self, trainer: SklearnTrainer, model: Any, n_trees: int, **of_rows: Any) -> None:
-        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        super().__init__(trainer.link, nothing, **of_rows)
+        super().__init__(trainer, **of_rows)
         self.n_trees, self.voting = n_trees, trainer.forest.voting_at(self.threshold)
         self._trainer, self._model, self._read = trainer, model, type(trainer.forest)
         self._settings = {name: getattr(model, name) for name in ("warm_start", "oob_score")}

@@ -250,7 +250,7 @@ class XgboostForest(XgboostModel, Forest):
     def bags(
         self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None
     ) -> XgboostBags:
-        self._refuse_other_sampling()
+        self.refuse_other_sampling()
         # One array per XGBoost version that may have trained the forest, likeliest first.
         covers = [self._row_weights(layout.n_rows, y, sample_weight)]
         if y is not None and self._objective in ADAPTIVE:
@@ -275,7 +275,8 @@ class XgboostForest(XgboostModel, Forest):
         likeliest.fit = False  # its proof says what is wrong
         return likeliest
 
-    def _refuse_other_sampling(self) -> None:
+    def refuse_other_sampling(self) -> None:
+        """Raise `InbagError` if the bags of such trees cannot be rebuilt, or the trees cannot prove them."""
         if self._objective not in CONSTANT_HESSIAN:
             raise InbagError(
                 f"the sums that XGBoost stores cannot prove the bags of '{self._objective}': train with one of "
@@ -478,8 +479,8 @@ def _recipe(learner: dict[str, Any]) -> dict[str, Any]:
 # The learning rate
 
 
-def learning_rate(rate: float, objective: str, margins: NDArray[np.float32] | None = None) -> LearningRate | None:
-    """The effect of a learning rate on a forest whose trees begin at ``margins``, if known; None for a rate of 1.
+def learning_rate(rate: float, objective: str, margins: NDArray[np.float32]) -> LearningRate | None:
+    """The effect of a learning rate on a forest whose trees begin at ``margins``; None for a rate of 1.
 
     Only with 1 is a forest the mean of its trees, but XGBoost's default is 0.3: each tree learns a step from
     base_score, and its leaves store the learning rate times this step.
@@ -487,7 +488,7 @@ def learning_rate(rate: float, objective: str, margins: NDArray[np.float32] | No
     if abs(rate - 1.0) <= _RATE_OF_ONE:
         return None
     keeps, labels = None, ""
-    if objective in VOTING and margins is not None:
+    if objective in VOTING:
         # The threshold at which labels do not depend on the learning rate; several classes have none but this.
         keeps = float(expit(np.float64(margins[0]))) if margins.size == 1 else 0.5 if np.ptp(margins) == 0.0 else None
         labels = "; its labels lean towards the classes that base_score favours"

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize._util import Int64s, share, warn, whole
+from rfsize._util import Int64s, give, share, whole
 from rfsize.counting.count import out_of_bag
 from rfsize.counting.sums import Sums
-from rfsize.exceptions import ForestWarning, InbagError, NotAForestError
-from rfsize.integrations.xgboost.bags import CONSTANT_HESSIAN, DrawnBags, why_not_rebuilt, write_bag_seeds
+from rfsize.exceptions import InbagError, NotAForestError
+from rfsize.integrations.xgboost.bags import DrawnBags, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
     XgboostForest,
     boosted,
@@ -23,13 +23,12 @@ from rfsize.integrations.xgboost.model import (
     booster_of_forests,
     forest_of,
     holds_rows,
-    learning_rate,
     tree_count_parameter,
 )
-from rfsize.integrations.xgboost.model_json import LINKS, VERSION, VOTING
+from rfsize.integrations.xgboost.model_json import VERSION, VOTING, reason
 from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
-from rfsize.models.link import Link
+from rfsize.models.model import learning_rate_of
 from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
@@ -135,7 +134,7 @@ class XgboostTrainer(Trainer):
         If the labels do not fit the objective, or the data have a base margin or are of the wrong kind.
     """
 
-    framework = "XGBoost"
+    forest: XgboostForest
 
     def __init__(self, params: dict[str, Any], dtrain: xgb.DMatrix) -> None:
         if not isinstance(params, dict):
@@ -145,26 +144,21 @@ class XgboostTrainer(Trainer):
         self.params = {name: value for name, value in params.items() if name != "num_parallel_tree"}
         if not self.params.keys() & {"eta", "learning_rate"}:
             self.params["eta"] = 1.0
-        # As XGBoost reads the parameters, with all aliases and defaults resolved.
-        settings: dict[str, Any] = json.loads(xgb.Booster(self.params, [dtrain]).save_config())["learner"]
-        _refuse_other_settings(settings, self.params.get("booster", "gbtree"))
-        objective = settings["objective"]["name"]
-        self.link = Link(LINKS[objective])
-        n_classes = max(2, int(settings["learner_model_param"]["num_class"])) if objective in VOTING else 0
-        self.classes = np.arange(n_classes)
-        self.n_scores = n_classes if self.link.kind == "softmax" else 1
-        is_one_tree = settings["learner_train_param"]["multi_strategy"] == "multi_output_tree"
-        self.trees_per_iteration = 1 if is_one_tree else self.n_scores
+        if (kind := self.params.get("booster", "gbtree")) != "gbtree":
+            raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
         label, weight = dtrain.get_label(), dtrain.get_weight()
         if label.shape != (dtrain.num_row(),):
             raise ValueError(f"dtrain must have a label for each of {dtrain.num_row()} rows, found shape {label.shape}")
-        self.label, self.weight = trained_on(label, n_classes), weight.astype(np.float64) if weight.size else None
-        grown = settings["gradient_booster"]["tree_train_param"]
-        rate = learning_rate(float(grown["learning_rate"]), objective)
-        if rate is not None:
-            warn(rate.caveat, ForestWarning)
-        self.fraction = float(setting(grown["subsample"]))
-        self.seed = int(settings["generic_param"]["seed"])
+        try:  # one tree shows how XGBoost reads the parameters
+            forest = forest_of(xgb.train(self.params | {"num_parallel_tree": 1}, dtrain, 1))
+        except xgb.core.XGBoostError as error:
+            raise ValueError(f"XGBoost does not train on dtrain ({reason(error)}): change params or dtrain") from error
+        forest.refuse_other_sampling()
+        label = trained_on(label, len(forest.classes))
+        super().__init__(forest, label, weight.astype(np.float64) if weight.size else None)
+        give(learning_rate_of(forest))
+        self.fraction = float(setting(forest.settings["gradient_booster"]["tree_train_param"]["subsample"]))
+        self.seed = int(forest.settings["generic_param"]["seed"])
 
     def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> XgboostInTraining:
         fraction = self.fraction if fraction is None else share("fraction", fraction)
@@ -189,9 +183,8 @@ class XgboostTrainer(Trainer):
                 f"the forest was trained with subsample={fraction:g}, not {self.fraction:g}: give its params"
             )
         training = self.start(**of_rows)
-        block = forest_of(training.block(1, self.seed))
-        _refuse_differences([forest, block])
-        ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (block, forest))
+        _refuse_differences([forest, self.forest])
+        ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (self.forest, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
             raise NotAForestError(f"the forest was trained with other parameters, {other}: give those to train more")
@@ -204,8 +197,7 @@ class XgboostInTraining(ForestInTraining):
     """A forest in blocks, each trained by XGBoost from its own seed."""
 
     def __init__(self, trainer: XgboostTrainer, fraction: float, seed: int, **of_rows: Any) -> None:
-        nothing = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
-        super().__init__(trainer.link, nothing, **of_rows)
+        super().__init__(trainer, **of_rows)
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
@@ -214,7 +206,7 @@ class XgboostInTraining(ForestInTraining):
         self._seeds = self._unused_seeds(seed)
 
     def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
-        most = max(1, _PREDICTED_CELLS // (len(self._trainer.label) * self._trainer.trees_per_iteration))
+        most = max(1, _PREDICTED_CELLS // (len(self._trainer.label) * self._trainer.forest.tree_of.shape[1]))
         for start in range(0, n_trees, most):
             n_more = min(most, n_trees - start)
             yield n_more, self.taken(forest_of(self.block(n_more, next(self._seeds))))
@@ -269,22 +261,6 @@ def setting(text: str) -> Any:
         except ValueError:
             continue
     return text
-
-
-def _refuse_other_settings(settings: dict[str, Any], kind: str) -> None:
-    """Raise an error if the parameters, as XGBoost reads them, give no forest with bags that can be rebuilt."""
-    objective = settings["objective"]["name"]
-    if kind != "gbtree":
-        raise NotAForestError(f"params say booster={kind!r}, which makes no independent trees: leave booster out")
-    if objective not in CONSTANT_HESSIAN:
-        known = ", ".join(sorted(CONSTANT_HESSIAN))
-        raise NotAForestError(f"rfsize cannot prove the bags of objective={objective!r}: train with one of {known}")
-    why = why_not_rebuilt(settings)
-    if why is not None:
-        raise InbagError(why)
-    weight = float(settings["objective"].get("reg_loss_param", {}).get("scale_pos_weight", 1))
-    if weight != 1.0 and objective not in VOTING:
-        raise NotAForestError(f"scale_pos_weight={weight:g} is for classes, and {objective!r} has none: leave it out")
 
 
 def _refuse_other_data(dtrain: Any) -> None:

@@ -15,13 +15,20 @@ from numpy.typing import NDArray
 
 from rfsize._util import Floats, training_labels, whole
 from rfsize.counting.groups import NO_GROUPS, Groups
-from rfsize.models.link import Link
+from rfsize.counting.sums import Sums
 from rfsize.models.model import Forest
 from rfsize.models.rows import n_rows_of
 
 
 class ForestInTraining(ABC):
     """A forest that can get more trees; a framework implements `train` and `booster`.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Knows the training rows and the kind of trees.
+    threshold, groups
+        As the attributes.
 
     Attributes
     ----------
@@ -45,8 +52,9 @@ class ForestInTraining(ABC):
     classes: NDArray[Any] | None = None
     voting: str = "soft"
 
-    def __init__(self, link: Link, out_of_bag: Any, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> None:
-        self.link, self.out_of_bag, self.threshold, self.groups = link, out_of_bag, threshold, groups
+    def __init__(self, trainer: Trainer, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> None:
+        self.link, self.threshold, self.groups = trainer.link, threshold, groups
+        self.out_of_bag = Sums.nothing(len(trainer.label), len(trainer.classes), trainer.n_scores)
 
     def add(self, n_trees: int) -> None:
         """Train ``n_trees`` more trees, prove their bags, and add their out-of-bag outputs to the tally.
@@ -59,7 +67,7 @@ class ForestInTraining(ABC):
         for n_more, outputs in self.train(whole("n_trees", n_trees, at_least=1)):
             self.n_trees, self.out_of_bag = self.n_trees + n_more, self.out_of_bag.plus(outputs)
 
-    def train(self, n_trees: int) -> Iterator[tuple[int, Any]]:
+    def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
         """Train more trees; yields, for parts of them, their number and the tally of their out-of-bag outputs."""
         raise NotImplementedError
 
@@ -76,6 +84,8 @@ class Trainer(ABC):
 
     Attributes
     ----------
+    forest : Forest
+        A finished forest of such trees.
     classes : ndarray, shape (n_classes,)
         Class labels as the framework encodes them, 0 to K − 1; empty for regression.
     label : ndarray, shape (n_rows,)
@@ -96,16 +106,14 @@ class Trainer(ABC):
         Whether ``label`` holds probabilities of class 1 in place of class indices, so that no metric compares with it.
     """
 
-    framework: str
-    classes: NDArray[Any]
-    label: NDArray[Any]
-    weight: Floats | None
     fraction: float
     seed: int
-    link: Link
-    n_scores: int
     largest_fraction: float = 1.0
     has_soft_labels: bool = False
+
+    def __init__(self, forest: Forest, label: NDArray[Any], weight: Floats | None) -> None:
+        self.forest, self.label, self.weight = forest, label, weight
+        self.classes, self.link, self.n_scores = forest.classes, forest.link, forest.n_scores
 
     @abstractmethod
     def start(self, *, fraction: float | None = None, seed: int | None = None, **of_rows: Any) -> ForestInTraining:
@@ -132,7 +140,7 @@ class Trainer(ABC):
         For ``number`` 0 this is `start`. You can merge the forests of all numbers into one. Each forest draws the bags
         that `resume` draws when it adds trees to ``number`` merged forests.
         """
-        raise ValueError(f"forests of {self.framework} are not trained in blocks: rfsize.grow trains them")
+        raise ValueError(f"forests of {self.forest.framework} are not trained in blocks: rfsize.grow trains them")
 
     def left_out(self, fraction: float) -> float:
         """Expected share of the trees that do not see a row, at a bagging fraction."""
@@ -140,7 +148,7 @@ class Trainer(ABC):
 
     def with_fraction(self, fraction: float) -> dict[str, Any]:
         """The parameters with another bagging fraction, for forests that are trained from parameters."""
-        raise ValueError(f"forests of {self.framework} are not trained from parameters: give an estimator")
+        raise ValueError(f"forests of {self.forest.framework} are not trained from parameters: give an estimator")
 
 
 class Training:

@@ -99,7 +99,6 @@ NO_FORESTS: list[Case] = [
     (lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3), "num_parallel_tree"),
     (lambda: called(params={"boosting": "gbdt"}), "boosting="),
     (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
-    (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
 ]
 OTHERS: list[Case] = [
     (lambda: rfsize.grow(RandomForestClassifier(), None, [0, 1]), "X is missing"),
@@ -172,6 +171,7 @@ NO_BAGS: list[Case] = [
     (lambda: called(params=GOSS), "GOSS"),
     (lambda: called(data=X[::-1]), "data"),
     (lambda: rfsize.grow(XGBOOST | {"tree_method": "approx"}, xgb.DMatrix(X, TWO)), "tree_method"),
+    (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
     (lambda: rfsize.grow(LIGHTGBM | {"bagging_freq": 0}, lgb.Dataset(X, TWO)), "bagging_freq="),
 ]
 FEW_VOTES: list[Case] = [
