@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from rfsize._util import Bools, Floats, Int64s, class_indices, one_per_row, sample_weights
-from rfsize.exceptions import InbagError, NotAForestError, RfsizeError
+from rfsize._util import Floats, Int64s, class_indices, sample_weights
+from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import (
     BAGS_NOTE,
     LightGbmBags,
@@ -34,6 +34,7 @@ from rfsize.integrations.lightgbm.bags import (
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
 from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.models.framework import reading
 from rfsize.models.model import Forest, Model, Output
 
 _CLASSIFICATIONS = {"binary", "cross_entropy", "multiclass", "multiclassova"}
@@ -70,7 +71,6 @@ _MISSING = np.array(
 )
 _READING = Reading(
     single_precision=False,
-    missing=np.nan,
     zero_within=float(np.float32(1e-35)),  # LightGBM treats smaller numbers as zero
     lowest_category=-1.0,  # LightGBM reads a category as a C int, which rounds towards zero
 )
@@ -295,9 +295,10 @@ class LightGbmModel(Model):
 
     def truth(self, y: Any) -> Any:
         """The labels of a Booster: the class indices, or the sign for a binary objective, as in training."""
-        labels = np.asarray(y).ravel()
+        labels, classes = np.asarray(y).ravel(), self.classes
         are_numbers = labels.dtype.kind in "biuf" and np.isfinite(labels).all()
-        if hasattr(self._model, "classes_") or not self.classes.size or not are_numbers:
+        are_indices = classes.size > 0 and np.array_equal(classes, np.arange(classes.size))
+        if hasattr(self._model, "classes_") or not are_indices or not are_numbers:
             return y
         truth = self.text.truth(labels)
         if self.text.are_soft(truth):
@@ -355,20 +356,13 @@ class LightGbmForest(LightGbmModel, Forest):
     ) -> LightGbmBags:
         if seed is not None or subsample is not None:
             raise InbagError("a LightGBM model stores its bagging_seed: leave out seed and subsample")
-        is_needed = self.sampling.is_balanced and y is not None
-        return rebuilt_bags(self.sampling, layout, self._positive(y, layout.n_rows) if is_needed else None)
+        positive = None
+        if self.sampling.is_balanced and y is not None:
+            positive = class_indices(self.classes, self.truth(y), layout.n_rows) > 0
+        return rebuilt_bags(self.sampling, layout, positive)
 
     def leading_bags(self, n_rows: int) -> Bags | None:
         return leading_bags(self.sampling, n_rows)
-
-    def _positive(self, y: Any, n_rows: int) -> Bools:
-        """Which training labels LightGBM took as positive."""
-        if hasattr(self._model, "classes_") or not np.array_equal(self.classes, (0, 1)):
-            return class_indices(self.classes, y, n_rows) > 0
-        try:
-            return one_per_row(y, n_rows).astype(np.float64) > 0
-        except ValueError as error:
-            raise ValueError(f"y must hold the numbers that the Booster was trained on: {error}") from None
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> lgb.Dataset:
         """The training rows of an estimator with ``label`` (class indices), in the form that `lightgbm.train` takes."""
@@ -392,16 +386,9 @@ def read(model: Any, *, num_iteration: int | None = None) -> LightGbmModel:
     booster = booster_of(model)
     if booster.num_trees() == 0:
         raise NotAForestError("the LightGBM model has no trees: train it first")
-    try:
+    with reading("LightGBM 4.3 to 4.7"):
         text = ModelText.read(booster.model_to_string(num_iteration=num_iteration))
         return (LightGbmForest if "average_output" in text.header else LightGbmModel)(model, text)
-    except RfsizeError:
-        raise
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise NotAForestError(
-            f"rfsize cannot read the text of this LightGBM model ({type(error).__name__}: {error}): train it again "
-            "with LightGBM 4.3 to 4.7, or report this error"
-        ) from error
 
 
 def forest_of(booster: lgb.Booster, *, num_iteration: int | None = None) -> LightGbmForest:

@@ -96,6 +96,8 @@ def _aliases() -> Any:
 class LightGbmTraining(Training):
     """How LightGBM trains forests."""
 
+    fraction_names = FRACTION_NAMES
+
     def trainer(self, params: dict[str, Any], data: Any) -> LightGbmTrainer:
         return LightGbmTrainer(params, data)
 
@@ -117,15 +119,6 @@ class LightGbmTraining(Training):
 
     def tree_count_names(self, estimator: Any) -> set[str]:
         return TREE_COUNT_NAMES
-
-    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        names = estimator.get_params().keys() & set(FRACTION_NAMES)
-        return estimator.set_params(**dict.fromkeys(names, fraction))
-
-    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
-        params = estimator.get_params()
-        values = (float(params[name]) for name in FRACTION_NAMES if name in params)
-        return next((value for value in values if 0.0 < value < 1.0), None)
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Otherwise each thread adds up the gradients of its own rows, and the rounding depends on the threads.

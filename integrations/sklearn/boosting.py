@@ -167,11 +167,8 @@ def _leaves_of(predictor: Any, rows: Floats) -> Int64s:
 # Reading
 
 
-def _conventions(link: str, slope: float, **others: Any) -> Conventions:
-    common: dict[str, Any] = {"framework": "scikit-learn", "averages": False, "labels_of_scores": True}
-    if "reading" not in others:
-        common |= {"reading": SINGLE_PRECISION, "refuses_infinite": True, "refuses_missing": True}
-    return Conventions(link=link, slope=slope, **common, **others)
+def _conventions(link: str, slope: float, reading: Reading = SINGLE_PRECISION, **others: Any) -> Conventions:
+    return Conventions("scikit-learn", reading, link, slope, averages=False, labels_of_scores=True, **others)
 
 
 def _adaboost_ensemble(model: Any) -> TreeEnsemble:
@@ -235,12 +232,10 @@ def _histogram_ensemble(model: Any) -> TreeEnsemble:
     )
     conventions = _conventions(
         *_link_of(model),
-        reading=Reading(single_precision=False, missing=np.nan, zero_within=-1.0, lowest_category=-1.0),
+        reading=Reading(single_precision=False, reads_by_column=True, integers_in_double=True),
         base=tuple(np.ravel(model._baseline_prediction).tolist()),
-        reads_by_column=True,
         unknown_category_is_missing=True,
         codes_numbers=True,
-        integers_in_double=True,
         categories=_categories_of(model) if coded.size else (),
         category_features=tuple(coded.tolist()),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ THRESHOLD_CLASSIFIERS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 PRUNED = "rfsize_shrunk_"
 """Name of the attribute that marks a pruned ensemble."""
 
-SINGLE_PRECISION = Reading(single_precision=True, missing=np.nan, zero_within=-1.0, lowest_category=-1.0)
+SINGLE_PRECISION = Reading(single_precision=True, refuses_infinite=True, refuses_missing=True)
 
 # Most draws (rows × trees) that are worth making to see whether fresh rows are training rows.
 _MOST_DRAWN = 50_000_000
@@ -113,11 +112,10 @@ class SklearnForest(Forest):
 
     def _read(self) -> TreeEnsemble | None:
         model, n_classes = self.booster, len(classes_of(self.booster))
-        refuses_missing = not allows_nan(model.estimators_[0])
-        conventions = Conventions("scikit-learn", SINGLE_PRECISION, "identity", refuses_infinite=True)
+        reading = SINGLE_PRECISION._replace(refuses_missing=not allows_nan(model.estimators_[0]))
         # Both of two classes are kept: scikit-learn compares their rounded sums.
         value = np.concatenate([_class_shares(estimator, n_classes) for estimator in model.estimators_])
-        return ensemble_of(model, model.estimators_, value, replace(conventions, refuses_missing=refuses_missing))
+        return ensemble_of(model, model.estimators_, value, Conventions("scikit-learn", reading, "identity"))
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         if isinstance(self.booster, BAGGING):

@@ -202,13 +202,13 @@ def _steps(start: int, stop: int) -> NDArray[np.uint64]:
 # Hessians
 
 
-def row_hessian(objective: str, margins: NDArray[np.float32], max_delta_step: float) -> Floats | None:
+def row_hessian(objective: str, margins: NDArray[np.float32], max_delta_step: float) -> Floats:
     """Hessian of a row of unit weight before any tree, by output, NaN where single precision is too coarse.
 
-    None if it does not show where the trees began: it is 1, or differs from row to row.
+    NaN too if it does not show where the trees began: it is 1, or differs from row to row.
     """
     if objective not in CONSTANT_HESSIAN or LINKS[objective] == "identity":
-        return None
+        return np.full(margins.shape, np.nan)
     if LINKS[objective] == "exp":
         mean = np.exp(np.clip(margins.astype(np.float64), -80.0, 80.0))
         return np.where(mean > _NEAREST, mean * np.exp(max_delta_step), np.nan)

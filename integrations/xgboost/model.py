@@ -38,7 +38,6 @@ from rfsize.integrations.xgboost.model_json import (
     is_dart,
     leaf_values,
     read_ensemble,
-    reading,
     reading_of,
     reason,
     refuse_other_models,
@@ -49,6 +48,7 @@ from rfsize.integrations.xgboost.model_json import (
 )
 from rfsize.models.bags import FRESH_ROWS, Layout
 from rfsize.models.ensemble import TreeEnsemble
+from rfsize.models.framework import reading
 from rfsize.models.model import Forest, LearningRate, Model, Output
 from rfsize.models.rows import Rows, open_rows
 
@@ -258,7 +258,7 @@ class XgboostForest(XgboostModel, Forest):
             covers.insert(0, smoothed_cover(self._objective, float(self._base[0]), label, covers[0]))
         likeliest = None
         for drawn, row_cover in itertools.product(self._possible_bags(seed, subsample), covers):
-            bags = XgboostBags(layout, self.tree_of, drawn, row_cover, self._unit_hessian)
+            bags = XgboostBags(layout, self.tree_of, drawn, row_cover, self._hessian)
             if bags.sizes_fit(self.ensemble.cover[self.ensemble.tree_start]):
                 return bags
             likeliest = likeliest or bags
@@ -302,25 +302,21 @@ class XgboostForest(XgboostModel, Forest):
         return np.where(class_indices(self.classes, y, n_rows) == 1, of_class_1, 1.0) * weight
 
     @property
-    def _hessian(self) -> Floats | None:
-        """Hessian of a row of unit weight before any tree, for the trees of each output; None if it is not known."""
+    def _hessian(self) -> Floats:
+        """Hessian of a row of unit weight before any tree, for the trees of each output; NaN where it is not known."""
         step = self._objective_settings.get("poisson_regression_param", {}).get("max_delta_step", 0.7)
         hessian = row_hessian(self._objective, self._base, float(step))
         several = self.ensemble.trees_per_iteration < self._base.size  # trees that score all classes store their sum
-        return hessian.sum(keepdims=True) if hessian is not None and several else hessian
-
-    @property
-    def _unit_hessian(self) -> Floats:
-        return np.full(self.tree_of.shape[1], np.nan) if self._hessian is None else self._hessian
+        return hessian.sum(keepdims=True) if several else hessian
 
     @property
     def row_cover(self) -> Floats:
-        # The hessian of squared error is 1.
-        return np.ones(self.tree_of.shape[1]) if self._hessian is None else self._hessian
+        hessian = self._hessian
+        return np.where(np.isnan(hessian), 1.0, hessian)  # as of squared error
 
     def leading_bags(self, n_rows: int) -> XgboostBags | None:
         drawn, layout = self.drawn_bags(), Layout.alone(n_rows)
-        return drawn and XgboostBags(layout, self.tree_of, drawn, np.ones(n_rows), self._unit_hessian)
+        return drawn and XgboostBags(layout, self.tree_of, drawn, np.ones(n_rows), self._hessian)
 
     def drawn_bags(self) -> DrawnBags | None:
         """How the bags were drawn, as stored in the booster and not proven; None if it does not store it."""
@@ -355,7 +351,7 @@ def read(model: Any) -> XgboostModel:
         If it has no trees, or rfsize does not read its kind of trees or objective.
     """
     learner = document(booster_of(model))
-    with reading():
+    with reading("XGBoost 2.1 to 3.4"):
         refuse_other_models(learner)
         why_no_forest = _why_no_forest(learner, model)
         return XgboostForest(model, learner) if not why_no_forest else XgboostModel(model, learner, why_no_forest)

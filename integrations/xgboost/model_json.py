@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ VOTING = {"binary:logistic", "multi:softprob", "multi:softmax", "binary:hinge"}
 
 _BELOW_ZERO = float(np.nextafter(np.float32(0), np.float32(-1)))
 _LARGEST_MARGIN = np.float32(1e30)
-_UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 def document(booster: xgb.Booster) -> dict[str, Any]:
@@ -53,20 +51,6 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
 def reason(error: Exception) -> str:
     """XGBoost's message, without the place in its sources."""
     return str(error).partition("\n")[0].rpartition(": ")[2]
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    """Turn errors of the code that reads a model into `NotAForestError`; rfsize's own errors pass."""
-    try:
-        yield
-    except NotAForestError:
-        raise
-    except _UNREADABLE as error:
-        raise NotAForestError(
-            f"rfsize cannot read this XGBoost model ({type(error).__name__}: {str(error)[:200]}); it reads those of "
-            "XGBoost 2.1 to 3.4: load the model in one of these and save it again, or report it"
-        ) from error
 
 
 def tree_model(learner: dict[str, Any]) -> dict[str, Any]:
@@ -259,8 +243,6 @@ def _conventions(learner: dict[str, Any], missing: float, margins: NDArray[np.fl
         link=LINKS[objective],
         base=tuple(margins.tolist()),
         averages=False,
-        absent_is_missing=True,
-        reads_by_column=True,
         labels_of_scores=objective == "multi:softmax",
         takes_codes="cats" not in stored or not all(is_ascii),  # frames have the codes of training: `confused_columns`
         categories=tuple(_category_names(encoded[feature]) for feature in named),
@@ -280,7 +262,7 @@ def reading_of(missing: float) -> Reading:
     """How XGBoost reads a value, where ``missing`` means missing, besides NaN."""
     with np.errstate(over="ignore"):
         missing = float(np.float32(missing))  # XGBoost compares it with rows in single precision
-    return Reading(single_precision=True, missing=missing, zero_within=-1.0, lowest_category=_BELOW_ZERO)
+    return Reading(True, missing, lowest_category=_BELOW_ZERO, absent_is_missing=True, reads_by_column=True)
 
 
 # From this version on, XGBoost counts the bytes of names. Before, it counts letters, and cuts other names than ASCII.

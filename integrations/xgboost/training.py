@@ -44,6 +44,7 @@ class XgboostTraining(Training):
     """How XGBoost trains forests: one round of parallel trees, from parameters and a DMatrix."""
 
     labels_are_indices = True
+    fraction_names = ("subsample",)
 
     def trainer(self, params: dict[str, Any], data: Any) -> XgboostTrainer:
         return XgboostTrainer(params, data)
@@ -86,13 +87,6 @@ class XgboostTraining(Training):
         if rounds > 1:
             kind = type(estimator).__name__
             raise NotAForestError(boosted(f"the {kind} would be boosted for {rounds} rounds", estimator))
-
-    def with_fraction(self, estimator: Any, fraction: float, n_rows: int) -> Any:
-        return estimator.set_params(subsample=fraction)
-
-    def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
-        subsample = estimator.get_params().get("subsample")
-        return float(subsample) if subsample is not None and 0.0 < subsample < 1.0 else None
 
     def deterministic_data(self, params: dict[str, Any], X: Any, y: Any, weight: Any) -> tuple[dict[str, Any], Any]:
         # Each thread sums up its own gradients. Unweighted classes have few different gradients, and all sums are exact

@@ -122,10 +122,10 @@ def _label(forest: PackedForest, stops: Stops | None, voting: str) -> str:
 
 def _refusal(forest: PackedForest) -> str:
     """The C function that says whether the framework accepts a row; empty if it accepts all rows."""
-    conventions = forest.conventions
-    if not conventions.refuses_infinite:
+    reading = forest.conventions.reading
+    if not reading.refuses_infinite:
         return ""
-    if conventions.refuses_missing:
+    if reading.refuses_missing:
         what, is_refused = "missing value, or number beyond single precision", "single - single != 0"
     else:
         what, is_refused = "number beyond single precision", "single == single && single - single != 0"

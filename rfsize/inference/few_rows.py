@@ -31,7 +31,8 @@ class FewRows:
 
     def __init__(self, forest: PackedForest, labels: LabelsBySums | None) -> None:
         conventions = forest.conventions
-        refuses = conventions.refuses_infinite, conventions.refuses_infinite and conventions.refuses_missing
+        reading = conventions.reading
+        refuses = reading.refuses_infinite, reading.refuses_infinite and reading.refuses_missing
         start = forest.start.astype(np.float64)
         of_labels, predicting = forest.predicting(forest.label_link), forest.predicting(forest.compiled_link)
         self._native = _core.FewRows(forest.native, of_labels, predicting, start, forest.label_threshold, *refuses)

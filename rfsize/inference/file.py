@@ -299,13 +299,13 @@ def _check_votes(forest: PackedForest) -> None:
 
 
 def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
-    fields = {name: getattr(conventions, name) for name in _FLAGS + _TEXTS}
-    numbers = {name: getattr(conventions, name) for name in _FACTORS} | conventions.reading._asdict()
+    fields, reading = {name: getattr(conventions, name) for name in _FLAGS + _TEXTS}, conventions.reading._asdict()
+    numbers = {name: getattr(conventions, name) for name in _FACTORS} | reading
     return {
         **fields,
         # JSON has neither NaN nor infinity.
         **{name: float(numbers[name]).hex() for name in _NUMBERS},
-        "single_precision": conventions.reading.single_precision,
+        **{name: reading[name] for name in _FLAGS_OF_READING},
         "start": list(conventions.base),
         "categories": conventions.categories,
         "category_features": conventions.category_features,
@@ -314,6 +314,7 @@ def _conventions_to_dict(conventions: Conventions) -> dict[str, Any]:
 
 
 _FLAGS = [field.name for field in fields(Conventions) if field.type == "bool"]
+_FLAGS_OF_READING = [name for name, value in Reading(False)._asdict().items() if type(value) is bool]
 _TEXTS = ["framework", "link"]
 _FRAMEWORK = re.compile("[A-Za-z][A-Za-z0-9 ._-]{0,63}")
 _FACTORS = ["slope", "divisor", "cut"]
@@ -323,13 +324,13 @@ _LINKS_OF_NUMBERS = ("identity", "exp", "square", "logistic", "softplus")
 
 
 def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
-    require(all(type(fields[name]) is bool for name in [*_FLAGS, "single_precision"]), "a flag is missing")
+    require(all(type(fields[name]) is bool for name in _FLAGS + _FLAGS_OF_READING), "a flag is missing")
     require(all(type(fields[name]) is str for name in _TEXTS + _NUMBERS), "a convention is missing")
     require(fields["link"] in LINKS, f"unknown link {fields['link']!r}")
     require(_FRAMEWORK.fullmatch(fields["framework"]), "a framework whose name is not a name")
     start = fields["start"]
     require(isinstance(start, list) and all(type(number) is float and np.isfinite(number) for number in start), "start")
-    numbers = {name: float.fromhex(fields[name]) for name in _NUMBERS}
+    numbers: dict[str, Any] = {name: float.fromhex(fields[name]) for name in _NUMBERS}
     slope, divisor, cut = (numbers.pop(name) for name in _FACTORS)
     require(np.isfinite([slope, divisor, cut]).all(), "a factor of scores that is not finite")
     require(not np.isnan([numbers["zero_within"], numbers["lowest_category"]]).any(), "a NaN")
@@ -347,7 +348,7 @@ def _conventions_from_dict(fields: dict[str, Any]) -> Conventions:
         divisor=divisor,
         cut=cut,
         base=tuple(start),
-        reading=Reading(single_precision=fields["single_precision"], **numbers),
+        reading=Reading(**{name: fields[name] for name in _FLAGS_OF_READING}, **numbers),
         categories=tuple(map(tuple, categories)),
         category_features=features,
         coded_features=tuple(_whole(feature, 0) for feature in fields["coded_features"]),

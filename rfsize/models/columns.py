@@ -163,7 +163,7 @@ def _rounded_once(
         isinstance(getattr(values.to_native(), "dtype", None), np.dtype) or values.implementation.is_polars()
         for values in series
     )
-    return whole if conventions.reads_by_column or not of_numpy or len(whole) == len(series) else set()
+    return whole if conventions.reading.reads_by_column or not of_numpy or len(whole) == len(series) else set()
 
 
 def _coders(names: Sequence[str], kinds: Sequence[str], conventions: Conventions | None) -> dict[int, CodesOf]:
@@ -278,7 +278,7 @@ def _printable(names: Sequence[str], places: Sequence[int]) -> list[str]:
 def checked(read: Read, columns: Columns | None) -> Read:
     """The same reader; it raises ``ValueError`` for numbers that the framework refuses."""
     conventions = None if columns is None else columns.conventions
-    if conventions is None or not conventions.refuses_infinite:
+    if conventions is None or not conventions.reading.refuses_infinite:
         return read
 
     def checked_values(start: int, stop: int) -> Any:
@@ -286,7 +286,7 @@ def checked(read: Read, columns: Columns | None) -> Read:
         is_sparse = issparse(values)
         with np.errstate(over="ignore"):
             numbers = (values.data if is_sparse else values).astype(np.float32, copy=False)
-        refuses_missing = conventions.refuses_missing or is_sparse
+        refuses_missing = conventions.reading.refuses_missing or is_sparse
         if (~np.isfinite(numbers) if refuses_missing else np.isinf(numbers)).any():
             raise ValueError(
                 f"X holds {'missing values, or ' if refuses_missing else ''}numbers beyond single precision, which "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,12 +20,28 @@ class Reading(NamedTuple):
         Values of at most this size count as zero; negative if only zero does.
     lowest_category : float
         Values up to this one are no category. The category of a higher value is its whole part.
+    absent_is_missing : bool
+        True if entries that a sparse matrix does not store are missing, False if they are zero.
+    reads_by_column : bool
+        True if each column of a DataFrame is converted by itself. False if all columns are converted to one type: a
+        single column in double precision then makes all columns double.
+    integers_in_double : bool
+        True if arrays of whole numbers are read in double precision, False if in single precision.
+    refuses_infinite : bool
+        Whether numbers beyond single precision are an error, and missing values of a sparse matrix too.
+    refuses_missing : bool
+        Whether missing values of other rows are an error as well.
     """
 
     single_precision: bool
-    missing: float
-    zero_within: float
-    lowest_category: float
+    missing: float = math.nan
+    zero_within: float = -1.0
+    lowest_category: float = -1.0
+    absent_is_missing: bool = False
+    reads_by_column: bool = False
+    integers_in_double: bool = False
+    refuses_infinite: bool = False
+    refuses_missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,19 +64,10 @@ class Conventions:
         True if the score is base plus the mean of the leaf values, False if it is base plus their sum.
     divisor : float
         Divisor of the sum, if it is no mean: the sum of the weights in AdaBoost.
-    absent_is_missing : bool
-        True if entries that a sparse matrix does not store are missing, False if they are zero.
     spaces_become_underscores : bool
         Whether the framework replaces spaces in feature names by underscores.
-    reads_by_column : bool
-        True if each column of a DataFrame is converted by itself. False if all columns are converted to one type: a
-        single column in double precision then makes all columns double.
     unknown_category_is_missing : bool
         True if categories not seen at training are missing values, False if they are an error.
-    refuses_infinite : bool
-        Whether numbers beyond single precision are an error, and missing values of a sparse matrix too.
-    refuses_missing : bool
-        Whether missing values of other rows are an error as well.
     labels_of_scores : bool
         True if the label is the class of the largest score, or class 1 for a single score above ``cut``; SciPy and
         NumPy then turn scores into predictions. False if probabilities, which are rounded, decide.
@@ -69,8 +77,6 @@ class Conventions:
         True if the model stores no categories and uses the category codes of the DataFrame that you give.
     codes_numbers : bool
         True if ``categories`` code columns of numbers and arrays too, False if their values are codes.
-    integers_in_double : bool
-        True if arrays of whole numbers are read in double precision, False if in single precision.
     categories : tuple of tuples
         Categories that DataFrame columns had at training, in the order of their codes.
     category_features : tuple of int or None
@@ -88,17 +94,12 @@ class Conventions:
     base: tuple[float, ...] = ()
     averages: bool = True
     divisor: float = 1.0
-    absent_is_missing: bool = False
     spaces_become_underscores: bool = False
-    reads_by_column: bool = False
     unknown_category_is_missing: bool = False
-    refuses_infinite: bool = False
-    refuses_missing: bool = False
     labels_of_scores: bool = False
     cut: float = 0.0
     takes_codes: bool = False
     codes_numbers: bool = False
-    integers_in_double: bool = False
     categories: tuple[tuple[Any, ...], ...] = ()
     category_features: tuple[int, ...] | None = ()
     coded_features: tuple[int, ...] = ()

@@ -11,6 +11,8 @@ Name the entry point like the top-level package of the framework's models::
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions
 from importlib.util import find_spec
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rfsize._util import warn
-from rfsize.exceptions import NotAForestError
+from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.model import Forest, Model
 from rfsize.models.training import Training
 
@@ -300,6 +302,23 @@ def _read(model: Any) -> Model:
             "give a tree ensemble of LightGBM, XGBoost or scikit-learn"
         )
     return framework.read(model)
+
+
+@contextmanager
+def reading(versions: str) -> Iterator[None]:
+    """Turn errors of the code that reads a model into `NotAForestError`; rfsize's own errors pass.
+
+    ``versions`` are the framework and its versions whose models it reads.
+    """
+    try:
+        yield
+    except RfsizeError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise NotAForestError(
+            f"rfsize cannot read this model ({type(error).__name__}: {str(error)[:200]}); it reads those of "
+            f"{versions}: load the model in one of these and save it again, or report it"
+        ) from error
 
 
 def refuse_regression(forest: Model) -> None:

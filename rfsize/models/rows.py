@@ -255,7 +255,7 @@ def _array_reader(X: Any, columns: Columns | None) -> Read:
     if issparse(X) or (X.dtype in (np.float32, np.float64) and X.flags.aligned):
         return lambda start, stop: X[start:stop]
     # Most frameworks read all other types in single precision.
-    in_double = X.dtype == np.float64 or (conventions is not None and conventions.integers_in_double)
+    in_double = X.dtype == np.float64 or (conventions is not None and conventions.reading.integers_in_double)
     return lambda start, stop: X[start:stop].astype(np.float64 if in_double else np.float32)
 
 

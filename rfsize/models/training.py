@@ -158,9 +158,12 @@ class Training:
     ----------
     labels_are_indices : bool
         Whether the framework's estimators accept only the labels 0 to K − 1.
+    fraction_names : tuple of str
+        Names of the parameters of estimators that may set the bagging fraction.
     """
 
     labels_are_indices: ClassVar[bool] = False
+    fraction_names: ClassVar[tuple[str, ...]] = ()
 
     def trainer(self, params: dict[str, Any], data: Any) -> Trainer:
         """The trainer that grows forests with these parameters on these data.
@@ -228,14 +231,18 @@ class Training:
         ValueError
             If the estimator cannot draw so many rows.
         """
-        raise ValueError(f"rfsize does not know what a {type(estimator).__name__} calls its bagging fraction")
+        names = estimator.get_params().keys() & set(self.fraction_names)
+        if not names:
+            raise ValueError(f"rfsize does not know what a {type(estimator).__name__} calls its bagging fraction")
+        return estimator.set_params(**dict.fromkeys(names, fraction))
 
     def fraction_of(self, estimator: Any, n_rows: int) -> float | None:
         """The bagging fraction of an estimator that is to be fitted to ``n_rows`` rows; None if it sets none.
 
         If the estimator draws rows with replacement, this is the equivalent fraction without replacement.
         """
-        return None
+        values = map(estimator.get_params().get, self.fraction_names)
+        return next((float(value) for value in values if value is not None and 0.0 < value < 1.0), None)
 
     # On several machines
 

@@ -154,7 +154,7 @@ class PackedForest:
             missing_value=reading.missing,
             zero_within=reading.zero_within,
             lowest_category=reading.lowest_category,
-            absent_is_missing=self.conventions.absent_is_missing,
+            absent_is_missing=reading.absent_is_missing,
         )
         trees, columns = Nodes(*native.nodes), Columns(*native.columns)
         for name, value in {"native": native, "trees": trees, "columns": columns}.items():

@@ -16,7 +16,7 @@ from rfsize.models.framework import Framework
 from rfsize.models.model import Forest
 
 # Values are compared as they are; only NaN is missing, and only 0 is zero. A forest predicts the mean of its leaves.
-CONVENTIONS = Conventions("baggedtrees", Reading(False, np.nan, zero_within=-1.0, lowest_category=-1.0), "identity")
+CONVENTIONS = Conventions("baggedtrees", Reading(single_precision=False), "identity")
 
 
 class BaggedTreesForest(Forest):
