@@ -128,10 +128,7 @@ def shared_bags(sampling: Sampling) -> str | None:
     every = int(float(sampling.parameters.get("bagging_freq", 1)))
     if every <= 1 or not is_bagged(sampling.parameters):
         return None
-    return (
-        f"bagging_freq={every} gives {every} trees the same bag, so that their votes are not independent and T* may be "
-        "too small: train with bagging_freq=1"
-    )
+    return f"bagging_freq={every} gives {every} trees the same bag, so T* may be too small: train with bagging_freq=1"
 
 
 def seed_dependence(sampling: Sampling) -> str | None:

@@ -258,9 +258,7 @@ class LightGbmModel(Model):
             raise NotAForestError("rfsize does not read LightGBM's linear trees: train with linear_tree=False")
         stops_early = hasattr(model, "get_params") and model.get_params().get("pred_early_stop")
         if stops_early and text.objective in _STOPPING_EARLY:
-            raise NotAForestError(
-                "with pred_early_stop the model predicts by some of its trees alone: set_params(pred_early_stop=False)"
-            )
+            raise NotAForestError("pred_early_stop uses only some of the trees: set_params(pred_early_stop=False)")
         nodes, cover = tree_nodes(text.trees)
         names, conventions = self.booster.feature_name(), text.conventions
         self.ensemble = TreeEnsemble(
@@ -416,10 +414,7 @@ def _classes(model: Any, text: ModelText) -> NDArray[Any]:
     if text.objective == "custom" or classes is None:
         return np.arange(n_classes)
     if not n_classes:
-        raise NotAForestError(
-            f"the {type(model).__name__} was trained with objective='{text.objective}', which predicts no classes: "
-            "train it with objective='binary' or 'multiclass', or give model.booster_"
-        )
+        raise NotAForestError(f"'{text.objective}' predicts no classes: train 'binary', or give model.booster_")
     if len(classes) != n_classes:
         raise NotAForestError(f"of {len(classes)} classes the trees score {n_classes}: train on rows of each class")
     return np.asarray(classes)

@@ -351,10 +351,7 @@ class PredictedVotes(VotesInTraining):
             inbag |= self._is_full
             sizes = {count.sum() for value, count in leaves if value.size > 1}
             if sizes - {np.count_nonzero(inbag)}:
-                raise InbagError(
-                    f"the bag of tree {tree} has another size than LightGBM counted (bags drawn on a GPU, or "
-                    f"parameters changed during training): {OTHER_ROWS}"
-                )
+                raise InbagError(f"the bag of tree {tree} has another size (a GPU, changed parameters): {OTHER_ROWS}")
             self.is_proven |= bool(sizes)
         return self.groups.spread(inbag)[self.rows]
 

@@ -75,10 +75,7 @@ def why_unread(model: Any) -> str:
     """Why rfsize reads no trees from an object of scikit-learn, and what to give."""
     name = type(model).__name__
     if hasattr(model, "steps") or hasattr(model, "best_estimator_"):
-        return (
-            f"a {name} holds a model: give the fitted one inside, pipeline[-1] (and the rows that the other steps "
-            "make) or search.best_estimator_"
-        )
+        return f"a {name} holds a model: give pipeline[-1] with the rows that it gets, or search.best_estimator_"
     if any(base.__module__.startswith("rfsize.") for base in type(model).__mro__):
         return f"the {name} is not fitted: fit it first, which grows its forest"
     return (
@@ -146,10 +143,7 @@ class SklearnForest(Forest):
             raise InbagError(self.why_no_bags)
         n_rows = n_training_rows(self.booster)
         if layout.n_rows != n_rows:
-            raise InbagError(
-                f"the ensemble was trained on {n_rows} rows, but X has {layout.n_rows}: give all training rows, in the "
-                "order of training"
-            )
+            raise InbagError(f"X has {layout.n_rows} rows, training had {n_rows}: give all training rows, in order")
         return SklearnBags(self, sample_weights(sample_weight, layout.n_rows))
 
     def leading_bags(self, n_rows: int) -> Bags | None:
@@ -228,10 +222,7 @@ def _member_scores(member: Any, X: Any, n_classes: int) -> Floats:
         total = shares.sum(axis=1)
         wrong = total[~np.isclose(total, 1.0, atol=_PROBABILITY_ROUNDING)]
         if wrong.size:
-            raise ValueError(
-                f"the probabilities of a member sum to {wrong[0]:.4g} on some rows, not to 1: bag a "
-                "CalibratedClassifierCV around this member"
-            )
+            raise ValueError(f"probabilities of a member sum to {wrong[0]:.4g}: bag a CalibratedClassifierCV around it")
     else:
         shares[np.arange(len(shares)), _class_indices(member.predict(X), n_classes)] = 1.0
     return shares if n_classes > 2 else shares[:, 1:]
@@ -372,9 +363,7 @@ def _threshold(model: Any, classes: NDArray[Any]) -> float:
     given = model.best_threshold_ if is_tuned else model.threshold
     threshold = 0.5 if isinstance(given, str) else float(given)
     if not 0.0 < threshold < 1.0:
-        raise NotAForestError(
-            f"at the threshold {threshold:g} of the {name}, all rows are of one class: set one between 0 and 1"
-        )
+        raise NotAForestError(f"threshold {threshold:g} of the {name} leaves one class: set one between 0 and 1")
     # scikit-learn predicts the positive class also if its probability equals the threshold.
     if positive is None or positive == classes[1]:
         return float(np.nextafter(threshold, 0.0))

@@ -157,9 +157,7 @@ class XgboostModel(Model):
 
     def _check_dmatrix(self, X: xgb.DMatrix) -> None:
         if not holds_rows(X):
-            raise ValueError(
-                f"X is a {type(X).__name__}, binned or in external memory: give rows as an array or DataFrame"
-            )
+            raise ValueError(f"X is a {type(X).__name__}, binned or on disk: give rows as an array or DataFrame")
         if X.get_base_margin().size:
             raise ValueError("X has a base_margin, which moves every tree's vote: give the rows without one")
         if self._is_missing_given:
@@ -268,10 +266,7 @@ class XgboostForest(XgboostModel, Forest):
                 f"seed=..., subsample=...); if not, train with a subsample below 1, such as 0.632, or take {FRESH_ROWS}"
             )
         if y is None and self._objective in ADAPTIVE:
-            raise InbagError(
-                f"from XGBoost 3.4 on, what a row adds to the leaves of '{self._objective}' depends on its label: give "
-                f"y, which the proof of the bags needs, or take {FRESH_ROWS}"
-            )
+            raise InbagError(f"leaves of '{self._objective}' depend on labels: give y, or take {FRESH_ROWS}")
         likeliest.fit = False  # its proof says what is wrong
         return likeliest
 
@@ -449,10 +444,7 @@ def _rescaled(value: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
 def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any]:
     objective, n_classes = learner["objective"]["name"], max(2, int(learner["learner_model_param"]["num_class"]))
     if objective not in VOTING and hasattr(model, "classes_"):
-        raise NotAForestError(
-            f"the {type(model).__name__} was trained with objective='{objective}', which predicts numbers and no "
-            "classes: train it with 'binary:logistic' or 'multi:softprob', or give model.get_booster()"
-        )
+        raise NotAForestError(f"'{objective}' predicts no classes: train a 'binary:logistic', or give get_booster()")
     classes = np.asarray(getattr(model, "classes_", np.arange(n_classes if objective in VOTING else 0)))
     # The type that predict of an estimator returns.
     return classes.astype(np.int32) if hasattr(model, "fit") and objective == "multi:softmax" else classes

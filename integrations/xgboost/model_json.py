@@ -40,9 +40,7 @@ def document(booster: xgb.Booster) -> dict[str, Any]:
     try:
         learner: dict[str, Any] = json.loads(booster.save_raw("json"))["learner"]
     except xgb.core.XGBoostError as error:
-        raise NotAForestError(
-            f"XGBoost cannot write the model out ({reason(error)}): train it first, or load it again"
-        ) from error
+        raise NotAForestError(f"XGBoost cannot write the model ({reason(error)}): train or load it again") from error
     # XGBoost does not decode the escapes of JSON, by which it holds control characters and letters beyond ASCII.
     learner["feature_names"] = list(booster.feature_names or ())
     return learner
@@ -70,21 +68,13 @@ def refuse_other_models(learner: dict[str, Any]) -> None:
     """Raise `NotAForestError` for a model without trees, of several targets, or of an unknown objective."""
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind not in ("gbtree", "dart"):
-        raise NotAForestError(
-            f"the XGBoost model was trained with booster='{kind}' and has no trees: leave booster out"
-        )
+        raise NotAForestError(f"the XGBoost model of booster='{kind}' has no trees: leave booster out")
     if not tree_model(learner)["trees"]:
         raise NotAForestError("the XGBoost model has no trees: train it first")
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
-        raise NotAForestError(
-            f"the XGBoost model of objective='{objective}' predicts several targets at once: train a model for each "
-            "column of y, or for each quantile"
-        )
+        raise NotAForestError("the XGBoost model predicts several targets: train one for each column of y or quantile")
     if objective not in LINKS:
-        raise NotAForestError(
-            f"the XGBoost model has objective='{objective}', which rfsize does not read; it reads "
-            f"{', '.join(sorted(LINKS))}"
-        )
+        raise NotAForestError(f"rfsize does not read objective='{objective}', but {', '.join(sorted(LINKS))}")
 
 
 def tree_order(learner: dict[str, Any]) -> Int64s:

@@ -173,9 +173,7 @@ class XgboostTrainer(Trainer):
         drawn = forest.drawn_bags()
         fraction = self.fraction if drawn is None else float(setting(str(drawn.subsample)))
         if np.float32(fraction) != np.float32(self.fraction):
-            raise NotAForestError(
-                f"the forest was trained with subsample={fraction:g}, not {self.fraction:g}: give its params"
-            )
+            raise NotAForestError(f"the forest has subsample={fraction:g}, not {self.fraction:g}: give its params")
         training = self.start(**of_rows)
         _refuse_differences([forest, self.forest])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (self.forest, forest))

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from rfsize._util import Int64s, how_many
+from rfsize._util import Int64s
 from rfsize.models.framework import framework_of, training_of
 
 
@@ -85,9 +85,7 @@ def checked_target(y: Any, n_rows: int, *, of_labels: bool) -> tuple[NDArray[Any
         )
     target = column_or_1d(given, warn=True)
     if len(target) != n_rows:
-        raise ValueError(
-            f"X has {how_many(n_rows, 'row')} and y {how_many(len(target), what)}; give one {what} per row"
-        )
+        raise ValueError(f"X has {n_rows} rows and y {len(target)} {what}s: give one {what} per row")
     return _classes_of(target) if of_labels else (np.zeros(0), target)
 
 

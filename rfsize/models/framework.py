@@ -88,9 +88,7 @@ class ModelFiles(ABC):
         is_binary : bool
             Whether there are two classes, and ``params`` names no multiclass objective.
         """
-        raise ValueError(
-            "the command line cannot train forests of this framework: train one in Python, or name another framework"
-        )
+        raise ValueError("rfsize trains no forest of this framework from a table: train one in Python")
 
 
 class Framework(ABC):
@@ -276,10 +274,7 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
             f"columns, so their votes say nothing of other forests: train with {forest.sampled_by}"
         )
     if forest.is_pruned and forest is not model:
-        raise NotAForestError(
-            "rfsize.shrink chose the trees of this model together, so they are not independent draws: give the forest "
-            "that was shrunk"
-        )
+        raise NotAForestError("rfsize.shrink chose these trees, so they have no T*: give the forest that was shrunk")
     return forest
 
 
@@ -290,9 +285,7 @@ def _read(model: Any) -> Model:
     if isinstance(own, Model):
         return own
     if isinstance(model, (list, tuple)):
-        raise NotAForestError(
-            f"model is a {type(model).__name__}: give one model, or all of them to rfsize.compile, which averages them"
-        )
+        raise NotAForestError(f"model is a {type(model).__name__}: give one, or rfsize.compile(models) to average them")
     if isinstance(model, type):
         raise NotAForestError(f"model is the class {model.__name__}: give a trained model")
     framework = framework_of(model)
@@ -324,10 +317,7 @@ def reading(versions: str) -> Iterator[None]:
 def refuse_regression(forest: Model) -> None:
     """Raise `NotAForestError` if the trees of a forest cast no votes, where only votes help."""
     if not forest.classes.size:
-        raise NotAForestError(
-            f"the trees of this {forest.framework} regression cast no votes: size its predictions, with "
-            "metric='scores' and a tolerance"
-        )
+        raise NotAForestError("trees of a regression cast no votes: size it by metric='scores' and a tolerance")
 
 
 def models_in(model: Any) -> list[Any] | None:
