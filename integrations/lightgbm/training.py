@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rfsize._util import give, how_many, share, whole
 from rfsize.counting.count import out_of_bag
-from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
 from rfsize.integrations.lightgbm.bags import BAGS_NOTE, FRACTION_NAMES, bags_note, refuse_other_samplers
 from rfsize.integrations.lightgbm.model import (
@@ -33,7 +32,7 @@ from rfsize.integrations.lightgbm.training_votes import (
 )
 from rfsize.models.bags import Layout
 from rfsize.models.model import dependence_of
-from rfsize.models.training import ForestInTraining, Trainer, Training, trained_on
+from rfsize.models.training import ForestInTraining, Trainer, Training, refuse_differences, trained_on
 from rfsize.walking.leaves import leaf_lookup
 
 try:
@@ -64,12 +63,6 @@ _NOT_OF_TRAINING = (
 )
 # Parameters in which forests with the same kind of trees may differ.
 _NOT_OF_TREES = (*_NOT_OF_TRAINING, "num_threads", "force_col_wise", "force_row_wise", "verbosity")
-
-# What forests that are merged have in common.
-_SAME_IN_HEADER = (
-    *("objective", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
-    *("feature_names", "feature_infos", "monotone_constraints"),
-)
 
 _FEW_UNSURE = 0.01  # share of the votes that may go to another class, because LightGBM's predictions are rounded
 _BALANCED = ("pos_bagging_fraction", "neg_bagging_fraction")
@@ -222,7 +215,7 @@ class LightGbmTrainer(Trainer):
         """
         self._refuse_full_bags()
         forest = forest_of(lgb.Booster(model_str=booster_of(model).model_to_string()))
-        check_alike(forest.text, self.forest.text)
+        _check_alike([forest.text, self.forest.text])
         if self.rows is None:
             raise ValueError("the Dataset does not hold its rows, which adding trees takes: set free_raw_data=False")
         rows = forest.open(self.rows)
@@ -230,7 +223,8 @@ class LightGbmTrainer(Trainer):
         params = self._drawing_otherwise([seed for seed, _ in forest.sampling.blocks])
         training = LightGbmInTraining(self, params, **of_rows)
         sums = out_of_bag(forest, bags, leaf_lookup(forest, rows), training.threshold, training.groups)
-        training.begin_with(forest.booster, sums)
+        training.first, training.of_first, training.out_of_bag = forest.booster, sums, sums
+        training.n_trees = forest.n_trees
         return training
 
     def _drawing_otherwise(self, used: list[int]) -> dict[str, Any]:
@@ -263,19 +257,21 @@ class LightGbmInTraining(ForestInTraining):
     """A LightGBM forest that takes more trees.
 
     All bags are proven leaf by leaf; if the Dataset did not keep its rows, by their sizes.
+
+    Attributes
+    ----------
+    first : lightgbm.Booster or None
+        The finished forest that it began with.
+    of_first : Sums
+        The sums of the out-of-bag outputs of those trees.
     """
 
     def __init__(self, trainer: LightGbmTrainer, params: dict[str, Any], **of_rows: Any) -> None:
         super().__init__(trainer, **of_rows)
         self._booster, self._rows = lgb.Booster(params, trainer.dtrain), trainer.rows
         self._votes: VotesInTraining | None = None
-        self._first: lgb.Booster | None = None
-        self._of_first = self.out_of_bag
-
-    def begin_with(self, booster: lgb.Booster, sums: Sums) -> None:
-        """Take the trees of a finished forest, and the sums of their out-of-bag outputs."""
-        self._first, self._of_first, self.out_of_bag = booster, sums, sums
-        self.n_trees = booster.current_iteration()
+        self.first: lgb.Booster | None = None
+        self.of_first = self.out_of_bag
 
     def add(self, n_trees: int) -> None:
         for _ in range(whole("n_trees", n_trees, at_least=1)):
@@ -289,7 +285,7 @@ class LightGbmInTraining(ForestInTraining):
             )
         votes = self._votes
         assert votes is not None
-        self.n_trees, self.out_of_bag = self.n_trees + n_trees, self._of_first.plus(votes.sums())
+        self.n_trees, self.out_of_bag = self.n_trees + n_trees, self.of_first.plus(votes.sums())
         if votes.n_bounded or votes.n_unsure > _FEW_UNSURE * votes.n_votes:
             raise ValueError(
                 f"rounded predictions hide single trees on {how_many(max(1, votes.n_bounded), 'row')}, as where a "
@@ -300,11 +296,11 @@ class LightGbmInTraining(ForestInTraining):
 
     def booster(self) -> lgb.Booster:
         if self._votes is None:
-            if self._first is None:
+            if self.first is None:
                 raise ValueError("the forest has no trees yet: call add first")
-            return copy.deepcopy(self._first)
+            return copy.deepcopy(self.first)
         grown = loaded(self._booster.model_to_string())
-        return grown if self._first is None else merged([self._first, grown])
+        return grown if self.first is None else merged([self.first, grown])
 
 
 def _labels(dtrain: lgb.Dataset, given: Any, text: ModelText) -> NDArray[Any]:
@@ -351,22 +347,19 @@ def merged(boosters: Sequence[lgb.Booster]) -> lgb.Booster:
     """
     texts = [booster.model_to_string() for booster in boosters]
     forests = [forest_of(booster) for booster in boosters]
-    for forest in forests[1:]:
-        check_alike(forest.text, forests[0].text)
+    _check_alike([forest.text for forest in forests])
     knows_bags = all(forest.text.parameters for forest in forests)
     note = bags_note([block for forest in forests for block in forest.sampling.blocks]) if knows_bags else None
     return loaded(with_trees(texts[0], [tree for text in texts for tree in trees_of(text)], note))
 
 
-def check_alike(text: ModelText, other: ModelText) -> None:
-    """Raise `NotAForestError` if two forests differ in data or parameters."""
-    differing = {name: (text.header.get(name), other.header.get(name)) for name in _SAME_IN_HEADER}
-    differing["pandas_categorical"] = str(text.categories), str(other.categories)
-    if text.parameters and other.parameters:
-        mine, theirs = (without(of.parameters, *SEEDS, *_IGNORED, *_NOT_OF_TREES) for of in (text, other))
-        names = (name for name in (*mine, *theirs) if not name.startswith(BAGS_NOTE))
-        differing |= {name: (mine.get(name), theirs.get(name)) for name in names}
-    for name, (value, expected) in differing.items():
-        if value != expected:
-            both = f"'{str(value)[:60]}' and '{str(expected)[:60]}'"
-            raise NotAForestError(f"the forests differ in {name}, {both}: train them on the same data, alike")
+def _check_alike(texts: Sequence[ModelText]) -> None:
+    """Raise `NotAForestError` if forests differ in data or parameters."""
+    have_parameters, described = all(text.parameters for text in texts), []
+    for text in texts:
+        of_text: dict[str, Any] = text.header | {"tree_sizes": None, "pandas_categorical": text.categories}
+        if have_parameters:
+            of_training = without(text.parameters, *SEEDS, *_IGNORED, *_NOT_OF_TREES)
+            of_text |= {name: value for name, value in of_training.items() if not name.startswith(BAGS_NOTE)}
+        described.append(of_text)
+    refuse_differences(described)

@@ -48,7 +48,7 @@ _LINKS |= dict.fromkeys(("squared_error", "absolute_error", "huber", "quantile")
 _JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 
 # Parts of a HistGradientBoosting model, and of the nodes of its trees, that have no public name.
-_PARTS = ("_predictors", "_baseline_prediction", "_preprocessor", "_preprocess_X")
+_PARTS = ("_predictors", "_baseline_prediction", "_preprocessor", "_bin_mapper")
 _OF_NODES = {"value", "count", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf"}
 _OF_NODES |= {"is_categorical", "bitset_idx"}
 
@@ -133,9 +133,13 @@ class HistGradientBoosting(AdaBoost):
         return super().open(X)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        rows = X[:, _own_order(self.booster)]
-        leaf = [[_leaves_of(predictor, rows) for predictor in iteration] for iteration in self.booster._predictors]
-        return np.moveaxis(np.array(leaf, dtype=np.int64), 2, 0) + self.ensemble.tree_start
+        model, rows = self.booster, X[:, _own_order(self.booster)].astype(np.float64)
+        of_columns = model._bin_mapper.make_known_categories_bitsets()
+        leaf = [
+            [_numbered(tree).predict(rows, *of_columns, n_threads=1) for tree in iteration]
+            for iteration in model._predictors
+        ]
+        return np.moveaxis(np.array(leaf).astype(np.int64), 2, 0) + self.ensemble.tree_start
 
     def part(self, trees: Int64s) -> Any:
         model = copy.copy(self.booster)
@@ -146,22 +150,12 @@ class HistGradientBoosting(AdaBoost):
         return model
 
 
-def _leaves_of(predictor: Any, rows: Floats) -> Int64s:
-    """The leaf that each row reaches, by the model's own nodes; ``rows`` are preprocessed."""
-    nodes, at = predictor.nodes, np.zeros(len(rows), dtype=np.int64)
-    while True:
-        moving = np.flatnonzero(nodes["is_leaf"][at] == 0)
-        if not moving.size:
-            return at
-        node = nodes[at[moving]]
-        value = rows[moving, node["feature_idx"]]
-        is_missing, goes_left = np.isnan(value), value <= node["num_threshold"]
-        is_category = (node["is_categorical"] == 1) & ~is_missing
-        code = value[is_category].astype(np.uint8)
-        words = predictor.raw_left_cat_bitsets[node["bitset_idx"][is_category], code // 32]
-        goes_left[is_category] = words >> code % 32 & 1
-        goes_left[is_missing] = node["missing_go_to_left"][is_missing]
-        at[moving] = np.where(goes_left, node["left"], node["right"])
+def _numbered(tree: Any) -> Any:
+    """A tree of a HistGradientBoosting model that predicts the number of the leaf."""
+    numbered = copy.copy(tree)
+    numbered.nodes = tree.nodes.copy()
+    numbered.nodes["value"] = np.arange(len(tree.nodes))
+    return numbered
 
 
 # Reading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -247,9 +247,9 @@ def smoothed_cover(objective: str, start: float, label: Floats, weight: Floats) 
 
 
 def candidate_seeds(
-    seed: int, trees: Sequence[tuple[Int64s, Int64s]], settings: dict[str, Any], *, is_from_file: bool
+    seed: int, trees: TreeEnsemble, tree_of: Int64s, settings: dict[str, Any], *, is_from_file: bool
 ) -> Iterator[NDArray[np.uint64]]:
-    """Seeds from which the bags of the trees may have been drawn, the likeliest first.
+    """Seeds from which the bags of the booster's trees may have been drawn, the likeliest first.
 
     Up to XGBoost 3.2 these are outputs 1, 2, 3, … of the twister. From 3.3 on the twister also samples columns, so the
     seeds of bags are further apart. Neither a file nor a pickle says which version trained the model.
@@ -257,15 +257,15 @@ def candidate_seeds(
     Parameters
     ----------
     seed : int
-    trees : sequence of (ndarray, ndarray)
-        The children of the nodes of each tree of the booster, -1 at leaves.
+    trees : TreeEnsemble
+    tree_of : ndarray of int64, shape (n_trees, n_outputs)
+        Number in the booster of each of its trees.
     settings : dict
         Those of the tree growing, as a booster stores them.
     is_from_file : bool
         Whether these may be lost, as in a file: then all that they can have been are tried.
     """
-    growth = _Growth.of(trees)
-    for places in _seed_places(growth, settings, is_from_file):
+    for places in _seed_places(_growth(trees, tree_of), settings, is_from_file):
         outputs = np.random.RandomState(seed % 2**32).randint(0, 2**32, size=places[-1] + 1, dtype=np.uint32)
         yield outputs[places].astype(np.uint64)
 
@@ -273,14 +273,14 @@ def candidate_seeds(
 def _seed_places(growth: _Growth, settings: dict[str, Any], is_from_file: bool) -> Iterator[Int64s]:
     """Which outputs of the twister may have seeded the bags of the trees, the likeliest first."""
     sampled = tuple(float(settings[f"colsample_by{unit}"]) < 1.0 for unit in ("tree", "level", "node"))
-    max_depth, max_leaves = int(settings["max_depth"]), int(settings["max_leaves"])
-    spaced = growth.spaced_places(sampled, max_depth, max_leaves, settings["grow_policy"] == "lossguide")
+    limits_of_settings = int(settings["max_depth"]), int(settings["max_leaves"])
+    spaced = _spaced_places(growth, sampled, *limits_of_settings, settings["grow_policy"] == "lossguide")
     in_turn = np.arange(1, len(growth.n_leaves) + 1)
     yield from (in_turn, spaced) if VERSION < (3, 3) else (spaced, in_turn)
     if is_from_file:
         limits = (growth.n_splits.shape[1] - 1, 0), (0, int(growth.n_leaves.max())), (False, True)
         for guess in itertools.product(itertools.product((False, True), repeat=3), *limits):
-            yield growth.spaced_places(*guess)
+            yield _spaced_places(growth, *guess)
 
 
 class _Growth(NamedTuple):
@@ -297,40 +297,37 @@ class _Growth(NamedTuple):
     n_leaves: Int64s
     last_depth: Int64s
 
-    @classmethod
-    def of(cls, trees: Sequence[tuple[Int64s, Int64s]]) -> _Growth:
-        depths = [_depths(*tree) for tree in trees]
-        deepest = max(int(depth.max()) for depth in depths)
-        splits = [depth[left != -1] for depth, (left, _) in zip(depths, trees, strict=True)]
-        return cls(
-            np.array([np.bincount(depth, minlength=deepest + 1) for depth in splits]),
-            np.array([np.sum(left == -1) for left, _ in trees]),
-            # Nodes are numbered in the order of their making, so the last node shows the depth of the last split.
-            np.array([max(int(depth[-1]) - 1, 0) for depth in depths]),
-        )
 
-    def spaced_places(self, sampled: tuple[bool, ...], max_depth: int, max_leaves: int, by_loss: bool) -> Int64s:
-        """The outputs of the twister that seed bags from XGBoost 3.3 on; columns ``sampled`` by tree, level, node."""
-        by_tree, by_level, by_node = sampled
-        # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
-        # last allowed leaf.
-        tried = self.n_splits.copy()
-        if max_depth > 0:
-            tried[:, max_depth - 1 :] = 0
-        full = np.flatnonzero(self.n_leaves == max_leaves)
-        last = self.last_depth[full]
-        at_once = 1 if by_loss else (tried[full, last] - 1) % _BATCH + 1
-        tried[full, last] -= np.minimum(tried[full, last], at_once)
-        draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
-        return np.cumsum(draws) - draws
+def _growth(trees: TreeEnsemble, tree_of: Int64s) -> _Growth:
+    """How the trees grew, in the order of the booster."""
+    nodes, tree, start = trees.nodes, trees.tree_of_node, trees.tree_start.ravel()
+    depth, level, at = np.zeros(tree.size, dtype=np.int64), 0, start
+    while at.size and level <= tree.size:
+        depth[at] = level
+        parents = at[nodes.left[at] != -1]
+        children = np.concatenate([nodes.left[parents], nodes.right[parents]])
+        at, level = children + np.tile(start[tree[parents]], 2), level + 1
+    is_split, order = nodes.left != -1, np.argsort(tree_of, axis=None)
+    n_splits = np.zeros((start.size, level), dtype=np.int64)
+    np.add.at(n_splits, (tree[is_split], depth[is_split]), 1)
+    # Nodes are numbered in the order of their making, so the last node shows the depth of the last split.
+    last_depth = np.maximum(depth[start + nodes.n_nodes - 1] - 1, 0)
+    return _Growth(n_splits[order], np.bincount(tree[~is_split])[order], last_depth[order])
 
 
-def _depths(left: Int64s, right: Int64s) -> Int64s:
-    """Depth of each node, from the root down."""
-    depth = np.zeros(left.size, dtype=np.int64)
-    nodes, level = np.zeros(1, dtype=np.int64), 0
-    while nodes.size and level <= left.size:
-        depth[nodes] = level
-        parents = nodes[left[nodes] != -1]
-        nodes, level = np.concatenate([left[parents], right[parents]]), level + 1
-    return depth
+def _spaced_places(
+    growth: _Growth, sampled: tuple[bool, ...], max_depth: int, max_leaves: int, by_loss: bool
+) -> Int64s:
+    """The outputs of the twister that seed bags from XGBoost 3.3 on; columns ``sampled`` by tree, level, node."""
+    by_tree, by_level, by_node = sampled
+    # Splits whose children were tried: not those at the depth limit, and not those of the last step if it made the
+    # last allowed leaf.
+    tried = growth.n_splits.copy()
+    if max_depth > 0:
+        tried[:, max_depth - 1 :] = 0
+    full = np.flatnonzero(growth.n_leaves == max_leaves)
+    last = growth.last_depth[full]
+    at_once = 1 if by_loss else (tried[full, last] - 1) % _BATCH + 1
+    tried[full, last] -= np.minimum(tried[full, last], at_once)
+    draws = 1 + by_tree + by_level * (1 + (tried > 0).sum(axis=1)) + by_node * (1 + 2 * tried.sum(axis=1))
+    return np.cumsum(draws) - draws

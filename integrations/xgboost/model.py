@@ -71,8 +71,6 @@ class XgboostModel(Model):
         Value in rows that means missing, besides NaN.
     tree_of : ndarray of int64, shape (n_trees, trees of an iteration)
         Number in the booster of each tree of the ensemble.
-    recipe : dict
-        What forests must have in common to be merged.
     settings : dict
         The settings of the training that the booster stores; a file does not keep them.
     """
@@ -91,7 +89,6 @@ class XgboostModel(Model):
         self._objective = learner["objective"]["name"]
         self._objective_settings = learner["objective"]
         self._encoded_categories = tree_model(learner).get("cats", {}).get("enc", [])
-        self.recipe = _recipe(learner)
         best = None if model is self.booster else getattr(model, "best_iteration", None)  # None without early stopping
         order = tree_order(learner)[: None if best is None else best + 1]
         parallel = order.shape[1] if self._counts_rounds else 1
@@ -230,11 +227,7 @@ class XgboostForest(XgboostModel, Forest):
         return np.array(self.ensemble.conventions.base, dtype=np.float32)
 
     def first(self, n_trees: int) -> Any:
-        booster = booster_of_forests([(self.booster, self.tree_of[:n_trees])])
-        drawn = self.drawn_bags()
-        if drawn is not None:
-            write_bag_seeds(booster, DrawnBags(drawn.subsample, drawn.tree_seed[self.tree_of[:n_trees].T.ravel()]))
-        return self.with_booster(booster)
+        return self.with_booster(booster_of_forests([(self.booster, self.tree_of[:n_trees], self.drawn_bags())]))
 
     def training_data(self, X: Any, label: NDArray[Any], sample_weight: Any) -> xgb.DMatrix:
         if isinstance(X, xgb.DMatrix):
@@ -326,15 +319,8 @@ class XgboostForest(XgboostModel, Forest):
         if fraction == 1.0:
             return
         first = int(self.settings["generic_param"]["seed"]) if seed is None else whole("seed", seed, at_least=-(2**63))
-        for tree_seed in candidate_seeds(first, self._children, self._grown, is_from_file=is_from_file):
+        for tree_seed in candidate_seeds(first, self.ensemble, self.tree_of, self._grown, is_from_file=is_from_file):
             yield DrawnBags(fraction, tree_seed)
-
-    @property
-    def _children(self) -> list[tuple[Int64s, Int64s]]:
-        """Children of the nodes of each tree, in the order of the booster."""
-        nodes, starts = self.ensemble.nodes, self.ensemble.tree_start.ravel()[1:]
-        trees = list(zip(np.split(nodes.left, starts), np.split(nodes.right, starts), strict=True))
-        return [trees[tree] for tree in np.argsort(self.tree_of, axis=None)]
 
 
 def read(model: Any) -> XgboostModel:
@@ -416,25 +402,31 @@ def holds_rows(data: xgb.DMatrix) -> bool:
     return True
 
 
-def booster_of_forests(parts: Sequence[tuple[xgb.Booster, Int64s]]) -> xgb.Booster:
-    """A new booster that predicts the mean of trees of one or several forests.
+# A booster, the numbers of the trees to take, shape (n_trees, n_outputs), and how the bags of all its trees were drawn.
+ForestPart = tuple[xgb.Booster, Int64s, DrawnBags | None]
 
-    Names, attributes and settings of the training come from the first forest.
 
-    Parameters
-    ----------
-    parts : sequence of (Booster, ndarray of int64, shape (n_trees, n_outputs))
-        Boosters that are the same except for their trees, and the numbers of the trees to take.
+def booster_of_forests(parts: Sequence[ForestPart]) -> xgb.Booster:
+    """A new booster that predicts the mean of trees of one or several forests, which differ in their trees alone.
+
+    Names, attributes and settings of the training come from the first forest. The seeds of the bags are noted if they
+    are known for all trees.
     """
-    n_trees, n_outputs = sum(len(tree_of) for _, tree_of in parts), parts[0][1].shape[1]
+    n_trees, n_outputs = sum(len(tree_of) for _, tree_of, _ in parts), parts[0][1].shape[1]
     trees: list[dict[str, Any]] = []
-    learners = [document(booster) for booster, _ in parts]
-    for learner, (_, tree_of) in zip(learners, parts, strict=True):
+    learners = [document(booster) for booster, _, _ in parts]
+    for learner, (_, tree_of, _) in zip(learners, parts, strict=True):
         stored, width = tree_model(learner)["trees"], scores_per_leaf(learner)
         scale = len(stored) // n_outputs / n_trees
         for tree in (stored[number] for number in tree_of.ravel()):
             trees.append(with_leaf_values(tree, _rescaled(leaf_values(tree, width), scale)))
-    return booster_of_trees(parts[0][0], learners[0], trees, (1, n_trees, n_outputs))
+    booster = booster_of_trees(parts[0][0], learners[0], trees, (1, n_trees, n_outputs))
+    drawn, note = [bags for _, _, bags in parts if bags is not None], None
+    if len(drawn) == len(parts):
+        seeds = [bags.tree_seed[tree_of] for bags, (_, tree_of, _) in zip(drawn, parts, strict=True)]
+        note = DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel())
+    write_bag_seeds(booster, note)
+    return booster
 
 
 def _rescaled(value: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
@@ -448,20 +440,6 @@ def _classes(model: Any, learner: dict[str, Any]) -> NDArray[Any]:
     classes = np.asarray(getattr(model, "classes_", np.arange(n_classes if objective in VOTING else 0)))
     # The type that predict of an estimator returns.
     return classes.astype(np.int32) if hasattr(model, "fit") and objective == "multi:softmax" else classes
-
-
-def _recipe(learner: dict[str, Any]) -> dict[str, Any]:
-    parameters = learner["learner_model_param"]
-    return {
-        "objective": learner["objective"],
-        "num_class": parameters["num_class"],
-        "the number of classes that a tree scores": scores_per_leaf(learner),
-        "num_feature": parameters["num_feature"],
-        "feature names": learner["feature_names"],
-        "feature types": learner["feature_types"],
-        "categories": tree_model(learner).get("cats"),
-        "base_score": np.atleast_1d(json.loads(parameters["base_score"])).tolist(),
-    }
 
 
 # The learning rate

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from rfsize._util import Int64s, give, share, whole
+from rfsize._util import give, share, whole
 from rfsize.counting.count import out_of_bag
 from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.xgboost.bags import DrawnBags, write_bag_seeds
 from rfsize.integrations.xgboost.model import (
+    ForestPart,
     XgboostForest,
     boosted,
     booster_of,
@@ -25,11 +25,18 @@ from rfsize.integrations.xgboost.model import (
     holds_rows,
     tree_count_parameter,
 )
-from rfsize.integrations.xgboost.model_json import VERSION, VOTING, reason
+from rfsize.integrations.xgboost.model_json import VERSION, VOTING, document, reason, scores_per_leaf, tree_model
 from rfsize.models.bags import Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.model import learning_rate_of
-from rfsize.models.training import CollectionOnWorkers, ForestInTraining, Trainer, Training, trained_on
+from rfsize.models.training import (
+    CollectionOnWorkers,
+    ForestInTraining,
+    Trainer,
+    Training,
+    refuse_differences,
+    trained_on,
+)
 
 # The most cells of (rows × trees) of predicted leaves in memory. XGBoost predicts them in single precision.
 _PREDICTED_CELLS = 1 << 26
@@ -175,7 +182,7 @@ class XgboostTrainer(Trainer):
         if np.float32(fraction) != np.float32(self.fraction):
             raise NotAForestError(f"the forest has subsample={fraction:g}, not {self.fraction:g}: give its params")
         training = self.start(**of_rows)
-        _refuse_differences([forest, self.forest])
+        _check_alike([forest, self.forest])
         ours, theirs = (trees.settings["gradient_booster"]["tree_train_param"] for trees in (self.forest, forest))
         other = {name: theirs[name] for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
         if float(theirs["subsample"]) < 1.0 and other:  # else the settings were lost in a file
@@ -193,8 +200,7 @@ class XgboostInTraining(ForestInTraining):
         self._trainer = trainer
         self._params = {name: value for name, value in trainer.params.items() if name != "random_state"}
         self._params["subsample"] = fraction
-        self._parts: list[tuple[xgb.Booster, Int64s]] = []
-        self._drawn: list[DrawnBags] = []
+        self._parts: list[ForestPart] = []
         self._seeds = self._unused_seeds(seed)
 
     def train(self, n_trees: int) -> Iterator[tuple[int, Sums]]:
@@ -206,7 +212,7 @@ class XgboostInTraining(ForestInTraining):
     def booster(self) -> xgb.Booster:
         if not self._parts:
             raise ValueError("the forest has no trees yet: add some")
-        return _put_together(self._parts, self._drawn)
+        return booster_of_forests(self._parts)
 
     def block(self, n_trees: int, seed: int) -> xgb.Booster:
         """One round of parallel trees."""
@@ -223,8 +229,7 @@ class XgboostInTraining(ForestInTraining):
             return LeafIds(forest.leaf_ids(predicted[start:stop]), forest.ensemble.tree_scores)
 
         outputs = out_of_bag(forest, bags, leaves, self.threshold, self.groups)
-        self._parts.append((forest.booster, forest.tree_of))
-        self._drawn.append(bags.drawn)
+        self._parts.append((forest.booster, forest.tree_of, bags.drawn))
         return outputs
 
     def _unused_seeds(self, seed: int) -> Iterator[int]:
@@ -232,7 +237,7 @@ class XgboostInTraining(ForestInTraining):
         for candidate in _seeds(seed):
             # One of these outputs seeds the first bag; which one depends on the version of XGBoost.
             first = np.random.RandomState(candidate % 2**32).randint(0, 2**32, size=2, dtype=np.uint32)
-            if not any(np.intersect1d(first, drawn.tree_seed).size for drawn in self._drawn):
+            if not any(drawn is not None and np.isin(first, drawn.tree_seed).any() for _, _, drawn in self._parts):
                 yield candidate
 
 
@@ -280,29 +285,23 @@ def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
         If a booster is not a forest of independent trees, or the forests differ in anything but their trees.
     """
     forests = [forest_of(booster) for booster in boosters]
-    _refuse_differences(forests)
-    drawn = [bags for bags in (forest.drawn_bags() for forest in forests) if bags is not None]
-    if len({np.float32(bags.subsample) for bags in drawn}) > 1:
-        raise NotAForestError(f"the forests differ in subsample, {[of.subsample for of in drawn]}: train them alike")
-    parts = [(forest.booster, forest.tree_of) for forest in forests]
-    return _put_together(parts, drawn if len(drawn) == len(forests) else None)
+    _check_alike(forests)
+    parts = [(forest.booster, forest.tree_of, forest.drawn_bags()) for forest in forests]
+    fractions = {np.float32(drawn.subsample) for _, _, drawn in parts if drawn is not None}
+    if len(fractions) > 1:
+        raise NotAForestError(f"the forests differ in subsample, {sorted(fractions)}: train them alike")
+    return booster_of_forests(parts)
 
 
-def _put_together(parts: Sequence[tuple[xgb.Booster, Int64s]], drawn: Sequence[DrawnBags] | None) -> xgb.Booster:
-    """One booster of forests that are known to fit together, with a note on how their bags were drawn."""
-    booster, bags = booster_of_forests(parts), None
-    if drawn is not None:
-        seeds = [of_part.tree_seed[tree_of] for (_, tree_of), of_part in zip(parts, drawn, strict=True)]
-        bags = DrawnBags(drawn[0].subsample, np.concatenate(seeds).T.ravel())
-    write_bag_seeds(booster, bags)
-    return booster
-
-
-def _refuse_differences(forests: Sequence[XgboostForest]) -> None:
+def _check_alike(forests: Sequence[XgboostForest]) -> None:
     """Raise `NotAForestError` if forests were not trained with the same data and parameters."""
-    for forest in forests[1:]:
-        for what, value in forests[0].recipe.items():
-            other = forest.recipe[what]
-            same = np.allclose(value, other, rtol=1e-6, atol=0) if what == "base_score" else value == other
-            if not same:
-                raise NotAForestError(f"the forests differ in {what}, {value} and {other}: train them alike")
+    described = []
+    for forest in forests:
+        learner = document(forest.booster)
+        parameters = learner["learner_model_param"]
+        base_scores = np.atleast_1d(json.loads(parameters["base_score"]))
+        of_forest = {name: learner[name] for name in ("objective", "feature_names", "feature_types")}
+        of_forest |= {name: parameters[name] for name in ("num_class", "num_feature")}
+        of_forest |= {"categories": tree_model(learner).get("cats"), "scores of a tree": scores_per_leaf(learner)}
+        described.append(of_forest | {"base_score": [f"{score:.5g}" for score in base_scores]})
+    refuse_differences(described)

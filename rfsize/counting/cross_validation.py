@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
-from sklearn.utils import _safe_indexing
 
 from rfsize._util import Int64s, class_indices, sample_weights, whole
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
@@ -21,7 +20,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.estimators import TrainingData, checked_target, is_regression, tree_counts
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
-from rfsize.models.rows import n_rows_of, plain_rows, stream_of
+from rfsize.models.rows import n_rows_of, plain_rows, rows_at, stream_of
 from rfsize.models.training import trees_to_train
 
 Fold = tuple[Int64s, Int64s]
@@ -58,7 +57,7 @@ def outputs_of_estimator(
     for train, held_out in folds:
         part = data.part(train)
         forest = with_classes(read_forest(part.fitted(estimator)), part.classes)  # XGBoost only numbers them
-        task = Task.of(forest, _safe_indexing(data.X, held_out), threshold=threshold)
+        task = Task.of(forest, rows_at(data.X, held_out), threshold=threshold)
         parts.append((held_out, outputs_of(task)))
     return outputs_of_folds(parts, data.classes, len(data.label), groups)
 

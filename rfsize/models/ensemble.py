@@ -162,13 +162,12 @@ class TreeEnsemble:
     @property
     def repeats_one_tree(self) -> bool:
         """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""
-        nodes, starts = self.nodes, self.tree_start[:, 0]
-        parts = list(zip(starts, [*starts[1:], nodes.left.size], strict=True))
+        nodes, n_trees = self.nodes, self.n_trees
+        if n_trees == 1 or (nodes.left == -1).all() or np.ptp(nodes.n_nodes.reshape(n_trees, -1), axis=0).any():
+            return False
         arrays = (nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.value, self.cover)
-        has_splits, (first, end) = (nodes.left[slice(*parts[0])] != -1).any(), parts[0]
-        return bool(len(parts) > 1 and has_splits) and all(
-            np.array_equal(array[start:stop], array[first:end]) for start, stop in parts[1:] for array in arrays
-        )
+        by_iteration = (array.reshape(n_trees, -1) for array in arrays)
+        return all((trees == trees[0]).all() for trees in by_iteration)
 
     @cached_property
     def tree_scores(self) -> NDArray[np.floating[Any]]:
@@ -177,7 +176,7 @@ class TreeEnsemble:
         Where two classes have two scores, as in scikit-learn's trees, it is that of class 1.
         """
         value, conventions = self.nodes.value, self.conventions
-        of_sum = value if conventions.averages else value * value.dtype.type(self.n_trees * self._trees_that_add)
+        of_sum = value * value.dtype.type(self._factor(self.n_trees))
         if conventions.base:
             base = np.array(conventions.base, dtype=value.dtype)
             of_sum = of_sum + (base if value.shape[1] > 1 else base[self.output_of_node][:, None])
@@ -208,20 +207,15 @@ class TreeEnsemble:
     def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""
         values = self.leaf_values(scores, n_trees)
-        if self.conventions.averages:
-            return values
-        return self._tree_base + values * values.dtype.type(n_trees * self._trees_that_add)
+        return self._tree_base + values * values.dtype.type(self._factor(n_trees))
 
     def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
         """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
-        conventions = self.conventions
-        values = scores if conventions.averages else (scores - self._tree_base) / (n_trees * self._trees_that_add)
-        return values.astype(self.nodes.value.dtype)
+        return ((scores - self._tree_base) / self._factor(n_trees)).astype(self.nodes.value.dtype)
 
-    @property
-    def _trees_that_add(self) -> float:
-        """Trees of an iteration that add to the same score, by the divisor of the sum."""
-        return self.parallel_trees / self.conventions.divisor
+    def _factor(self, n_trees: int) -> float:
+        """What makes a leaf value the score of its tree alone, in a model of ``n_trees`` such iterations."""
+        return 1.0 if self.conventions.averages else n_trees * (self.parallel_trees / self.conventions.divisor)
 
     @property
     def _tree_base(self) -> NDArray[np.floating[Any]]:

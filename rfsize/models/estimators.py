@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from rfsize._util import Int64s
 from rfsize.models.framework import framework_of, training_of
+from rfsize.models.rows import rows_at
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,14 @@ class TrainingData:
         """Some of the rows, with only the classes that occur in them."""
         weight = None if self.weight is None else self.weight[rows]
         if not len(self.classes):
-            return TrainingData(_safe_indexing(self.X, rows), self.classes, self.label[rows], weight)
+            return TrainingData(rows_at(self.X, rows), self.classes, self.label[rows], weight)
         present, label = np.unique(self.label[rows], return_inverse=True)
         if len(present) < 2:
             raise ValueError(
                 f"outside one fold all rows are of the class {self.classes[present].tolist()}, because the others "
                 "have too few rows; give more rows, or give as cv= folds that leave rows of two classes"
             )
-        return TrainingData(_safe_indexing(self.X, rows), self.classes[present], label, weight)
+        return TrainingData(rows_at(self.X, rows), self.classes[present], label, weight)
 
     @property
     def truth(self) -> NDArray[Any]:

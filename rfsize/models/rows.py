@@ -98,7 +98,7 @@ class Rows:
             here = numbers - chunk.start
             here = here[(here >= 0) & (here < chunk.n_rows)]
             if here.size:
-                parts.append(_taken(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
+                parts.append(rows_at(chunk.read(int(here[0]), int(here[-1]) + 1), here - here[0]))
         return in_memory(joined(parts), self.columns, encoded=self.is_encoded, names=self.names)
 
     def reader(self) -> Callable[[int, int], Any]:
@@ -262,11 +262,11 @@ def _array_reader(X: Any, columns: Columns | None) -> Read:
 def _as_given(X: Any, start: int) -> Chunk:
     """Rows that are handed on as they are."""
     n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_row())
-    return Chunk(start, n_rows, lambda first, last: _taken(X, slice(first, last)))
+    return Chunk(start, n_rows, lambda first, last: rows_at(X, slice(first, last)))
 
 
-def _taken(X: Any, rows: Any) -> Any:
-    """Some rows of rows in memory, in the same form; a slice or ascending numbers."""
+def rows_at(X: Any, rows: Any) -> Any:
+    """Some rows of rows in memory, in the same form; a slice or numbers."""
     if hasattr(X, "num_row"):  # an XGBoost DMatrix
         return X.slice(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
     if hasattr(X, "iloc"):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rfsize._util import Floats, training_labels, whole
 from rfsize.counting.groups import NO_GROUPS, Groups
 from rfsize.counting.sums import Sums
+from rfsize.exceptions import NotAForestError
 from rfsize.models.model import Forest
 from rfsize.models.rows import n_rows_of
 
@@ -297,6 +298,16 @@ def trained_on(label: NDArray[Any], n_classes: int) -> NDArray[Any]:
     if strange.size:
         raise ValueError(f"the labels must be the class indices 0 to {n_classes - 1}, found {strange[:5].tolist()}")
     return label.astype(np.int64 if n_classes else np.float64)
+
+
+def refuse_differences(described: Sequence[dict[str, Any]]) -> None:
+    """Raise `NotAForestError` if forests, each described by what they must have in common, are not alike."""
+    first, *others = described
+    for other in others:
+        for name in {**first, **other}:
+            if first.get(name) != other.get(name):
+                both = f"'{str(first.get(name))[:60]}' and '{str(other.get(name))[:60]}'"
+                raise NotAForestError(f"the forests differ in {name}, {both}: train them on the same data, alike")
 
 
 def trees_to_train(chosen: Any, parameter: str) -> int:
