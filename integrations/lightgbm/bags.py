@@ -327,16 +327,18 @@ def leading_bags(sampling: Sampling, n_rows: int) -> LightGbmBags | None:
 
     A bag draws once for each row of a block of 1024, so that only the last block depends on the number of training
     rows. The sizes of the bags tell this number; where it is large, whole blocks are enough.
+
+    Raises
+    ------
+    InbagError
+        If the bags cannot be rebuilt.
     """
     sizes = _stored_sizes(sampling)
     if sampling.is_balanced or not sizes:
         return None
-    try:
-        refuse_other_samplers(sampling.parameters)
-        _refuse_no_bagging(sampling)
-        level = next(_levels(sampling, "bagging_fraction"))
-    except InbagError:
-        return None
+    refuse_other_samplers(sampling.parameters)
+    _refuse_no_bagging(sampling)
+    level = next(_levels(sampling, "bagging_fraction"))
     fraction, largest = level / _RNG_LEVELS, int(max(sizes.values()))
     if largest > 4 * _RNG_BLOCK:
         n_whole = min(n_rows, largest // _RNG_BLOCK * _RNG_BLOCK)

@@ -35,11 +35,6 @@ from rfsize.models.model import dependence_of
 from rfsize.models.training import ForestInTraining, Trainer, Training, refuse_differences, trained_on
 from rfsize.walking.leaves import leaf_lookup
 
-try:
-    from lightgbm.basic import _ConfigAliases
-except ImportError:  # LightGBM has no public name for them; models are read without
-    _ConfigAliases = None  # type: ignore[assignment, misc]
-
 # Parameters that may differ between forests that are merged.
 SEEDS = (
     *("seed", "bagging_seed", "feature_fraction_seed", "extra_seed"),
@@ -81,8 +76,10 @@ def value_of(params: dict[str, Any], name: str, default: Any) -> Any:
 
 
 def _aliases() -> Any:
-    if _ConfigAliases is None:
-        raise ValueError(f"rfsize does not know parameters of LightGBM {lgb.__version__}: install LightGBM 4.3 to 4.7")
+    try:
+        from lightgbm.basic import _ConfigAliases  # LightGBM has no public name for them; models are read without
+    except ImportError as error:
+        raise ValueError(f"rfsize knows no parameters of LightGBM {lgb.__version__}: install 4.3 to 4.7") from error
     return _ConfigAliases
 
 

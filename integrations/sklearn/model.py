@@ -91,11 +91,6 @@ class SklearnForest(Forest):
     ----------
     model : RandomForestClassifier, ExtraTreesRegressor, BaggingClassifier, …
         Fitted to one label or number per row.
-
-    Attributes
-    ----------
-    why_no_bags : str or None
-        Why no row is out of bag; None if some rows are.
     """
 
     framework = "scikit-learn"
@@ -139,8 +134,9 @@ class SklearnForest(Forest):
     ) -> SklearnBags:
         if seed is not None or subsample is not None:
             raise ValueError("a scikit-learn ensemble keeps its own seeds: leave out seed and subsample")
-        if self.why_no_bags is not None:
-            raise InbagError(self.why_no_bags)
+        why = why_no_bags(self.booster)
+        if why is not None:
+            raise InbagError(why)
         n_rows = n_training_rows(self.booster)
         if layout.n_rows != n_rows:
             raise InbagError(f"X has {layout.n_rows} rows, training had {n_rows}: give all training rows, in order")
@@ -148,13 +144,9 @@ class SklearnForest(Forest):
 
     def leading_bags(self, n_rows: int) -> Bags | None:
         n_rows = n_training_rows(self.booster) or 0
-        if self.why_no_bags is not None or n_rows * self.n_trees > _MOST_DRAWN:
+        if why_no_bags(self.booster) is not None or n_rows * self.n_trees > _MOST_DRAWN:
             return None
         return SklearnBags(self, np.ones(n_rows))
-
-    @property
-    def why_no_bags(self) -> str | None:
-        return why_no_bags(self.booster)
 
 
 class SklearnBagging(SklearnForest):

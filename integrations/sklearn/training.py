@@ -18,7 +18,7 @@ from rfsize._util import Int64s, sample_weights, training_labels
 from rfsize.counting.count import out_of_bag
 from rfsize.counting.sums import Sums
 from rfsize.exceptions import InbagError, NotAForestError
-from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of
+from rfsize.integrations.sklearn.bags import BAGGING, holds_estimators, no_estimators, part_of, why_no_bags
 from rfsize.integrations.sklearn.boosting import BOOSTED, why_no_forest
 from rfsize.integrations.sklearn.model import FORESTS, SklearnForest, why_unread
 from rfsize.models.bags import Layout
@@ -160,15 +160,15 @@ class SklearnInTraining(ForestInTraining):
         """The out-of-bag outputs of some of the members."""
         X, _, sample_weight = self._trainer.rows
         newest = self._read(part_of(self._model, members))
-        if newest.why_no_bags is not None:
+        if why_no_bags(newest.booster) is not None:
             return Sums.nothing(len(self._trainer.label), len(newest.classes), newest.n_scores)
         bags = newest.bags(Layout.alone(n_rows_of(X)), None, sample_weight, None, None)
         return out_of_bag(newest, bags, leaf_lookup(newest, newest.open(X)), self.threshold, self.groups)
 
     def check_bags(self) -> None:
-        why_no_bags = self._read(self._model).why_no_bags
-        if why_no_bags is not None:
-            raise InbagError(why_no_bags)
+        why = why_no_bags(self._model)
+        if why is not None:
+            raise InbagError(why)
 
     def booster(self) -> Any:
         return part_of(self._model, np.arange(self.n_trees)).set_params(**self._settings)

@@ -209,7 +209,8 @@ class XgboostForest(XgboostModel, Forest):
     def __init__(self, model: Any, learner: dict[str, Any], why_no_forest: str = "") -> None:
         super().__init__(model, learner, why_no_forest)
         self._grown = self.settings["gradient_booster"]["tree_train_param"]
-        if self._was_sampled:  # else a file may have lost the settings
+        self._base = np.array(self.ensemble.conventions.base, dtype=np.float32)
+        if any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS):  # else a file may have lost them
             self.learning_rate = learning_rate(float(self._grown["learning_rate"]), self._objective, self._base)
         updater = self.settings["gradient_booster"]["gbtree_train_param"]["updater"]
         if updater == "grow_histmaker" and float(self._grown["subsample"]) < 1.0:
@@ -217,14 +218,6 @@ class XgboostForest(XgboostModel, Forest):
                 "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
                 "may be too small; train with tree_method='hist'"
             )
-
-    @property
-    def _was_sampled(self) -> bool:
-        return any(float(self._grown.get(name, 1.0)) < 1.0 for name in _SAMPLINGS)
-
-    @property
-    def _base(self) -> NDArray[np.float32]:
-        return np.array(self.ensemble.conventions.base, dtype=np.float32)
 
     def first(self, n_trees: int) -> Any:
         return self.with_booster(booster_of_forests([(self.booster, self.tree_of[:n_trees], self.drawn_bags())]))

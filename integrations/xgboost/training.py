@@ -104,7 +104,14 @@ class XgboostTraining(Training):
         return params, xgb.DMatrix(X, y, weight=weight, enable_categorical=True)
 
     def merged(self, boosters: Sequence[Any]) -> xgb.Booster:
-        return merged(boosters)
+        # The booster has the names, attributes and settings of the first.
+        forests = [forest_of(booster) for booster in boosters]
+        _check_alike(forests)
+        parts = [(forest.booster, forest.tree_of, forest.drawn_bags()) for forest in forests]
+        fractions = {f"{drawn.subsample:g}" for _, _, drawn in parts if drawn is not None}
+        if len(fractions) > 1:
+            raise NotAForestError(f"the forests differ in subsample, {sorted(fractions)}: train them alike")
+        return booster_of_forests(parts)
 
     def held_on_workers(self, X: Any) -> CollectionOnWorkers | None:
         if not any((kind.__module__, kind.__name__) == ("xgboost.dask", "DaskDMatrix") for kind in type(X).__mro__):
@@ -267,30 +274,6 @@ def _refuse_other_data(dtrain: Any) -> None:
         raise ValueError("before XGBoost 3.1, leaves of a QuantileDMatrix are not known: give a DMatrix")
     if dtrain.get_base_margin().size:
         raise ValueError("dtrain has a base_margin, which moves every tree's vote: give the rows without one")
-
-
-# Merging
-
-
-def merged(boosters: Sequence[xgb.Booster]) -> xgb.Booster:
-    """Merge all trees of several forests into one new forest, which predicts the mean of the trees.
-
-    The forests must have been trained on the same data with the same parameters, except for the number of trees and the
-    seed, which must be different. The merged booster stores the seeds of its bags if all forests store theirs. It has
-    the names, attributes and settings of the first.
-
-    Raises
-    ------
-    NotAForestError
-        If a booster is not a forest of independent trees, or the forests differ in anything but their trees.
-    """
-    forests = [forest_of(booster) for booster in boosters]
-    _check_alike(forests)
-    parts = [(forest.booster, forest.tree_of, forest.drawn_bags()) for forest in forests]
-    fractions = {np.float32(drawn.subsample) for _, _, drawn in parts if drawn is not None}
-    if len(fractions) > 1:
-        raise NotAForestError(f"the forests differ in subsample, {sorted(fractions)}: train them alike")
-    return booster_of_forests(parts)
 
 
 def _check_alike(forests: Sequence[XgboostForest]) -> None:

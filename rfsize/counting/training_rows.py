@@ -76,7 +76,7 @@ def _proven_bags(task: Task, y: Any, sample_weight: Any) -> Bags | None:
     for given in ((None, None), (y, sample_weight)) if is_given else ((None, None),):
         try:
             bags = task.forest.likely_bags(task.layout, *given)
-        except ValueError:  # labels or weights differ from those of training
+        except ValueError:  # labels or weights differ from those of training, or bags cannot be drawn again
             continue
         if bags is not None and _proves(task, bags):
             return bags

@@ -164,13 +164,17 @@ class Bags(ABC):
         """What each row adds to the cover of a leaf if it is in the bag, shape (rows, n_trees or 1, n_outputs or 1)."""
         return np.ones((stop - start, 1, 1))
 
+    def cover(self, trees: TreeEnsemble) -> Floats:
+        """The cover of each leaf by the rows of its bag, as the model stores it, shape (n_nodes,)."""
+        return trees.cover
+
     def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         """Leaves whose stored cover differs from that of the rebuilt bags, shape (n_nodes,)."""
-        return np.asarray(rebuilt != trees.cover)
+        return np.asarray(rebuilt != self.cover(trees))
 
     def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
         """Leaves in which the rows read so far exceed the cover by all training rows, shape (n_nodes,)."""
-        return np.asarray(rebuilt > trees.cover)
+        return np.asarray(rebuilt > self.cover(trees))
 
 
 class WholeBags(Bags):
@@ -191,11 +195,8 @@ class WholeBags(Bags):
     def take(self, start: int, stop: int) -> Bools:
         return np.ones((stop - start, self._n_members, 1), dtype=np.bool_)
 
-    def contradicted(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(np.rint(trees.cover / self._unit) != rebuilt)
-
-    def exceeded(self, trees: TreeEnsemble, rebuilt: Floats) -> Bools:
-        return np.asarray(rebuilt > np.rint(trees.cover / self._unit))
+    def cover(self, trees: TreeEnsemble) -> Floats:
+        return np.asarray(np.rint(trees.cover / self._unit))
 
 
 class LaidOutBags(Bags):

@@ -269,6 +269,8 @@ class Forest(Model):
 
         Raises
         ------
+        InbagError
+            If the bags cannot be rebuilt.
         ValueError
             If labels or weights do not fit the rows.
         """
@@ -277,14 +279,17 @@ class Forest(Model):
         drawn, n_rows = self.rows_in_bags, layout.n_rows
         if drawn.size and (drawn == n_rows).all():
             return WholeBags(n_rows, self.n_trees, self.row_cover[self.ensemble.output_of_node])
-        try:
-            bags = self.bags(layout, y, sample_weight, None, None)
-        except InbagError:
-            return None
+        bags = self.bags(layout, y, sample_weight, None, None)
         return bags if bags.fit and bags.need_proof else None
 
     def leading_bags(self, n_rows: int) -> Bags | None:
-        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None."""
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt.
+        """
         return None
 
     @property
