@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -206,15 +207,12 @@ class SizeCallback:
     @property
     def report_(self) -> Report | None:
         """The estimate from all votes read so far; None before the first votes."""
-        forests = self._forests
+        forests, report = self._forests, self._report
         if forests is None or not forests.can_tell:
-            return self._report
-        if self._report is not None and self._report.available == forests.n_trees and has_interval(self._report):
-            return self._report
-        try:
-            self._report = forests.report(interval=True)
-        except ValueError:  # too few votes, for example; training warns of it at its end
-            return self._report
+            return report
+        if report is None or report.available != forests.n_trees or not has_interval(report):
+            with suppress(ValueError):  # too few votes, for example; training warns of it at its end
+                self._report = forests.report(interval=True)
         return self._report
 
     def __getstate__(self) -> dict[str, Any]:
@@ -234,7 +232,10 @@ class SizeCallback:
             try:
                 report = self._look(forests, env)
             except Exception as error:  # no error of an estimate may end a training: the model would be lost
-                self._put_off(error, trees)
+                self._error = error
+                if isinstance(error, InbagError) or not isinstance(error, ValueError):
+                    self._forests = None  # bags are wrong, or rfsize has a fault: another look would not help
+                self._rule.postpone(trees)
         if forests is not None and report is not None:
             # The warnings about dependent trees were given at the first tree.
             self._forests, self._report = None, with_warnings(report, *forests.dependence)
@@ -265,13 +266,6 @@ class SizeCallback:
         if logs:
             print(f"[{trees}] {headline(report)}{self._outlook(report, env.end_iteration)}", flush=True)
         return with_warnings(finished(report), *forests.warnings_about_rows()) if rule.done else None
-
-    def _put_off(self, error: Exception, trees: int) -> None:
-        """Look again later, or no more if bags are wrong or rfsize has a fault. The last error is told at the end."""
-        self._error = error
-        if isinstance(error, InbagError) or not isinstance(error, ValueError):
-            self._forests = None
-        self._rule.postpone(trees)
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """The words of the log about the time to go."""

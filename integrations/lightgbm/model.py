@@ -33,7 +33,7 @@ from rfsize.integrations.lightgbm.bags import (
 )
 from rfsize.models.bags import Bags, Layout
 from rfsize.models.conventions import Conventions, Reading
-from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes
+from rfsize.models.ensemble import Missing, TreeEnsemble, TreeNodes, values_of_scores
 from rfsize.models.framework import reading
 from rfsize.models.model import Forest, Model, Output
 
@@ -314,7 +314,7 @@ class LightGbmModel(Model):
         numbers = np.arange(len(stored)).reshape(arrays.tree_start.shape)[trees].ravel()
         kept = [stored[number] for number in numbers]
         if leaf_values is not None:
-            values = np.split(arrays.leaf_values(leaf_values, len(trees)), arrays.tree_start.ravel()[1:])
+            values = np.split(values_of_scores(arrays, leaf_values, len(trees)), arrays.tree_start.ravel()[1:])
             is_leaf = np.split(arrays.nodes.left == -1, arrays.tree_start.ravel()[1:])
             kept = [_with_leaf_values(stored[number], values[number][is_leaf[number]]) for number in numbers]
         return self.with_booster(loaded(with_trees(text, kept, _PRUNED_NOTE)))

@@ -47,7 +47,7 @@ from rfsize.integrations.xgboost.model_json import (
     with_leaf_values,
 )
 from rfsize.models.bags import FRESH_ROWS, Layout
-from rfsize.models.ensemble import TreeEnsemble
+from rfsize.models.ensemble import TreeEnsemble, values_of_scores
 from rfsize.models.framework import reading
 from rfsize.models.model import Forest, LearningRate, Model, Output
 from rfsize.models.rows import Rows, open_rows
@@ -175,7 +175,7 @@ class XgboostModel(Model):
         n_trees, n_outputs, learner = len(trees), self.ensemble.trees_per_iteration, document(self.booster)
         value, number, stored = self.ensemble.nodes.value, self.tree_of.ravel(), tree_model(learner)["trees"]
         if leaf_values is not None:
-            value = self.ensemble.leaf_values(leaf_values, n_trees).reshape(value.shape)
+            value = values_of_scores(self.ensemble, leaf_values, n_trees).reshape(value.shape)
         elif not self._counts_rounds:
             value = _rescaled(value, self.n_trees / n_trees)
         values = np.split(value, self.ensemble.tree_start.ravel()[1:])

@@ -159,16 +159,6 @@ class TreeEnsemble:
         """Whether a node is a leaf of a tree with splits, whose cover can prove bags, shape (n_nodes,)."""
         return (self.nodes.left == -1) & np.repeat(self.nodes.n_nodes > 1, self.nodes.n_nodes)
 
-    @property
-    def repeats_one_tree(self) -> bool:
-        """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""
-        nodes, n_trees = self.nodes, self.n_trees
-        if n_trees == 1 or (nodes.left == -1).all() or np.ptp(nodes.n_nodes.reshape(n_trees, -1), axis=0).any():
-            return False
-        arrays = (nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.value, self.cover)
-        by_iteration = (array.reshape(n_trees, -1) for array in arrays)
-        return all((trees == trees[0]).all() for trees in by_iteration)
-
     @cached_property
     def tree_scores(self) -> NDArray[np.floating[Any]]:
         """Raw score of an ensemble of each node's tree alone, shape (n_nodes,) or (n_nodes, n_classes).
@@ -176,7 +166,7 @@ class TreeEnsemble:
         Where two classes have two scores, as in scikit-learn's trees, it is that of class 1.
         """
         value, conventions = self.nodes.value, self.conventions
-        of_sum = value * value.dtype.type(self._factor(self.n_trees))
+        of_sum = value * value.dtype.type(_factor(self, self.n_trees))
         if conventions.base:
             base = np.array(conventions.base, dtype=value.dtype)
             of_sum = of_sum + (base if value.shape[1] > 1 else base[self.output_of_node][:, None])
@@ -204,30 +194,47 @@ class TreeEnsemble:
             digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()
 
-    def as_stored(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
-        """Scores of single trees, shape of `tree_scores`, as a model of ``n_trees`` such trees can store them."""
-        values = self.leaf_values(scores, n_trees)
-        return self._tree_base + values * values.dtype.type(self._factor(n_trees))
-
-    def leaf_values(self, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
-        """What leaves with these scores of single trees add to the sum, in a model of ``n_trees`` such trees."""
-        return ((scores - self._tree_base) / self._factor(n_trees)).astype(self.nodes.value.dtype)
-
-    def _factor(self, n_trees: int) -> float:
-        """What makes a leaf value the score of its tree alone, in a model of ``n_trees`` such iterations."""
-        return 1.0 if self.conventions.averages else n_trees * (self.parallel_trees / self.conventions.divisor)
-
-    @property
-    def _tree_base(self) -> NDArray[np.floating[Any]]:
-        """Score before any tree, for each entry of `tree_scores`."""
-        base = np.zeros(self.n_scores, dtype=self.nodes.value.dtype)
-        base[:] = self.conventions.base or 0.0
-        return base if self.tree_scores.ndim > 1 else base[self.output_of_node]
-
     def raw_score(self, sums: NDArray[Any], n_trees: int) -> NDArray[Any]:
         """The raw score of the first ``n_trees`` iterations from the sums of their leaf values, shape (…, n_scores)."""
         base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
         return np.asarray(base + sums / self.conventions.divisor_of(n_trees))
+
+
+def repeats_one_tree(trees: TreeEnsemble) -> bool:
+    """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""
+    nodes, n_trees = trees.nodes, trees.n_trees
+    if n_trees == 1 or (nodes.left == -1).all() or np.ptp(nodes.n_nodes.reshape(n_trees, -1), axis=0).any():
+        return False
+    arrays = (nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.value, trees.cover)
+    by_iteration = (array.reshape(n_trees, -1) for array in arrays)
+    return all((iterations == iterations[0]).all() for iterations in by_iteration)
+
+
+def values_of_scores(trees: TreeEnsemble, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
+    """What leaves with other scores of single trees add to the sum, in a model of ``n_trees`` such trees.
+
+    ``scores`` are of the shape of `TreeEnsemble.tree_scores`.
+    """
+    return ((scores - _tree_base(trees)) / _factor(trees, n_trees)).astype(trees.nodes.value.dtype)
+
+
+def rounded_as_stored(trees: TreeEnsemble, scores: Floats, n_trees: int) -> NDArray[np.floating[Any]]:
+    """The scores of single trees that a model of ``n_trees`` such trees can store; arguments as `values_of_scores`."""
+    values = values_of_scores(trees, scores, n_trees)
+    return np.asarray(_tree_base(trees) + values * values.dtype.type(_factor(trees, n_trees)))
+
+
+def _factor(trees: TreeEnsemble, n_trees: int) -> float:
+    """What makes a leaf value the score of its tree alone, in a model of ``n_trees`` such iterations."""
+    conventions = trees.conventions
+    return 1.0 if conventions.averages else n_trees * (trees.parallel_trees / conventions.divisor)
+
+
+def _tree_base(trees: TreeEnsemble) -> NDArray[np.floating[Any]]:
+    """Score before any tree, for each entry of `TreeEnsemble.tree_scores`."""
+    base = np.zeros(trees.n_scores, dtype=trees.nodes.value.dtype)
+    base[:] = trees.conventions.base or 0.0
+    return base if trees.tree_scores.ndim > 1 else base[trees.output_of_node]
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from rfsize._util import warn
 from rfsize.exceptions import NotAForestError, RfsizeError
+from rfsize.models.ensemble import repeats_one_tree
 from rfsize.models.model import Forest, Model
 from rfsize.models.training import Training
 
@@ -268,7 +269,7 @@ def read_forest(model: Any, *, missing: float | None = None) -> Forest:
     forest = read_model(model, missing=missing)
     if not isinstance(forest, Forest):
         raise NotAForestError(forest.why_no_forest)
-    if forest.ensemble is not None and forest.ensemble.repeats_one_tree:
+    if forest.ensemble is not None and repeats_one_tree(forest.ensemble):
         raise NotAForestError(
             f"all {forest.n_trees} trees of the forest are identical, because training sampled neither rows nor "
             f"columns, so their votes say nothing of other forests: train with {forest.sampled_by}"

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from rfsize._util import Floats, Int64s
 from rfsize.counting.task import Task
-from rfsize.models.ensemble import TreeEnsemble
+from rfsize.models.ensemble import TreeEnsemble, rounded_as_stored
 from rfsize.models.rows import DistributedRows
 from rfsize.statistics.first_trees import Comparison, sizes_tried
 
@@ -150,7 +150,7 @@ def refitted(rows: Leaves, members: Int64s) -> NDArray[Any]:
             scores[:, score] += change
         else:
             scores += change
-    return rows.trees.as_stored(scores, len(members))
+    return rounded_as_stored(rows.trees, scores, len(members))
 
 
 def _least_squares(leaf: NDArray[np.int32], n_leaves: int, missing: Floats, ridge: float) -> Floats:
