@@ -214,10 +214,7 @@ class XgboostForest(XgboostModel, Forest):
             self.learning_rate = learning_rate(float(self._grown["learning_rate"]), self._objective, self._base)
         updater = self.settings["gradient_booster"]["gbtree_train_param"]["updater"]
         if updater == "grow_histmaker" and float(self._grown["subsample"]) < 1.0:
-            self.shared_bags = (
-                "tree_method='approx' gives all parallel trees the same bag, so their votes are not independent and T* "
-                "may be too small; train with tree_method='hist'"
-            )
+            self.shared_bags = f"T* may be too small, because {why_not_rebuilt(self.settings)}"
 
     def first(self, n_trees: int) -> Any:
         return self.with_booster(booster_of_forests([(self.booster, self.tree_of[:n_trees], self.drawn_bags())]))

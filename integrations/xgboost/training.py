@@ -214,16 +214,13 @@ class XgboostInTraining(ForestInTraining):
         most = max(1, _PREDICTED_CELLS // (len(self._trainer.label) * self._trainer.forest.tree_of.shape[1]))
         for start in range(0, n_trees, most):
             n_more = min(most, n_trees - start)
-            yield n_more, self.taken(forest_of(self.block(n_more, next(self._seeds))))
+            params = {**self._params, "seed": next(self._seeds), "num_parallel_tree": n_more}
+            yield n_more, self.taken(forest_of(xgb.train(params, self._trainer.dtrain, 1)))
 
     def booster(self) -> xgb.Booster:
         if not self._parts:
             raise ValueError("the forest has no trees yet: add some")
         return booster_of_forests(self._parts)
-
-    def block(self, n_trees: int, seed: int) -> xgb.Booster:
-        """One round of parallel trees."""
-        return xgb.train({**self._params, "seed": seed, "num_parallel_tree": n_trees}, self._trainer.dtrain, 1)
 
     def taken(self, forest: XgboostForest, seed: int | None = None, subsample: float | None = None) -> Sums:
         """Take the trees of a finished forest; ``seed`` and ``subsample`` replace what a file does not keep."""
