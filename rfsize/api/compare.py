@@ -17,8 +17,9 @@ from scipy.stats import t as student
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.showing.html import Page, Result
-from rfsize.showing.score_text import comparison_page, comparison_text
+from rfsize.showing.html import Result
+from rfsize.showing.pages import comparison_page
+from rfsize.showing.text import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL
 from rfsize.statistics.enough_votes import check_votes
@@ -119,13 +120,8 @@ class Comparison(Result):
         tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
         return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
 
-    def page(self) -> Page:
-        return comparison_page(self)
-
-    def __str__(self) -> str:
-        return comparison_text(self)
-
-    __repr__ = __str__
+    page = comparison_page
+    __str__ = __repr__ = comparison_text
 
 
 def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:

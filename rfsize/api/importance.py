@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,15 +23,15 @@ from rfsize.counting.task import Task
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.showing.html import Page, Result
+from rfsize.showing.html import Result
+from rfsize.showing.pages import importances_page
+from rfsize.showing.plots import plot_importances
+from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
@@ -214,44 +214,9 @@ class Importances(Result):
         plain = {name: value for name, value in vars(self).items() if name not in ("block_losses", "warnings")}
         return {**plain, "columns": [column.to_dict() for column in self.columns]}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the importances as bars with their intervals; faint bars may be noise.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-        >>> ax = rfsize.oob_importance(forest, X, y).plot()
-        >>> ax.figure.savefig("importances.png")
-        """
-        from rfsize.showing.plots import plot_importances
-
-        return plot_importances(self, ax)
-
-    def page(self) -> Page:
-        from rfsize.showing.importance_text import importances_page
-
-        return importances_page(self)
-
-    def __str__(self) -> str:
-        from rfsize.showing.importance_text import importances_text
-
-        return importances_text(self)
-
-    __repr__ = __str__
+    plot = plot_importances
+    page = importances_page
+    __str__ = __repr__ = importances_text
 
 
 def oob_importance(
