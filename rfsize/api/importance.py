@@ -29,7 +29,7 @@ from rfsize.showing.plots import plot_importances
 from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_of
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
@@ -243,7 +243,7 @@ def oob_importance(
     y : array_like, shape (n_rows,)
         Labels or numbers of the rows, as in training.
     metric : str or scorer, optional
-        Classification: "accuracy" (the default), "brier" or "log_loss", for two classes also "auc" and
+        Classification: "brier" (the default), "log_loss" or "accuracy", for two classes also "auc" and
         "average_precision". Regression: "r2" (the default), "mae" or "rmse". Or a scorer of scikit-learn.
     groups
         As in `tree_outputs`. The intervals count the rows of a group as one draw.
@@ -299,13 +299,15 @@ def oob_importance(
     >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
     >>> importances = rfsize.oob_importance(forest, X, y)
     >>> importances.metric, len(importances.columns)
-    ('accuracy', 30)
+    ('brier', 30)
     >>> sets = {"texture": ["mean texture", "worst texture"], "area": ["mean area", "worst area"]}
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
     outputs = known_out_of_bag(model, X, y, groups)
-    resolved = metric_of(usual_metric(outputs) if metric is None else metric, outputs)
+    if metric is None:
+        metric = "brier" if len(outputs.classes) else "r2"
+    resolved = metric_of(metric, outputs)
     check_direction(resolved)
     task = task_of(outputs)
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))

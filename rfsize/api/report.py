@@ -68,7 +68,7 @@ class Report(Result):
     criterion : Criterion
         What must stay the same. Its ``name`` is the ``metric``, its ``level`` the loss that you allow.
     estimate : Estimate
-        The loss over ensemble size.
+        The loss over ensemble size, and the rows that it comes from: ``n_rows``, ``n_dropped`` and ``votes_per_row``.
     available : int
         Number of trees of your forest.
     source : str
@@ -186,26 +186,12 @@ class Report(Result):
     @property
     def enough(self) -> bool:
         """Whether your forest has T* trees; during training, whether it surely has by the ``confidence``."""
-        return self.estimate.problem is None and self.required <= self.available
-
-    @property
-    def required(self) -> int | float:
-        """Trees that the forest needs: T*, or during training the upper end of T* at the ``confidence``.
-
-        During training also at least as many as agree with all trees so far, by the change since an earlier look. If
-        the forest has fewer than T* trees, it needs T*.
-        """
-        confidence, n_trees = self.criterion.confidence, self.n_trees
-        is_too_small = self.estimate.problem is not None or n_trees > self.available
-        if confidence is None or not self.criterion.is_training or is_too_small:
-            return n_trees
-        sure = n_trees if confidence == 0.5 else self.upper(confidence)
-        return max(n_trees, sure, self.min_kept)
+        return self.estimate.problem is None and trees_required(self) <= self.available
 
     @property
     def n_kept(self) -> int:
         """Number of trees to keep: as many as are enough, or all trees if the forest is too small."""
-        return int(self.required) if self.enough else self.available
+        return int(trees_required(self)) if self.enough else self.available
 
     def size_at(self, level: float) -> int | float:
         """T* at another level, from the same outputs.
@@ -325,6 +311,20 @@ class Report(Result):
     def __getstate__(self) -> dict[str, Any]:
         # Neither model nor rows go into a pickle.
         return {**self.__dict__, "outputs": None}
+
+
+def trees_required(report: Report) -> int | float:
+    """Trees that the forest needs: T*, or during training the upper end of T* at the ``confidence``.
+
+    During training also at least as many as agree with all trees so far, by the change since an earlier look. If the
+    forest has fewer than T* trees, it needs T*.
+    """
+    confidence, n_trees = report.criterion.confidence, report.n_trees
+    is_too_small = report.estimate.problem is not None or n_trees > report.available
+    if confidence is None or not report.criterion.is_training or is_too_small:
+        return n_trees
+    sure = n_trees if confidence == 0.5 else report.upper(confidence)
+    return max(n_trees, sure, report.min_kept)
 
 
 def _finite(size: int | float) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -380,32 +380,32 @@ def truncate(
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
     refuse_option_as_labels(y)
-    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
-        forest = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
+        forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _sized_within(max_bytes, report, forest))
-    whole_model = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
+        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _within(max_bytes, forest, report))
+    forest = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
+    reason = "n_trees sets the size, and the forest is not sized. Leave it out"
+    if max_bytes is not None:
+        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
     of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
+    refuse_unused(reason, **of_rows)
     if max_bytes is not None:
-        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-        refuse_unused(reason, **of_rows)
-        return cast(_Model, _within(max_bytes, whole_model))
-    refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **of_rows)
+        return cast(_Model, _within(max_bytes, forest))
     if isinstance(n_trees, Report):
-        _check_report(n_trees, whole_model)
-        return cast(_Model, _cut_to(n_trees, whole_model))
+        _check_report(n_trees, forest)
+        return cast(_Model, _cut_to(n_trees, forest))
     assert n_trees is not None
-    n_trees = whole("n_trees", n_trees, at_least=1, at_most=whole_model.n_trees)
-    return cast(_Model, first_trees(whole_model, n_trees))
+    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
 
 
 def _model_to_cut(model: Any) -> Model:
@@ -443,44 +443,36 @@ def _cut_to(report: Report, forest: Model) -> Any:
 # Within bytes
 
 
-def _within(max_bytes: int, forest: Model) -> Any:
-    """The first trees that fit; warns if they are less than half, of which nothing else is known."""
-    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
-    if 2 * kept < forest.n_trees:
-        unknown = f"less than half of the {forest.n_trees:,}, and what that loses is not known"
-        give([cut_warning(max_bytes, kept, unknown, _compiled_bytes(forest))])
-    return first_trees(forest, kept)
-
-
-def _sized_within(max_bytes: int, report: Report, forest: Model) -> Any:
-    """The first trees that fit; warns if fewer fit than are enough."""
-    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
-    warnings = list(_warnings_about_rows(report))
-    if kept < report.n_kept or not report.enough:
+def _within(max_bytes: int, forest: Model, report: Report | None = None) -> Any:
+    """The first trees that fit; warns if they are fewer than enough, or without a report less than half of all."""
+    n_trees, kept, lost = forest.n_trees, _most_trees_within(max_bytes, forest), ""
+    warnings = [] if report is None else list(_warnings_about_rows(report))
+    if report is None:
+        if 2 * kept < n_trees:
+            lost = f"less than half of the {n_trees:,}, and what that loses is not known"
+    elif kept < report.n_kept or not report.enough:
         rest = f"fewer than the {report.n_kept:,} that are enough"
         if not report.enough:
             rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
         lost = f"{rest}: {loss_phrase(report.criterion, report.estimate, kept)}"
+    if lost:
         warnings.append(cut_warning(max_bytes, kept, lost, _compiled_bytes(forest)))
     give(warnings)
     return first_trees(forest, kept)
 
 
-def _most_trees_within(max_bytes: int, first: Callable[[int], Any], n_trees: int) -> int:
+def _most_trees_within(max_bytes: int, forest: Model) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
 
-    def n_bytes(n: int) -> int:
-        return read_model(first(n)).n_bytes
+    def n_bytes(n_trees: int) -> int:
+        return read_model(forest.first(n_trees)).n_bytes
 
-    if n_bytes(n_trees) <= max_bytes:
-        return n_trees
-    low, high = 0, n_trees
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if n_bytes(middle) <= max_bytes else (low, middle)
-    if low == 0:
+    if n_bytes(forest.n_trees) <= max_bytes:
+        return forest.n_trees
+    kept = bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
+    if kept == 0:
         raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    return low
+    return kept
 
 
 def _compiled_bytes(forest: Model) -> int | None:

@@ -207,8 +207,6 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return f"{in_percent(loss)} of rows are answered otherwise than by all trees"
     if criterion.kind == "predictions":
         return f"{criterion.name} ±{loss:.2g}"
-    if criterion.kind == "importance":
-        return f"importances unlike by {loss:.2g}"
     name = label_of(criterion.name)
     if isinstance(estimate.curve, PairedCurve):
         return paired_phrase(criterion.name, loss, estimate.curve.error(n_trees))
@@ -321,7 +319,8 @@ def _needed(report: Report, trees: str) -> str:
     if math.isinf(report.n_trees):
         return f"{trees} {are} not enough"
     if report.n_trees <= report.available:
-        up_to = f"up to {in_words(report.required)} are needed to be {_confidence(report)} sure"
+        sure = report.upper(float(report.criterion.confidence or 0.0))
+        up_to = f"up to {in_words(sure)} are needed to be {_confidence(report)} sure"
         return f"{trees} may not be enough: {up_to}"
     if report.estimate.is_bound:
         return f"{trees} {are} {how_likely(report)}not enough: up to {needed} may be needed"
