@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.framework import read_forest
 from rfsize.showing.html import Result
@@ -370,8 +370,10 @@ ESTIMATORS: dict[str, Callable[..., Estimate]] = {
 }
 
 
-def make_report(outputs: TreeOutputs, criterion: Criterion) -> Report:
-    """The report on a finished forest.
+def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
+    """The report without other losses and warnings that follow from them, which `finished` adds.
+
+    Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
 
     Raises
     ------
@@ -379,15 +381,6 @@ def make_report(outputs: TreeOutputs, criterion: Criterion) -> Report:
         If rows of some kind have too few out-of-bag votes.
     ValueError
         If the criterion does not fit the outputs; other errors as by the estimators.
-    """
-    report = finished(report_of(outputs, criterion))
-    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
-
-
-def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
-    """The report without other losses and warnings that follow from them; raises as `make_report`.
-
-    Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
     """
     counted = distinct(outputs)
     criterion, estimate = _estimated(counted, criterion, interval=interval)

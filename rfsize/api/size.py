@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
-from rfsize.api.report import Report, make_report
+from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.outputs import (
     TreeOutputs,
     collect_outputs,
@@ -20,7 +20,6 @@ from rfsize.counting.outputs import (
     outputs_of_votes,
     task_of,
     warnings_for,
-    with_warnings,
 )
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
@@ -229,7 +228,15 @@ def _report(
         what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
         of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
         refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
-        return make_report(_with_truth(model, y), criterion)
+        outputs = _with_truth(model, y)
+    else:
+        outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    report = finished(report_of(outputs, criterion))
+    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
+
+
+def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
+    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
     if criterion.target == "model":
         refuse_to_certify("oob" if oob else "rows given")
         reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
@@ -240,8 +247,7 @@ def _report(
     if criterion.metric == "labels":
         refuse_regression(forest)
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
-    outputs = collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
-    return make_report(outputs, criterion)
+    return collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
 
 
 def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
@@ -275,7 +281,8 @@ def _outputs_of_drawn_rows(task: Task, y: Any, max_rows: int | str) -> TreeOutpu
         drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
         y = None if y is None else one_per_row(y, task.n_rows)[drawn]
         task = replace(task, X=task.X.pick(drawn))
-    return with_warnings(outputs_of(task).with_truth(y), *of_rows)
+    outputs = outputs_of(task).with_truth(y)
+    return replace(outputs, warnings=(*of_rows, *outputs.warnings))
 
 
 def truncate(

@@ -17,8 +17,6 @@ from rfsize.models.framework import framework_of
 from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
 from rfsize.showing.plots import draw_by_class, draw_distances, draw_size
 from rfsize.showing.text import (
-    aim,
-    axis,
     comparison_in_digits,
     comparison_verdict,
     from_to,
@@ -33,10 +31,10 @@ from rfsize.showing.text import (
     score_in_digits,
     sentence,
     shown_warnings,
-    title,
     verdict,
     what_now,
     with_all_trees,
+    words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
@@ -72,15 +70,15 @@ def _rows(n_rows: int, source: str) -> str:
 
 def report_page(report: Report) -> Page:
     """The contents of the page of a report."""
-    criterion, kept = report.criterion, report.n_kept
+    words, kept = words_of(report.criterion), report.n_kept
     is_sure = report.enough and not shown_warnings(report)
     unlimited = (
         "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the "
         "seed."
     )
     return Page(
-        title=f"Size of the forest, {title(criterion)}",
-        verdict=sentence(f"{verdict(report)} to {aim(criterion)}" if report.enough else verdict(report)),
+        title=f"Size of the forest, {words.title}",
+        verdict=sentence(f"{verdict(report)} to {words.aim}" if report.enough else verdict(report)),
         is_good=None if is_sure and how_likely(report) else is_sure,
         alerts=_alerts(report),
         numbers=_numbers(report),
@@ -89,7 +87,7 @@ def report_page(report: Report) -> Page:
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
             Section(
                 "How many trees to ask for",
-                () if criterion.target == "chosen" else (unlimited,),
+                () if report.criterion.target == "chosen" else (unlimited,),
                 _pictures(report),
                 _levels(report),
             ),
@@ -123,7 +121,8 @@ def _numbers(report: Report) -> tuple[KeyNumber, ...]:
     trees = KeyNumber(whose, f"{available:,}", enough)
     if kept < available:
         trees = KeyNumber(f"{whose}, kept", f"{available:,} → {kept:,}", enough)
-    what, sure = title(criterion), "95 %" if is_bound else f"95 %: {from_to(report.interval)}"
+    words = words_of(criterion)
+    what, sure = words.title, "95 %" if is_bound else f"95 %: {from_to(report.interval)}"
     if certificate is not None:
         what = f"fewest {'first' if criterion.target == 'model' else 'chosen'} trees that are certified"
         sure = f"certified, {in_percent(certificate.confidence)} sure"
@@ -131,7 +130,7 @@ def _numbers(report: Report) -> tuple[KeyNumber, ...]:
     return (
         trees,
         KeyNumber(what, ("at most " if is_bound else "") + _size(report.n_trees), sure),
-        KeyNumber(axis(criterion), loss, f"with {how_many(kept, 'tree')}"),
+        KeyNumber(words.loss, loss, f"with {how_many(kept, 'tree')}"),
     )
 
 
@@ -162,7 +161,7 @@ def _losses(report: Report) -> tuple[Table, ...]:
         tried = curve.counts.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
-    own = label_of(report.criterion.name) if report.certificate is None else axis(report.criterion)
+    own = label_of(report.criterion.name) if report.certificate is None else words_of(report.criterion).loss
     heads = ("trees", own, *(label_of(criterion.name) for criterion, _ in report.others.values()))
     ordered = sorted(sizes)
     rows = tuple(
@@ -204,7 +203,8 @@ def _levels(report: Report) -> tuple[Table, ...]:
 
 
 def _pictures(report: Report) -> tuple[Picture, ...]:
-    over_size = Picture(f"{axis(report.criterion)} over the number of trees".capitalize(), partial(draw_size, report))
+    alt = f"{words_of(report.criterion).loss} over the number of trees".capitalize()
+    over_size = Picture(alt, partial(draw_size, report))
     details = report.estimate.details
     if not isinstance(details, LabelDetails):
         return (over_size,)

@@ -14,7 +14,6 @@ import numpy as np
 
 from rfsize._util import how_many, in_percent
 from rfsize.showing.text import (
-    agreement_axis,
     from_to,
     how_likely,
     importances_title,
@@ -23,6 +22,7 @@ from rfsize.showing.text import (
     shortened,
     shown_warnings,
     verdict,
+    words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
@@ -233,7 +233,8 @@ def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
         ax.plot(*np.array(details.measured).T, "o", color="C2", label="quarters and halves of the trees", zorder=4)
     level = in_percent(1.0 - criterion.level) if criterion.is_share else f"{criterion.level:g}"
     ax.axhline(criterion.level, **faint(ax, ":"), label=f"asked for: {level}")
-    ax.set_ylabel(agreement_axis(criterion))
+    words = words_of(criterion)
+    ax.set_ylabel(words.agreement or words.loss)
     if losses.any():
         ax.set_yscale("log")
         lowest = min(losses[losses > 0.0].min(), criterion.level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -90,17 +90,58 @@ def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -
 # Criteria
 
 
-def title(criterion: Criterion) -> str:
-    """The name of the number that is estimated, such as "T*(0.99)"."""
+class Words(NamedTuple):
+    """What sentences and pictures call a criterion.
+
+    Attributes
+    ----------
+    title : str
+        The number that is estimated, such as "T*(0.99)".
+    aim : str
+        What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows".
+    loss : str
+        The loss.
+    agreement : str
+        The share of rows that stays the same; empty for a criterion that is not about rows.
+    """
+
+    title: str
+    aim: str
+    loss: str
+    agreement: str = ""
+
+
+def words_of(criterion: Criterion) -> Words:
+    """What sentences and pictures call a criterion."""
+    name, level, top, macro = criterion.name, level_in_words(criterion), criterion.top, criterion.average == "macro"
     if criterion.kind == "labels":
-        return f"T*({criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''})"
+        classes = " (mean of the classes)" if macro else ""
+        return Words(
+            f"T*({criterion.alpha!r}{', macro' if macro else ''})",
+            f"give the labels of an unlimited forest on {level} of "
+            + ("the rows of each class, averaged over the classes" if macro else "rows"),
+            f"labels that still change{classes}",
+            f"rows with the label of an unlimited forest{classes}",
+        )
     if criterion.kind == "certificate":
-        trees = "first" if criterion.target == "model" else "chosen"
-        return f"{trees} trees that answer {in_percent(criterion.alpha)} of rows as all do"
+        classes = " (worst class)" if macro else ""
+        return Words(
+            f"{'first' if criterion.target == 'model' else 'chosen'} trees that answer {level} of rows as all do",
+            f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}",
+            f"rows answered otherwise than by all trees{classes}",
+            f"rows answered as by all trees{classes}",
+        )
+    if criterion.kind == "importance" and top is None:
+        aim = f"order the columns as a forest of another seed does, by a rank correlation of {level}"
+        return Words(f"T*(rank correlation {level})", aim, "1 less the rank correlation of two forests")
     if criterion.kind == "importance":
-        level = level_in_words(criterion)
-        return f"T*(rank correlation {level})" if criterion.top is None else f"T*({level} of the first {criterion.top})"
-    return f"T*({criterion.name} within {level_in_words(criterion)})"
+        aim = f"have {level} of the first {top} columns in common with a forest of another seed"
+        return Words(f"T*({level} of the first {top})", aim, f"of the first {top} columns, two forests differ in")
+    aim, loss = f"give {name} within {level} of an unlimited forest's", f"{name} are off by"
+    if criterion.kind == "metric":
+        label = label_of(name)
+        aim, loss = f"keep the {label} within {level} of an unlimited forest's", f"{label} is expected to be worse by"
+    return Words(f"T*({name} within {level})", aim, loss)
 
 
 def level_in_words(criterion: Criterion) -> str:
@@ -110,23 +151,6 @@ def level_in_words(criterion: Criterion) -> str:
     return f"{criterion.alpha:g}" if criterion.takes_alpha else f"{criterion.level:.4g}"
 
 
-def aim(criterion: Criterion) -> str:
-    """What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows"."""
-    macro, level = criterion.average == "macro", level_in_words(criterion)
-    if criterion.kind == "labels":
-        rows = "the rows of each class, averaged over the classes" if macro else "rows"
-        return f"give the labels of an unlimited forest on {level} of {rows}"
-    if criterion.kind == "certificate":
-        return f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}"
-    if criterion.kind == "predictions":
-        return f"give {criterion.name} within {level} of an unlimited forest's"
-    if criterion.kind == "metric":
-        return f"keep the {label_of(criterion.name)} within {level} of an unlimited forest's"
-    if criterion.top is None:
-        return f"order the columns as a forest of another seed does, by a rank correlation of {level}"
-    return f"have {level} of the first {criterion.top} columns in common with a forest of another seed"
-
-
 def _kept_by(criterion: Criterion) -> str:
     """What a row must get from fewer trees: the label, the probabilities or the score of all trees."""
     if criterion.of_labels and criterion.voting == "hard":
@@ -134,37 +158,6 @@ def _kept_by(criterion: Criterion) -> str:
     if criterion.of_labels:
         return "the label of all your trees"
     return f"{criterion.name} within {criterion.tolerance:.4g} of those of all your trees"
-
-
-def axis(criterion: Criterion) -> str:
-    """What a picture calls the loss."""
-    if criterion.kind == "labels":
-        return f"labels that still change{_over_classes(criterion)}"
-    if criterion.kind == "certificate":
-        return f"rows answered otherwise than by all trees{_over_classes(criterion)}"
-    if criterion.kind == "predictions":
-        return f"{criterion.name} are off by"
-    if criterion.kind == "metric":
-        return f"{label_of(criterion.name)} is expected to be worse by"
-    if criterion.top is None:
-        return "1 less the rank correlation of two forests"
-    return f"of the first {criterion.top} columns, two forests differ in"
-
-
-def agreement_axis(criterion: Criterion) -> str:
-    """What a picture calls the share of rows that stays the same; for other criteria, the loss."""
-    if criterion.kind == "labels":
-        return f"rows with the label of an unlimited forest{_over_classes(criterion)}"
-    if criterion.kind == "certificate":
-        return f"rows answered as by all trees{_over_classes(criterion)}"
-    return axis(criterion)
-
-
-def _over_classes(criterion: Criterion) -> str:
-    """How a share combines the classes."""
-    if criterion.average == "micro":
-        return ""
-    return " (mean of the classes)" if criterion.kind == "labels" else " (worst class)"
 
 
 # Losses
@@ -231,8 +224,8 @@ def paired_phrase(metric: str, loss: float, error: float) -> str:
 def headline(report: Report) -> str:
     """T* in a few words, such as ``T*(0.99) = 613 (480 to 790)``."""
     if report.estimate.is_bound:
-        return f"{title(report.criterion)} is at most {in_words(report.n_trees)}"
-    return f"{title(report.criterion)} = {in_words(report.n_trees)} ({from_to(report.interval)})"
+        return f"{words_of(report.criterion).title} is at most {in_words(report.n_trees)}"
+    return f"{words_of(report.criterion).title} = {in_words(report.n_trees)} ({from_to(report.interval)})"
 
 
 def report_text(report: Report) -> str:
@@ -383,7 +376,7 @@ def notes(report: Report) -> list[str]:
         interval = tuple(unlimited.curve.size_quantile(limit.level, share) for share in (TAIL, 1.0 - TAIL))
         noted.append(
             f"a new forest needs {how_many(unlimited.n_trees, 'tree')} ({from_to(interval)}) to predict like an "
-            f"unlimited forest, on average over forests: {title(limit)}"
+            f"unlimited forest, on average over forests: {words_of(limit).title}"
         )
     if details.voting is not None and criterion.voting not in ("auto", details.predict_voting):
         noted.append(_own_predict(criterion.voting, details.predict_voting))
