@@ -183,15 +183,10 @@ class Importances(Result):
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         give(self.warnings)
         criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
-        of_rows = {"copied": self.copied, "groups": self.groups}
-        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
-        return finished(with_warnings(report, *self.warnings))
-
-    def _estimate(self, level: float, top: int | None) -> Estimate:
-        """How much the importances of two forests with different seeds differ, over their size."""
+        # How much the importances of two forests with different seeds differ, over their size.
         similarity = rank_correlation if top is None else share_in_common(top)
         curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
-        n_trees, notes = curve.size(level), []
+        n_trees, notes = curve.size(criterion.level), []
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
             notes.append(
@@ -199,7 +194,7 @@ class Importances(Result):
                 f"size(top={matter}) is about the other columns only"
             )
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
-        return Estimate(
+        estimate = Estimate(
             curve,
             n_trees,
             self.n_rows,
@@ -208,6 +203,8 @@ class Importances(Result):
             why_infinite=why_infinite if math.isinf(n_trees) else None,
             notes=tuple(notes),
         )
+        report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
+        return finished(with_warnings(report, *self.warnings))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
@@ -373,18 +370,13 @@ def _listed(columns: Any) -> list[Any]:
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
     """The importance of each set with its intervals, the most important first."""
     value, half_width = losses.value, losses.half_width
-    rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)
-    return tuple(
-        Importance(
-            name=names[place],
-            value=float(value[place]),
-            interval=(float(value[place] - half_width[place]), float(value[place] + half_width[place])),
-            rank=int(rank[place]),
-            rank_interval=(int(lowest[place]), int(highest[place])),
-            is_noise=bool(value[place] <= half_width[place]),
-        )
-        for place in np.argsort(-value, kind="stable")
-    )
+    ranks = np.stack([rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)], axis=1).tolist()
+    importances = []
+    for place in np.argsort(-value, kind="stable"):
+        loss, half, (rank, lowest, highest) = float(value[place]), float(half_width[place]), ranks[place]
+        interval = (loss - half, loss + half)
+        importances.append(Importance(names[place], loss, interval, rank, (lowest, highest), is_noise=loss <= half))
+    return tuple(importances)
 
 
 def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -301,15 +302,14 @@ def _curve(outputs: TreeOutputs, metric: Metric, value: float) -> OobCurve:
     """The metric of the first parts of the forest, for some numbers of them; ``value`` is that of all trees."""
     parts = sums_of(outputs).parts
     n_parts = parts.total.shape[1]
-    points = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64)) - 1
+    ends = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64))
     total, n_scored = np.zeros(parts.total.shape[::2]), np.zeros(parts.n_scored.shape[::2])
-    values, done = [], 0
-    for point in points:
-        total += parts.total[:, done : point + 1].sum(axis=1)
-        n_scored += parts.n_scored[:, done : point + 1].sum(axis=1)
-        done = point + 1
+    values = []
+    for done, end in pairwise((0, *ends)):
+        total += parts.total[:, done:end].sum(axis=1)
+        n_scored += parts.n_scored[:, done:end].sum(axis=1)
         known = (n_scored > 0).all(axis=1)
         predicted = predictor_of(outputs).predictions(total[known] / n_scored[known])
         values.append(value_or_nan(metric, parts.rows[known], predicted))
     values[-1] = value  # the parts may be known on some rows only
-    return OobCurve(np.cumsum(parts.sizes)[points], np.array(values))
+    return OobCurve(np.cumsum(parts.sizes)[ends - 1], np.array(values))

@@ -264,10 +264,9 @@ class Report(Result):
         True
         """
         n_trees = whole("n_trees", n_trees, at_least=1)
-        if metric is None:
-            return _loss(self.estimate, n_trees)
-        criterion = loss_of(metric)
-        if criterion.metric == self.criterion.metric and self.criterion.target == "limit":
+        criterion = self.criterion if metric is None else loss_of(metric)
+        is_own = criterion.metric == self.criterion.metric and self.criterion.target == "limit"
+        if metric is None or is_own:
             return _loss(self.estimate, n_trees)
         if criterion.name in self.others:
             return _loss(self.others[criterion.name][1], n_trees)
