@@ -395,7 +395,8 @@ def truncate(
     of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
-        forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
+        given = given if isinstance(given, TreeOutputs) else read_forest(model)
+        forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
         return cast(_Model, _cut_to(report, forest) if max_bytes is None else _within(max_bytes, forest, report))
     forest = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
