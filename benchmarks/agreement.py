@@ -54,7 +54,7 @@ def one_split(framework: str, rows: Rows, seed: int, options: argparse.Namespace
     for voting, (source, (given, fresh)) in product(options.voting, sources.items()):
         report = rfsize.size(first, voting=voting, **given)
         expected = labels(other, fresh, voting)
-        for alpha in options.alpha if report.votes_per_row >= FEWEST_VOTES else ():
+        for alpha in options.alpha if report.estimate.votes_per_row >= FEWEST_VOTES else ():
             trees = report.size_at(alpha)
             small = rfsize.truncate(model, n_trees=int(min(trees, options.trees)))
             differs = float(np.mean(labels(small, fresh, voting) != expected))

@@ -206,8 +206,8 @@ def tree_outputs(forest: str, part: str, **options: Any) -> Any:
 # What is recorded of each kind of result: attributes and methods, by the name of its class.
 
 PARTS = {
-    "Report": "n_trees interval enough n_kept available n_rows n_dropped votes_per_row copied groups source warnings "
-    "upper(0.8) upper(0.95) loss_at(1) loss_at(9) loss_at(500) certificate",
+    "Report": "n_trees interval enough n_kept available estimate.n_rows estimate.n_dropped estimate.votes_per_row "
+    "copied groups source warnings upper(0.8) upper(0.95) loss_at(1) loss_at(9) loss_at(500) certificate",
     "Caution": "category.__name__",
     "Certificate": "rows disagreements bound exact_bound alpha confidence average",
     "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.n_votes scores.mean scores.scatter by_tree() "
@@ -741,7 +741,8 @@ def plain(value: Any) -> Any:
     """A value as ``json`` writes it."""
     if type(value).__name__ in PARTS:
         names = PARTS[type(value).__name__].split()
-        return {name: outcome(eval, f"value.{name}", {"value": value}) for name in names} | {"text": digits(str(value))}
+        parts = {name: outcome(eval, f"value.{name}", {"value": value}) for name in names}
+        return {name.removeprefix("estimate."): part for name, part in parts.items()} | {"text": digits(str(value))}
     if isinstance(value, np.ndarray) and value.dtype.names:
         return {name: plain(value[name]) for name in value.dtype.names if name != "seconds"}
     if isinstance(value, dict) or hasattr(value, "_asdict"):

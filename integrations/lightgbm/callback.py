@@ -17,7 +17,7 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import Caution, give, how_many, in_percent, refuse_unused, share, warn, whole
-from rfsize.api.report import Report, finished, has_interval, report_of, with_warnings
+from rfsize.api.report import Report, finished, has_interval, report_of, trees_required, with_warnings
 from rfsize.counting.cross_validation import outputs_of_folds
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.exceptions import (
@@ -260,7 +260,7 @@ class SizeCallback:
             return None
         self._report = report
         # Since the next look was set, the estimate can have fallen below the current number of trees.
-        to_grow = 0 if rule.done else min(max(report.required, rule.next_size), env.end_iteration) - trees
+        to_grow = 0 if rule.done else min(max(trees_required(report), rule.next_size), env.end_iteration) - trees
         if trees > 1:  # the time that the first tree took is not known
             self.seconds_to_go_ = to_grow * (time.perf_counter() - self._began) / (trees - 1)
         if logs:
@@ -269,7 +269,7 @@ class SizeCallback:
 
     def _outlook(self, report: Report, at_most: int) -> str:
         """The words of the log about the time to go."""
-        beyond = f", more than the {at_most:,} trees allowed" if report.required > at_most else ""
+        beyond = f", more than the {at_most:,} trees allowed" if trees_required(report) > at_most else ""
         if self.seconds_to_go_ is None:
             return beyond
         return f"{beyond}, {_duration(self.seconds_to_go_)} to go" if self.seconds_to_go_ > 0 else f"{beyond}, done"

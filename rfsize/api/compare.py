@@ -17,8 +17,9 @@ from scipy.stats import t as student
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
 from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
-from rfsize.showing.html import Page, Result
-from rfsize.showing.score_text import comparison_page, comparison_text
+from rfsize.showing.html import Result
+from rfsize.showing.pages import comparison_page
+from rfsize.showing.text import comparison_text
 from rfsize.statistics.criterion import loss_of
 from rfsize.statistics.curve import TAIL
 from rfsize.statistics.enough_votes import check_votes
@@ -119,13 +120,8 @@ class Comparison(Result):
         tuples = {"values": list(self.values), "n_trees": list(self.n_trees)}
         return {**self.__dict__, **tuples, "at_hand": self.at_hand.to_dict(), "limit": limit}
 
-    def page(self) -> Page:
-        return comparison_page(self)
-
-    def __str__(self) -> str:
-        return comparison_text(self)
-
-    __repr__ = __str__
+    page = comparison_page
+    __str__ = __repr__ = comparison_text
 
 
 def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | None = None) -> Comparison:
@@ -203,7 +199,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
     name = usual_metric(first) if metric is None else metric
     metrics = [metric_of(name, outputs) for outputs in pair]
     losses, problems = zip(*(_loss(name, outputs) for outputs in pair), strict=True)
-    rows, predicted = _paired(pair, metrics)
+    rows, predicted, n_dropped = _paired(pair, metrics)
     for outputs, on_rows, of_forest in zip(pair, metrics, predicted, strict=True):
         give(clipping_of_rows(on_rows, rows, of_forest, outputs.n_trees))
         give(warnings_for(outputs, of_labels=on_rows.name == "accuracy"))
@@ -231,7 +227,7 @@ def compare(first: TreeOutputs, second: TreeOutputs, *, metric: MetricLike | Non
         why=why,
         source=first.source,
         n_rows=len(rows),
-        n_dropped=_n_scored(pair) - len(rows),
+        n_dropped=n_dropped,
     )
 
 
@@ -246,31 +242,23 @@ def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, str | Non
     return loss, problem_of(loss, metric, counted)
 
 
-def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tuple[Int64s, list[Floats]]:
-    """The rows that both forests predicted, and the predictions of each forest."""
-    places = []
-    for outputs in pair:
-        assert outputs.scores is not None
-        place = np.full(outputs.n_rows, -1)
-        place[outputs.scores.number] = np.where(outputs.scores.n_votes > 0, np.arange(len(outputs.scores)), -1)
-        places.append(place)
-    rows = np.flatnonzero((places[0] >= 0) & (places[1] >= 0))
+def _paired(pair: tuple[TreeOutputs, TreeOutputs], metrics: list[Metric]) -> tuple[Int64s, list[Floats], int]:
+    """The rows that both forests predicted, the predictions of each forest, and how many rows one did not predict."""
+    first, second = scores = [sums_of(outputs).scores for outputs in pair]
+    known = [of_rows.number[of_rows.n_votes > 0] for of_rows in scores]
+    rows = np.intersect1d(known[0], known[1], assume_unique=True)
     if len(rows) < 2:
         raise FewVotesError(
             f"only {how_many(len(rows), 'row')} of {pair[0].n_rows:,} have votes of both forests, too few to "
             "compare them: train more trees, or give rows that neither forest was trained on"
         )
-    predicted = []
-    for outputs, on_rows, place in zip(pair, metrics, places, strict=True):
-        assert outputs.scores is not None
-        predicted.append(predictions_for(outputs, on_rows)(outputs.scores.mean[place[rows]]))
-    return rows, predicted
-
-
-def _n_scored(pair: tuple[TreeOutputs, TreeOutputs]) -> int:
-    """How many rows both forests scored; with very many rows and classes, one row in k."""
-    first, second = (np.zeros(0) if outputs.scores is None else outputs.scores.number for outputs in pair)
-    return len(np.intersect1d(first, second, assume_unique=True))
+    predicted = [
+        predictions_for(outputs, metric)(of_rows.mean[np.searchsorted(of_rows.number, rows)])
+        for outputs, metric, of_rows in zip(pair, metrics, scores, strict=True)
+    ]
+    # With very many rows and classes, a forest scores one row in k.
+    n_scored = len(np.intersect1d(first.number, second.number, assume_unique=True))
+    return rows, predicted, n_scored - len(rows)
 
 
 def _check_same_rows(first: TreeOutputs, second: TreeOutputs) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,15 +23,15 @@ from rfsize.counting.task import Task
 from rfsize.models.columns import places_of
 from rfsize.models.model import dependence_of, learning_rate_of
 from rfsize.models.rows import Rows
-from rfsize.showing.html import Page, Result
+from rfsize.showing.html import Result
+from rfsize.showing.pages import importances_page
+from rfsize.showing.plots import plot_importances
+from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
-from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
+from rfsize.statistics.metrics import MetricLike, check_direction, metric_of
 from rfsize.statistics.permutation import PermutationLosses, permutation_losses
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]
@@ -183,15 +183,10 @@ class Importances(Result):
             top = whole("top", top, at_least=1, at_most=len(self.columns) - 1)
         give(self.warnings)
         criterion = Criterion("importance", alpha=share("alpha", alpha), top=top)
-        of_rows = {"copied": self.copied, "groups": self.groups}
-        report = report_on(criterion, self._estimate(criterion.level, top), self.available, "oob", **of_rows)
-        return finished(with_warnings(report, *self.warnings))
-
-    def _estimate(self, level: float, top: int | None) -> Estimate:
-        """How much the importances of two forests with different seeds differ, over their size."""
+        # How much the importances of two forests with different seeds differ, over their size.
         similarity = rank_correlation if top is None else share_in_common(top)
         curve = instability(self.block_losses, self.available / len(self.block_losses), similarity)
-        n_trees, notes = curve.size(level), []
+        n_trees, notes = curve.size(criterion.level), []
         n_columns, matter = len(self.columns), sum(not column.is_noise for column in self.columns)
         if top is None and 0 < matter < n_columns:
             notes.append(
@@ -199,7 +194,7 @@ class Importances(Result):
                 f"size(top={matter}) is about the other columns only"
             )
         why_infinite = f"more than {curve.sizes[-1]:,} trees would be needed, since some columns matter equally"
-        return Estimate(
+        estimate = Estimate(
             curve,
             n_trees,
             self.n_rows,
@@ -208,50 +203,17 @@ class Importances(Result):
             why_infinite=why_infinite if math.isinf(n_trees) else None,
             notes=tuple(notes),
         )
+        report = report_on(criterion, estimate, self.available, "oob", copied=self.copied, groups=self.groups)
+        return finished(with_warnings(report, *self.warnings))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values that ``json`` can write."""
         plain = {name: value for name, value in vars(self).items() if name not in ("block_losses", "warnings")}
         return {**plain, "columns": [column.to_dict() for column in self.columns]}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the importances as bars with their intervals; faint bars may be noise.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-        >>> ax = rfsize.oob_importance(forest, X, y).plot()
-        >>> ax.figure.savefig("importances.png")
-        """
-        from rfsize.showing.plots import plot_importances
-
-        return plot_importances(self, ax)
-
-    def page(self) -> Page:
-        from rfsize.showing.importance_text import importances_page
-
-        return importances_page(self)
-
-    def __str__(self) -> str:
-        from rfsize.showing.importance_text import importances_text
-
-        return importances_text(self)
-
-    __repr__ = __str__
+    plot = plot_importances
+    page = importances_page
+    __str__ = __repr__ = importances_text
 
 
 def oob_importance(
@@ -278,7 +240,7 @@ def oob_importance(
     y : array_like, shape (n_rows,)
         Labels or numbers of the rows, as in training.
     metric : str or scorer, optional
-        Classification: "accuracy" (the default), "brier" or "log_loss", for two classes also "auc" and
+        Classification: "brier" (the default), "log_loss" or "accuracy", for two classes also "auc" and
         "average_precision". Regression: "r2" (the default), "mae" or "rmse". Or a scorer of scikit-learn.
     groups
         As in `tree_outputs`. The intervals count the rows of a group as one draw.
@@ -334,13 +296,15 @@ def oob_importance(
     >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
     >>> importances = rfsize.oob_importance(forest, X, y)
     >>> importances.metric, len(importances.columns)
-    ('accuracy', 30)
+    ('brier', 30)
     >>> sets = {"texture": ["mean texture", "worst texture"], "area": ["mean area", "worst area"]}
     >>> [column.name for column in rfsize.oob_importance(forest, X, y, metric="auc", columns=sets).columns]
     ['area', 'texture']
     """
     outputs = known_out_of_bag(model, X, y, groups)
-    resolved = metric_of(usual_metric(outputs) if metric is None else metric, outputs)
+    if metric is None:
+        metric = "brier" if len(outputs.classes) else "r2"
+    resolved = metric_of(metric, outputs)
     check_direction(resolved)
     task = task_of(outputs)
     give(learning_rate_of(task.forest, labels_at=task.threshold if resolved.name == "accuracy" else None))
@@ -406,18 +370,13 @@ def _listed(columns: Any) -> list[Any]:
 def _ranked(names: list[str], losses: PermutationLosses) -> tuple[Importance, ...]:
     """The importance of each set with its intervals, the most important first."""
     value, half_width = losses.value, losses.half_width
-    rank, lowest, highest = rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)
-    return tuple(
-        Importance(
-            name=names[place],
-            value=float(value[place]),
-            interval=(float(value[place] - half_width[place]), float(value[place] + half_width[place])),
-            rank=int(rank[place]),
-            rank_interval=(int(lowest[place]), int(highest[place])),
-            is_noise=bool(value[place] <= half_width[place]),
-        )
-        for place in np.argsort(-value, kind="stable")
-    )
+    ranks = np.stack([rankdata(-value, "min").astype(np.int64), *_rank_intervals(losses)], axis=1).tolist()
+    importances = []
+    for place in np.argsort(-value, kind="stable"):
+        loss, half, (rank, lowest, highest) = float(value[place]), float(half_width[place]), ranks[place]
+        interval = (loss - half, loss + half)
+        importances.append(Importance(names[place], loss, interval, rank, (lowest, highest), is_noise=loss <= half))
+    return tuple(importances)
 
 
 def _rank_intervals(losses: PermutationLosses) -> tuple[Int64s, Int64s]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,8 +34,10 @@ from rfsize.counting.outputs import (
 from rfsize.counting.task import Task
 from rfsize.exceptions import FewVotesError
 from rfsize.models.model import learning_rate_of
-from rfsize.showing.html import Page, Result
-from rfsize.showing.score_text import score_page, score_text
+from rfsize.showing.html import Result
+from rfsize.showing.pages import score_page
+from rfsize.showing.plots import plot_score
+from rfsize.showing.text import score_text
 from rfsize.statistics.metric_loss import MetricLoss, loss_of_halves, metric_loss
 from rfsize.statistics.metrics import (
     Metric,
@@ -48,9 +51,6 @@ from rfsize.statistics.metrics import (
     value_or_nan,
 )
 from rfsize.statistics.row_errors import interval_within, metric_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _POINTS = 40  # of the curve
 
@@ -136,40 +136,9 @@ class OobScore(Result):
         plain = {**self.__dict__, "interval": list(self.interval)}
         return {**plain, "curve": {"sizes": self.curve.sizes.tolist(), "values": values}}
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve over the number of trees, and the interval of the whole forest.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes.
-
-        Examples
-        --------
-        >>> import rfsize
-        >>> from sklearn.datasets import load_breast_cancer
-        >>> from sklearn.ensemble import RandomForestClassifier
-        >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
-        >>> ax = rfsize.oob_score(forest, X, y).plot()
-        >>> ax.figure.savefig("score.png")
-        """
-        from rfsize.showing.plots import plot_score
-
-        return plot_score(self, ax)
-
-    def page(self) -> Page:
-        return score_page(self)
-
-    def __str__(self) -> str:
-        return score_text(self)
-
-    __repr__ = __str__
+    plot = plot_score
+    page = score_page
+    __str__ = __repr__ = score_text
 
 
 def oob_score(
@@ -333,15 +302,14 @@ def _curve(outputs: TreeOutputs, metric: Metric, value: float) -> OobCurve:
     """The metric of the first parts of the forest, for some numbers of them; ``value`` is that of all trees."""
     parts = sums_of(outputs).parts
     n_parts = parts.total.shape[1]
-    points = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64)) - 1
+    ends = np.unique(np.geomspace(1, n_parts, _POINTS).round().astype(np.int64))
     total, n_scored = np.zeros(parts.total.shape[::2]), np.zeros(parts.n_scored.shape[::2])
-    values, done = [], 0
-    for point in points:
-        total += parts.total[:, done : point + 1].sum(axis=1)
-        n_scored += parts.n_scored[:, done : point + 1].sum(axis=1)
-        done = point + 1
+    values = []
+    for done, end in pairwise((0, *ends)):
+        total += parts.total[:, done:end].sum(axis=1)
+        n_scored += parts.n_scored[:, done:end].sum(axis=1)
         known = (n_scored > 0).all(axis=1)
         predicted = predictor_of(outputs).predictions(total[known] / n_scored[known])
         values.append(value_or_nan(metric, parts.rows[known], predicted))
     values[-1] = value  # the parts may be known on some rows only
-    return OobCurve(np.cumsum(parts.sizes)[points], np.array(values))
+    return OobCurve(np.cumsum(parts.sizes)[ends - 1], np.array(values))

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of
 from rfsize.exceptions import NotAForestError, RfsizeError
 from rfsize.models.framework import read_forest
-from rfsize.showing.html import Page, Result
+from rfsize.showing.html import Result
+from rfsize.showing.pages import report_page
 from rfsize.showing.plots import plot_report
-from rfsize.showing.report_page import report_page
-from rfsize.showing.text import RARE, finite, lines, notes
-from rfsize.showing.warnings import harms_of_cut, unlabelled_classes, warnings_of_size
+from rfsize.showing.text import RARE, notes, report_text
+from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
 from rfsize.statistics.curve import TAIL, Estimate, LossCurve
@@ -25,15 +25,9 @@ from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
 from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
-from rfsize.statistics.paired import paired_metrics
 from rfsize.statistics.predictions import estimate_predictions
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _LEAST_CONFIDENCE = 1e-6
-
-_TOLERANCE = 0.001  # of a metric, in the advice to size by it
 
 
 class Loss(NamedTuple):
@@ -74,7 +68,7 @@ class Report(Result):
     criterion : Criterion
         What must stay the same. Its ``name`` is the ``metric``, its ``level`` the loss that you allow.
     estimate : Estimate
-        The loss over ensemble size.
+        The loss over ensemble size, and the rows that it comes from: ``n_rows``, ``n_dropped`` and ``votes_per_row``.
     available : int
         Number of trees of your forest.
     source : str
@@ -142,7 +136,7 @@ class Report(Result):
 
     @property
     def n_trees(self) -> int | float:
-        """T*, the smallest number of trees that is enough; ``math.inf`` if no number is known to be (see `reason`).
+        """T*, the smallest number of trees that is enough; ``math.inf`` if no number is known to be.
 
         With ``target="model"``, the smallest certified number of first trees.
         """
@@ -153,21 +147,6 @@ class Report(Result):
         """With ``target="model"``: the rows that test the first `n_trees` trees, how many differ, and the bound."""
         is_certified = self.criterion.kind == "certificate"
         return self.estimate.details.certificate if is_certified else None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows that were used."""
-        return self.estimate.n_rows
-
-    @property
-    def n_dropped(self) -> int:
-        """Rows left out because too few trees could predict them."""
-        return self.estimate.n_dropped
-
-    @property
-    def votes_per_row(self) -> float:
-        """Mean number of trees that predicted a row."""
-        return self.estimate.votes_per_row
 
     def upper(self, confidence: float) -> int | float:
         """A number of trees that is enough with a probability of ``confidence``: the end of a one-sided interval.
@@ -207,34 +186,12 @@ class Report(Result):
     @property
     def enough(self) -> bool:
         """Whether your forest has T* trees; during training, whether it surely has by the ``confidence``."""
-        return self._has_enough and self.required <= self.available
-
-    @property
-    def _has_enough(self) -> bool:
-        """Whether the forest has T* trees by the estimate, whatever its confidence."""
-        return self.estimate.problem is None and self.n_trees <= self.available
-
-    @property
-    def required(self) -> int | float:
-        """Trees that the forest needs: T*, or during training the upper end of T* at the ``confidence``.
-
-        During training also at least as many as agree with all trees so far, by the change since an earlier look.
-        """
-        confidence = self.criterion.confidence
-        if confidence is None or not self.criterion.is_training or not self._has_enough:
-            return self.n_trees
-        sure = self.n_trees if confidence == 0.5 else self.upper(confidence)
-        return max(self.n_trees, sure, self.min_kept)
+        return self.estimate.problem is None and trees_required(self) <= self.available
 
     @property
     def n_kept(self) -> int:
         """Number of trees to keep: as many as are enough, or all trees if the forest is too small."""
-        return int(self.required) if self.enough else self.available
-
-    @property
-    def reason(self) -> str | None:
-        """Why T* is infinite; None if it is finite."""
-        return None if math.isfinite(self.n_trees) else self.estimate.problem or self.estimate.why_infinite
+        return int(trees_required(self)) if self.enough else self.available
 
     def size_at(self, level: float) -> int | float:
         """T* at another level, from the same outputs.
@@ -307,10 +264,9 @@ class Report(Result):
         True
         """
         n_trees = whole("n_trees", n_trees, at_least=1)
-        if metric is None:
-            return _loss(self.estimate, n_trees)
-        criterion = loss_of(metric)
-        if criterion.metric == self.criterion.metric and self.criterion.target == "limit":
+        criterion = self.criterion if metric is None else loss_of(metric)
+        is_own = criterion.metric == self.criterion.metric and self.criterion.target == "limit"
+        if metric is None or is_own:
             return _loss(self.estimate, n_trees)
         if criterion.name in self.others:
             return _loss(self.others[criterion.name][1], n_trees)
@@ -323,57 +279,56 @@ class Report(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain Python values that ``json`` can write; an infinite size becomes None."""
+        criterion, estimate = self.criterion, self.estimate
         return {
             "warnings": [warning.to_dict() for warning in self.warnings],
-            "n_trees": finite(self.n_trees),
-            "interval": [finite(bound) for bound in self.interval],
+            "n_trees": _finite(self.n_trees),
+            "interval": [_finite(bound) for bound in self.interval],
             "available": self.available,
             "enough": self.enough,
             "n_kept": self.n_kept,
-            "reason": self.reason,
-            "confidence": self.criterion.confidence if self.criterion.is_training else None,
-            "metric": self.criterion.name,
-            **{name: value for name, value in self.criterion.options.items() if name != "metric"},
+            "reason": None if math.isfinite(self.n_trees) else estimate.problem or estimate.why_infinite,
+            "confidence": criterion.confidence if criterion.is_training else None,
+            "metric": criterion.name,
+            **{name: value for name, value in criterion.options.items() if name != "metric"},
             "loss": self.loss_at(self.n_kept).to_dict(),
-            "others": {name: _loss(estimate, self.n_kept).to_dict() for name, (_, estimate) in self.others.items()},
+            "others": {name: _loss(other, self.n_kept).to_dict() for name, (_, other) in self.others.items()},
             "source": self.source,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "votes_per_row": self.votes_per_row,
+            "n_rows": estimate.n_rows,
+            "n_dropped": estimate.n_dropped,
+            "votes_per_row": estimate.votes_per_row,
             "copied": self.copied,
             "groups": self.groups,
             "notes": [*notes(self), *self.notes_on_rows],
             **_details(self),
         }
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw agreement or loss over the number of trees, with its 95 % interval, T* and your forest.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-            The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name
-            the share that stays the same.
-        """
-        return plot_report(self, ax)
-
-    def page(self) -> Page:
-        """The contents of the page that `to_html` writes."""
-        return report_page(self)
+    plot = plot_report
+    page = report_page
+    __str__ = __repr__ = report_text
 
     def __getstate__(self) -> dict[str, Any]:
         # Neither model nor rows go into a pickle.
         return {**self.__dict__, "outputs": None}
 
-    def __str__(self) -> str:
-        return lines(self)
 
-    __repr__ = __str__
+def trees_required(report: Report) -> int | float:
+    """Trees that the forest needs: T*, or during training the upper end of T* at the ``confidence``.
+
+    During training also at least as many as agree with all trees so far, by the change since an earlier look. If the
+    forest has fewer than T* trees, it needs T*.
+    """
+    confidence, n_trees = report.criterion.confidence, report.n_trees
+    is_too_small = report.estimate.problem is not None or n_trees > report.available
+    if confidence is None or not report.criterion.is_training or is_too_small:
+        return n_trees
+    sure = n_trees if confidence == 0.5 else report.upper(confidence)
+    return max(n_trees, sure, report.min_kept)
+
+
+def _finite(size: int | float) -> int | None:
+    """A size for ``json``; None if it is infinite."""
+    return int(size) if math.isfinite(size) else None
 
 
 def _loss(estimate: Estimate, n_trees: int) -> Loss:
@@ -399,7 +354,7 @@ def _details(report: Report) -> dict[str, Any]:
         return {**of_labels, "predict_obeys": details.predict_voting, "label_shares": shares}
     if isinstance(details, CertificateDetails):
         certificate = {**details.certificate.to_dict(), "bound": details.certificate.bound}
-        limit = None if details.limit is None else finite(details.limit[1].n_trees)
+        limit = None if details.limit is None else _finite(details.limit[1].n_trees)
         return {"certificate": certificate, "limit_n_trees": limit}
     return {"value": details.value} if isinstance(details, MetricDetails) else {}
 
@@ -414,8 +369,10 @@ ESTIMATORS: dict[str, Callable[..., Estimate]] = {
 }
 
 
-def make_report(outputs: TreeOutputs, criterion: Criterion) -> Report:
-    """The report on a finished forest.
+def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
+    """The report without other losses and warnings that follow from them, which `finished` adds.
+
+    Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
 
     Raises
     ------
@@ -423,15 +380,6 @@ def make_report(outputs: TreeOutputs, criterion: Criterion) -> Report:
         If rows of some kind have too few out-of-bag votes.
     ValueError
         If the criterion does not fit the outputs; other errors as by the estimators.
-    """
-    report = finished(report_of(outputs, criterion))
-    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
-
-
-def report_of(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Report:
-    """The report without other losses and warnings that follow from them; raises as `make_report`.
-
-    Without ``interval`` the interval is only made if the forest has enough trees by the estimate.
     """
     counted = distinct(outputs)
     criterion, estimate = _estimated(counted, criterion, interval=interval)
@@ -461,9 +409,8 @@ def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = T
     """The resolved criterion, and the estimate from outputs on distinct rows."""
     criterion = resolve(criterion, len(counted.classes), counted.y)
     check_votes(counted, criterion)
-    if criterion.kind == "certificate":
-        return criterion, certify(counted, criterion)
-    return criterion, ESTIMATORS[criterion.kind](counted, criterion, interval=interval)
+    estimator = ESTIMATORS[criterion.kind]
+    return criterion, estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
 
 
 def has_interval(report: Report) -> bool:
@@ -491,25 +438,10 @@ def _harms_of_first_trees(report: Report) -> list[Caution]:
     shares, scores = report.estimate.details.label_shares, outputs.scores
     if report.criterion.metric != "labels" or n_trees >= outputs.n_trees or scores is None or not scores.are_finite():
         return []
-    predictor = predictor_of(outputs)
-    harms = unlabelled_classes(shares, predictor.predictions(scores.mean).mean(axis=0).tolist(), target="model")
-    if outputs.y is None and min(shares.values()) >= RARE:
-        return harms
-    few = _scores_of_first_trees(outputs, n_trees)
-    if few is None:
-        return harms
-    metrics = None
-    if outputs.y is not None:
-        y, weight = (None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight))
-        metrics = paired_metrics(predictor, len(scores), y, weight)
-    return [*harms, *harms_of_cut(predictor, few, scores.mean, shares, _keeping, metrics)]
-
-
-def _keeping(metric: str, tolerance: float) -> dict[str, Any]:
-    """The arguments of `rfsize.size` that keep something else within a tolerance."""
-    if metric == "probabilities":
-        return {"metric": metric, "tolerance": tolerance, "target": "model"}
-    return {"metric": metric, "tolerance": _TOLERANCE, "target": "limit"}
+    truth = [None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight)]
+    is_compared = outputs.y is not None or min(shares.values()) < RARE
+    few = _scores_of_first_trees(outputs, n_trees) if is_compared else None
+    return harms_of_cut(predictor_of(outputs), few, scores.mean, shares, "model", *truth)
 
 
 def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:

@@ -28,7 +28,7 @@ from rfsize.counting.training_rows import refuse_training_rows
 from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest, first_trees, learning_rate_of
-from rfsize.showing.warnings import harms_of_cut, unlabelled_classes, warnings_of_size
+from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
 from rfsize.statistics.criterion import Criterion, check_classes, make_certificate_criterion, resolve
 from rfsize.statistics.curve import Estimate
@@ -149,8 +149,7 @@ def shrink(
     if n_trees is not None:
         reason = "n_trees sets the size, and the report says on what share of rows it agrees. Leave it out"
         refuse_unused(reason, alpha=alpha)
-    options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
-    criterion = make_certificate_criterion(metric, **options)
+    criterion = make_certificate_criterion(metric, tolerance, alpha=alpha, average=average, confidence=confidence)
     forest = read_forest(model)
     _check_forest(forest)
     criterion = resolve(criterion, forest.classes.size, y)
@@ -160,21 +159,25 @@ def shrink(
     truth = None if y is None else one_per_row(y, task.n_rows)
     if n_trees is not None:
         whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees - 1)
-    certify, refit = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
     target = risk_target(criterion, forest.digest)
-    shrinking = _Shrinking.of(
-        forest, certify, refit, Comparison(task.predictor, target.metric, target.tolerance), target
-    )
-    _check_rows(shrinking, target, n_trees, "" if rows is not None else "; without rows, half of X certifies")
-    tried = list(_tried_down(shrinking, target) if n_trees is None else _tried_around(shrinking, n_trees))
-    if n_trees is not None:  # the largest alpha that this size reaches
+    comparison = Comparison(task.predictor, target.metric, target.tolerance)
+    certify, refit = _split(leaves_of(task), None if rows is None else leaves_of(Task.of(forest, rows)))
+    shrinking = _Shrinking.of(forest, certify, refit, comparison, target)
+    if n_trees is None:
+        tried = list(_tried_down(shrinking, target, "" if rows is not None else "; without rows, half of X certifies"))
+    else:
+        tried = list(_tried_around(shrinking, target, n_trees))
+        # The largest alpha that this size reaches.
         alpha = max(1.0 - shrinking.counts(tried).certificate(n_trees, target).exact_bound, math.ulp(0.0))
         criterion, target = replace(criterion, alpha=alpha, n_trees=n_trees), replace(target, alpha=alpha)
-    report = _report(shrinking, criterion, target, tried, None if truth is None else truth[certify.number])
+    truth = None if truth is None else truth[certify.number]
+    report = _report(shrinking, criterion, target, tried, truth)
+    kept = [small for small in tried if len(small.members) == report.n_kept]
+    harms = _harms(shrinking, tried, kept[0], truth) if kept and criterion.of_labels else []
+    report = replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
     give((*learning_rate_of(forest), *report.warnings))
-    for small in tried:
-        if len(small.members) == report.n_kept:
-            return forest.wrapped(forest.select(small.members, small.leaf_scores)), report
+    if kept:
+        return forest.wrapped(forest.select(kept[0].members, kept[0].leaf_scores)), report
     return first_trees(forest, report.n_kept), report  # all of them
 
 
@@ -257,6 +260,11 @@ class _Shrinking:
         in_class = np.bincount(labels, minlength=max(1, forest.classes.size))
         return cls(forest, certify, refit, comparison, order, n_refitted, labels, in_class)
 
+    @property
+    def classes(self) -> list[Any]:
+        """The labels of the classes; a regression has one, without a name."""
+        return self.forest.classes.tolist() or [""]
+
     def forest_of(self, n_trees: int) -> _SmallForest:
         """The smaller forest of ``n_trees`` trees."""
         members = self.order[:n_trees]
@@ -272,40 +280,38 @@ class _Shrinking:
         return AgreementCounts(sizes[::-1], self.in_class, differing, self.forest.n_trees, tested=sizes)
 
 
-def _check_rows(shrinking: _Shrinking, target: RiskTarget, n_trees: int | None, advice: str) -> None:
-    """Raise ``ValueError`` if the rows are too few to certify anything, or a class that needs rows has none."""
-    classes, in_class = shrinking.forest.classes.tolist() or [""], shrinking.in_class
-    if n_trees is None:
-        try:
-            target.check_rows(in_class, classes)
-        except ValueError as error:
-            raise ValueError(f"{error}{advice}") from None
-    elif target.average == "macro" and not in_class.all():
-        raise ValueError(
-            f"average='macro' certifies each class, and the forest gives class {printable(classes[in_class.argmin()])} "
-            f"to none of the {how_many(int(in_class.sum()), 'row')} that certify: give more such rows, or leave it out"
-        )
-
-
-def _tried_down(shrinking: _Shrinking, target: RiskTarget) -> Iterator[_SmallForest]:
+def _tried_down(shrinking: _Shrinking, target: RiskTarget, advice: str) -> Iterator[_SmallForest]:
     """Forests of fewer and fewer trees, up to the first that misses the target on these very rows.
 
-    More rows like these could not certify that forest either.
+    More rows like these could not certify that forest either. ``ValueError``, which ends with the advice, if the rows
+    are too few to certify anything.
     """
+    in_class = shrinking.in_class
+    try:
+        target.check_rows(in_class, shrinking.classes)
+    except ValueError as error:
+        raise ValueError(f"{error}{advice}") from None
     for size in sizes_tried(len(shrinking.order), STEP).tolist():
         small = shrinking.forest_of(size)
         yield small
-        differing, rows = counts_to_bound(small.differing, shrinking.in_class, target.average)
-        is_certified = target.fixed_sequence(small.differing[:, None], shrinking.in_class) >= 0
+        differing, rows = counts_to_bound(small.differing, in_class, target.average)
+        is_certified = target.fixed_sequence(small.differing[:, None], in_class) >= 0
         if not is_certified and (differing / rows).max() > 1.0 - target.alpha:
             return
 
 
-def _tried_around(shrinking: _Shrinking, n_trees: int) -> Iterator[_SmallForest]:
-    """Forests of multiples of a size, from large to small."""
+def _tried_around(shrinking: _Shrinking, target: RiskTarget, n_trees: int) -> Iterator[_SmallForest]:
+    """Forests of multiples of a size, from large to small; ``ValueError`` if a class that needs rows has none."""
+    in_class = shrinking.in_class
+    if target.average == "macro" and not in_class.all():
+        raise ValueError(
+            f"average='macro' certifies each class, and the forest gives class "
+            f"{printable(shrinking.classes[in_class.argmin()])} to none of the {how_many(int(in_class.sum()), 'row')} "
+            "that certify: give more such rows, or leave it out"
+        )
     most = shrinking.forest.n_trees - 1
     sizes = {round(min(max(1.0, n_trees * factor), most)) for factor in _MULTIPLES}
-    return map(shrinking.forest_of, sorted(sizes, reverse=True))
+    yield from map(shrinking.forest_of, sorted(sizes, reverse=True))
 
 
 # The report
@@ -325,39 +331,19 @@ def _report(
         n_trees=criterion.n_trees,
         n_refitted=shrinking.n_refitted,
     )
-    others = {} if truth is None else dict(_metric_losses(shrinking, tried, truth))
-    report = report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
-    kept = [small for small in tried if len(small.members) == report.n_kept]
-    harms = _harms(shrinking, counts, kept[0], truth) if kept and criterion.of_labels else []
-    return replace(report, warnings=(*report.warnings, *warnings_of_size(report, harms)))
-
-
-def _harms(shrinking: _Shrinking, counts: AgreementCounts, kept: _SmallForest, truth: Any) -> list[Caution]:
-    """What the kept forest loses beside labels."""
-    predictor, rows = shrinking.comparison.predictor, shrinking.certify
-    shares = counts.label_shares(shrinking.forest.classes.tolist())
-    means = predictor.predictions(rows.whole).mean(axis=0)
-    metrics = None if truth is None else paired_metrics(predictor, len(rows), truth)
-    return [
-        *unlabelled_classes(shares, means.tolist()),
-        *harms_of_cut(predictor, kept.mean, rows.whole, shares, _keeping, metrics),
-    ]
-
-
-def _keeping(metric: str, tolerance: float) -> dict[str, Any]:
-    """The arguments that keep the probabilities, and with them what metrics measure."""
-    return {"metric": "probabilities", "tolerance": tolerance}
-
-
-def _metric_losses(
-    shrinking: _Shrinking, tried: list[_SmallForest], truth: Any
-) -> Iterator[tuple[str, tuple[Criterion, Estimate]]]:
-    """What metrics lose at each size that was tried."""
-    predictor, n_rows, n_trees = shrinking.comparison.predictor, len(shrinking.certify), shrinking.forest.n_trees
+    others, predictor, n_rows = {}, shrinking.comparison.predictor, len(shrinking.certify)
     by_all = predictor.predictions(shrinking.certify.whole)
-    sizes = np.array([len(small.members) for small in reversed(tried)])
-    for metric in paired_metrics(predictor, n_rows, truth):
+    for metric in () if truth is None else paired_metrics(predictor, n_rows, truth):
         losses = [PairedLoss.of(metric, predictor.predictions(small.mean), by_all) for small in reversed(tried)]
-        curve = PairedCurve(sizes, losses, n_trees)
-        estimate = Estimate(curve, n_trees, n_rows, n_dropped=0, votes_per_row=float(n_trees))
-        yield metric.name, (Criterion(metric.name, target="chosen"), estimate)
+        of_metric = Criterion(metric.name, target="chosen")
+        curve = PairedCurve(counts.sizes, losses, forest.n_trees)
+        lost = Estimate(curve, forest.n_trees, n_rows, n_dropped=0, votes_per_row=float(forest.n_trees))
+        others[metric.name] = of_metric, lost
+    return report_on(criterion, estimate, forest.n_trees, "rows given", others=others)
+
+
+def _harms(shrinking: _Shrinking, tried: list[_SmallForest], kept: _SmallForest, truth: Any) -> list[Caution]:
+    """What the kept forest loses beside labels."""
+    shares = shrinking.counts(tried).label_shares(shrinking.classes)
+    predictor, whole = shrinking.comparison.predictor, shrinking.certify.whole
+    return harms_of_cut(predictor, kept.mean, whole, shares, "chosen", truth)

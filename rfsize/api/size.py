@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import Caution, choice, give, how_many, one_per_row, refuse_option_as_labels, refuse_unused, whole
-from rfsize.api.report import Report, make_report
+from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.outputs import (
     TreeOutputs,
     collect_outputs,
@@ -20,7 +20,6 @@ from rfsize.counting.outputs import (
     outputs_of_votes,
     task_of,
     warnings_for,
-    with_warnings,
 )
 from rfsize.counting.task import Task, brought_here
 from rfsize.counting.training_rows import warning_of_training_rows
@@ -229,7 +228,15 @@ def _report(
         what = "counted Votes" if isinstance(model, Votes) else "tree outputs"
         of_rows = {"X": X, "oob": oob or None, "groups": groups, "max_rows": max_rows}
         refuse_unused(f"{what} already hold their rows. Leave it out", **of_rows)
-        return make_report(_with_truth(model, y), criterion)
+        outputs = _with_truth(model, y)
+    else:
+        outputs = _outputs(model, X, y, criterion, oob=oob, groups=groups, max_rows=max_rows)
+    report = finished(report_of(outputs, criterion))
+    return with_warnings(report, *warnings_for(outputs, of_labels=report.criterion.of_labels))
+
+
+def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, groups: Any, max_rows: Any) -> TreeOutputs:
+    """What the trees of a model predict for the rows; what cannot be sized is refused before they predict any."""
     if criterion.target == "model":
         refuse_to_certify("oob" if oob else "rows given")
         reason = "a certificate uses all rows, and fewer rows would certify no smaller forest. Leave it out"
@@ -240,8 +247,7 @@ def _report(
     if criterion.metric == "labels":
         refuse_regression(forest)
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
-    outputs = collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
-    return make_report(outputs, criterion)
+    return collect_outputs(task, y) if max_rows is None else _outputs_of_drawn_rows(task, y, max_rows)
 
 
 def _warnings_about_rows(report: Report) -> tuple[Caution, ...]:
@@ -275,7 +281,8 @@ def _outputs_of_drawn_rows(task: Task, y: Any, max_rows: int | str) -> TreeOutpu
         drawn = np.sort(np.random.default_rng(0).choice(task.n_rows, n_rows, replace=False))
         y = None if y is None else one_per_row(y, task.n_rows)[drawn]
         task = replace(task, X=task.X.pick(drawn))
-    return with_warnings(outputs_of(task).with_truth(y), *of_rows)
+    outputs = outputs_of(task).with_truth(y)
+    return replace(outputs, warnings=(*of_rows, *outputs.warnings))
 
 
 def truncate(
@@ -380,32 +387,33 @@ def truncate(
     if isinstance(X, Report):
         raise ValueError("X is a report: to cut the model to its size, write truncate(model, n_trees=report)")
     refuse_option_as_labels(y)
-    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     if n_trees is not None and max_bytes is not None:
         raise ValueError("n_trees and max_bytes both say how large the forest may be: give one of them")
     if max_bytes is not None:
         whole("max_bytes", max_bytes, at_least=1)
+    of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
-        forest = task_of(given).forest if isinstance(given, TreeOutputs) else read_forest(model)
+        given = given if isinstance(given, TreeOutputs) else read_forest(model)
+        forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
-        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _sized_within(max_bytes, report, forest))
-    whole_model = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
+        return cast(_Model, _cut_to(report, forest) if max_bytes is None else _within(max_bytes, forest, report))
+    forest = task_of(given).forest if isinstance(given, TreeOutputs) else _model_to_cut(model)
+    reason = "n_trees sets the size, and the forest is not sized. Leave it out"
+    if max_bytes is not None:
+        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
     of_rows = {"X": X, "y": y, "oob": oob or None, "groups": groups, "tolerance": tolerance, **of_labels}
     of_rows["metric"] = None if isinstance(metric, str) and metric == "auto" else metric
     of_rows |= {"target": None if target == "limit" else target, "confidence": confidence}
+    refuse_unused(reason, **of_rows)
     if max_bytes is not None:
-        reason = "max_bytes sets the size, and without X the forest is not sized. Give X, or leave it out"
-        refuse_unused(reason, **of_rows)
-        return cast(_Model, _within(max_bytes, whole_model))
-    refuse_unused("n_trees sets the size, and the forest is not sized. Leave it out", **of_rows)
+        return cast(_Model, _within(max_bytes, forest))
     if isinstance(n_trees, Report):
-        _check_report(n_trees, whole_model)
-        return cast(_Model, _cut_to(n_trees, whole_model))
+        _check_report(n_trees, forest)
+        return cast(_Model, _cut_to(n_trees, forest))
     assert n_trees is not None
-    n_trees = whole("n_trees", n_trees, at_least=1, at_most=whole_model.n_trees)
-    return cast(_Model, first_trees(whole_model, n_trees))
+    return cast(_Model, first_trees(forest, whole("n_trees", n_trees, at_least=1, at_most=forest.n_trees)))
 
 
 def _model_to_cut(model: Any) -> Model:
@@ -443,44 +451,36 @@ def _cut_to(report: Report, forest: Model) -> Any:
 # Within bytes
 
 
-def _within(max_bytes: int, forest: Model) -> Any:
-    """The first trees that fit; warns if they are less than half, of which nothing else is known."""
-    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
-    if 2 * kept < forest.n_trees:
-        unknown = f"less than half of the {forest.n_trees:,}, and what that loses is not known"
-        give([cut_warning(max_bytes, kept, unknown, _compiled_bytes(forest))])
-    return first_trees(forest, kept)
-
-
-def _sized_within(max_bytes: int, report: Report, forest: Model) -> Any:
-    """The first trees that fit; warns if fewer fit than are enough."""
-    kept = _most_trees_within(max_bytes, forest.first, forest.n_trees)
-    warnings = list(_warnings_about_rows(report))
-    if kept < report.n_kept or not report.enough:
+def _within(max_bytes: int, forest: Model, report: Report | None = None) -> Any:
+    """The first trees that fit; warns if they are fewer than enough, or without a report less than half of all."""
+    n_trees, kept, lost = forest.n_trees, _most_trees_within(max_bytes, forest), ""
+    warnings = [] if report is None else list(_warnings_about_rows(report))
+    if report is None:
+        if 2 * kept < n_trees:
+            lost = f"less than half of the {n_trees:,}, and what that loses is not known"
+    elif kept < report.n_kept or not report.enough:
         rest = f"fewer than the {report.n_kept:,} that are enough"
         if not report.enough:
             rest = f"of a forest whose {how_many(report.available, 'tree')} are not known to be enough"
         lost = f"{rest}: {loss_phrase(report.criterion, report.estimate, kept)}"
+    if lost:
         warnings.append(cut_warning(max_bytes, kept, lost, _compiled_bytes(forest)))
     give(warnings)
     return first_trees(forest, kept)
 
 
-def _most_trees_within(max_bytes: int, first: Callable[[int], Any], n_trees: int) -> int:
+def _most_trees_within(max_bytes: int, forest: Model) -> int:
     """The largest number of first trees whose file has at most ``max_bytes``; ``ValueError`` if one tree takes more."""
 
-    def n_bytes(n: int) -> int:
-        return read_model(first(n)).n_bytes
+    def n_bytes(n_trees: int) -> int:
+        return read_model(forest.first(n_trees)).n_bytes
 
-    if n_bytes(n_trees) <= max_bytes:
-        return n_trees
-    low, high = 0, n_trees
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if n_bytes(middle) <= max_bytes else (low, middle)
-    if low == 0:
+    if n_bytes(forest.n_trees) <= max_bytes:
+        return forest.n_trees
+    kept = bisect_right(range(1, forest.n_trees), max_bytes, key=n_bytes)
+    if kept == 0:
         raise ValueError(f"a file of one tree has {n_bytes(1):,} bytes, more than max_bytes={max_bytes:,}: allow more")
-    return low
+    return kept
 
 
 def _compiled_bytes(forest: Model) -> int | None:

@@ -24,7 +24,6 @@ from rfsize._util import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class KeyNumber(NamedTuple):
@@ -192,43 +191,31 @@ class Result:
                     "to_html takes results of rfsize to show on the same page, such as what rfsize.oob_score "
                     f"returns; found a {type(other).__name__}"
                 )
-        text = page_of([result.page() for result in (self, *others)])
+        text = _rendered("page.html", (self, *others))
         with written_whole(path) as partial:
             partial.write_text(text, encoding="utf-8")
 
     def _repr_html_(self) -> str | None:
         """What notebooks show. None makes them show the text, if the packages that make pages are missing."""
-        return fragment([self.page()]) if can_be_drawn() else None
+        return None if _missing() else _rendered("fragment.html", (self,))
 
 
-# Pages
+# From records to HTML
 
 _NEEDED = {"jinja2": "Jinja2", "matplotlib": "Matplotlib"}
 _FRAMEWORKS = "rfsize.frameworks"  # its entry points have the names of the frameworks' packages
 
 
-def can_be_drawn() -> bool:
-    """Whether the packages that make pages are installed."""
-    return not _missing()
-
-
-def page_of(pages: Sequence[Page]) -> str:
-    """A complete page on the first result, followed by the others."""
-    return _rendered("page.html", pages)
-
-
-def fragment(pages: Sequence[Page]) -> str:
-    """The contents of such a page as HTML that fits into another page."""
-    return _rendered("fragment.html", pages)
-
-
 def _missing() -> list[str]:
+    """The packages that make pages and are not installed."""
     return [name for module, name in _NEEDED.items() if find_spec(module) is None]
 
 
-def _rendered(template: str, pages: Sequence[Page]) -> str:
+def _rendered(template: str, results: Sequence[Result]) -> str:
+    """A page on the first result, followed by the others; as a fragment, it fits into another page."""
     if missing := _missing():
         raise ImportError(f"a page of HTML needs {' and '.join(missing)}: pip install rfsize[report]")
+    pages = [result.page() for result in results]
     return _environment().get_template(template).render(pages=pages, written=datetime.now(UTC), versions=_versions())
 
 
@@ -277,9 +264,9 @@ _INK, _PAPER = "#010203", "#010204"
 _CURVES = ("#0102f0", "#0102f1", "#0102f2", "#0102f3")
 _OF_PAGE = {_INK: "currentColor", _PAPER: "none", **{of: f"var(--c{n})" for n, of in enumerate(_CURVES)}}
 
-_WRITTEN = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-_BEHIND = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), _PAPER),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": "medium",
@@ -292,41 +279,26 @@ _STYLE = {
 }
 
 # In inches, small enough that a phone shows a picture in full width.
-_WIDTH, _HEIGHT = 4.7, 3.7
+_SIZE = 4.7, 3.7
 
 
-def as_svg(picture: Picture) -> str:
-    """Draw a picture in the style of the page, whatever Matplotlib style the user has set."""
+def as_svg(picture: Picture) -> tuple[str, str]:
+    """A picture in the style of the page, whatever Matplotlib style the user has set: the box and its contents."""
     import matplotlib as mpl
     from cycler import cycler
     from matplotlib.figure import Figure
 
-    style: Any = dict.fromkeys(_WRITTEN, _INK) | dict.fromkeys(_BEHIND, _PAPER) | _STYLE
-    style["axes.prop_cycle"] = cycler(color=_CURVES)
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(style)
-        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
+        mpl.rcParams.update({**_STYLE, "axes.prop_cycle": cycler(color=_CURVES)})
+        figure, written = Figure(figsize=_SIZE, layout="constrained"), io.StringIO()
         picture.draw(figure.subplots())
-        return _inline(_saved(figure), picture.alt)
-
-
-def _saved(figure: Figure) -> str:
-    written = io.StringIO()
-    figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    return written.getvalue()
-
-
-def _inline(svg: str, alt: str) -> str:
-    """The <svg> element without the header of a file and without a fixed width."""
-    from markupsafe import escape
-
-    opening, _, rest = svg[svg.index("<svg") :].partition(">")
-    box = re.search(r'viewBox="[^"]*"', opening)
-    assert box is not None
-    rest = re.sub(r"<style.*?</style>", "", rest, flags=re.DOTALL)  # it would style the whole page
-    rest = re.sub(r"<[^>]*>", lambda tag: _of_page(tag[0]), rest)
-    return f'<svg {box[0]} role="img" aria-label="{escape(alt)}">{rest}'
+        figure.savefig(written, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    # Without the header of a file, and without a style that would be one of the whole page.
+    opening, _, contents = written.getvalue().partition("<svg")[2].partition(">")
+    contents = re.sub(r"<style.*?</style>", "", contents, flags=re.DOTALL)
+    box = opening.partition('viewBox="')[2].partition('"')[0]
+    return box, re.sub(r"<[^>]*>", lambda tag: _of_page(tag[0]), contents)
 
 
 def _of_page(tag: str) -> str:

@@ -1,35 +1,28 @@
-"""Pictures of reports, out-of-bag scores and importances."""
+"""Every picture: of reports, out-of-bag scores and importances, and the style of all others.
+
+Matplotlib is imported only when a picture is drawn.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.showing.importance_text import importances_title
-from rfsize.showing.plotting import (
-    draw_shares,
-    faint,
-    finish,
-    ink,
-    label_counts,
-    label_sparsely,
-    new_axes,
-    percent,
-    shortened,
-)
 from rfsize.showing.text import (
-    agreement_axis,
     from_to,
     how_likely,
-    how_many_are_enough,
-    keeps_all,
+    importances_title,
     most_changed,
     sentence,
+    shortened,
     shown_warnings,
+    verdict,
+    words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.curve import odd_sizes
@@ -38,6 +31,7 @@ from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from rfsize.api.importance import Importances
     from rfsize.api.oob_score import OobScore
@@ -47,13 +41,158 @@ _LINE = 70  # characters of a warning above a picture
 _SIZES = 60  # at which losses are drawn
 _DRAWN = 40  # most columns of importances that a figure has room for
 
+# An estimate with its interval.
+_MARK: dict[str, Any] = {"fmt": "o", "capsize": 4.0, "zorder": 4, "clip_on": False}
+
+
+# Style
+
+
+def pyplot() -> Any:
+    """The module `matplotlib.pyplot`.
+
+    Raises
+    ------
+    ImportError
+        If Matplotlib is missing; the message says what to install.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ImportError(f"a picture needs Matplotlib ({error}): pip install rfsize[plot]") from error
+    return plt
+
+
+def new_axes(width: float = 7.0, height: float = 4.6) -> Axes:
+    """The axes of a new figure."""
+    return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def ink(ax: Axes) -> Any:
+    """The colour of the axis labels, which is visible on the background in any style."""
+    return ax.xaxis.label.get_color()
+
+
+def faint(ax: Axes, linestyle: str) -> dict[str, Any]:
+    """The style of a reference line that curves are compared with."""
+    return {"color": ink(ax), "alpha": 0.7, "linewidth": 1.0, "linestyle": linestyle}
+
+
+# Legends: the size of letters, their mean width, and the space of a line beside its label.
+_SMALL, _WIDE, _HANDLE = 0.833, 0.5, 3.0
+# Labels and margins make axes this many times wider.
+_BESIDE = 1.3
+
+
+def finish(ax: Axes) -> None:
+    """Add a grid to finished axes, and the legend below them, where it covers no curve."""
+    import matplotlib as mpl
+    from matplotlib.transforms import ScaledTranslation
+
+    draw_grid(ax)
+    letter, figure = mpl.rcParams["font.size"], ax.figure
+    below = ScaledTranslation(0.0, -letter * (4.0 if ax.get_xlabel() else 1.0) / 72.0, figure.dpi_scale_trans)
+    longest = max(map(len, ax.get_legend_handles_labels()[1]))
+    room = min(1.0, _BESIDE * ax.get_position().width) * 72.0 * figure.bbox.width / figure.dpi
+    legend = ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=ax.transAxes + below,
+        ncols=2 if 2.0 * letter * _SMALL * (_WIDE * longest + _HANDLE) < room else 1,
+        frameon=False,
+        fontsize=letter * _SMALL,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # the text holds names of classes
+
+
+def draw_grid(ax: Axes) -> None:
+    """Draw a faint grid behind everything."""
+    ax.grid(which="major", color=ink(ax), alpha=0.15)
+    ax.set_axisbelow(True)
+
+
+def label_counts(axis: Axis) -> None:
+    """Label a linear or logarithmic axis of trees with whole numbers."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+    if axis.get_scale() == "linear":
+        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
+
+    def label(trees: float, _: Any) -> str:
+        low, high = axis.get_view_interval()
+        is_crowded = axis.get_scale() == "log" and high > 10.0**_MANY_POWERS * low
+        return "" if is_crowded and round(np.log10(max(trees, 1.0))) % 2 else f"{trees:,.0f}"
+
+    axis.set_major_formatter(FuncFormatter(label))
+    axis.set_minor_formatter(NullFormatter())
+
+
+# With more powers of ten, a logarithmic axis has no room for labels between them.
+_POWERS = 4
+# With still more, it has room for only every other power of large numbers.
+_MANY_POWERS = 5
+
+
+def label_sparsely(axis: Axis, text: Callable[[float], str]) -> None:
+    """Label only 1, 2 and 5 of each power of ten of a logarithmic axis; with many powers only 1."""
+    from matplotlib.ticker import FuncFormatter
+
+    def label(value: float, _: Any) -> str:
+        low, high = axis.get_view_interval()
+        said = "125" if high < 10.0**_POWERS * low else "1"
+        return text(value) if f"{value:e}"[0] in said else ""
+
+    axis.set_major_formatter(FuncFormatter(label))
+    axis.set_minor_formatter(FuncFormatter(label))
+
+
+def draw_shares(
+    ax: Axes, names: Sequence[Any], shares: Sequence[float], ends: Sequence[float] | None, label: str
+) -> None:
+    """Draw shares of named groups, one below the other, each with a line to its upper end if ends are given."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    rows = range(len(names), 0, -1)
+    lines = None if ends is None else np.array([np.zeros(len(names)), np.subtract(ends, shares)])
+    ax.errorbar(shares, rows, xerr=lines, color="C0", label=label, **_MARK)
+    # Names come from the user's data, and must not be parsed as formulas.
+    ax.set_yticks(rows, [shortened(name) for name in names], parse_math=False)
+    ax.set_ylim(0.5, len(names) + 0.5)
+    ax.set_xlim(0.0, 1.1 * max([*(shares if ends is None else ends), 1e-3]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: _percent(share)))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def _percent(share: float) -> str:
+    """The label of a tick for a share."""
+    return f"{100.0 * share:.3g} %"
+
+
+# Reports
+
 
 def plot_report(report: Report, ax: Axes | None = None) -> Axes:
-    """Draw the agreement, or the loss, over the number of trees, below the warnings; see `Report.plot`."""
+    """Draw agreement or loss over the number of trees, with its 95 % interval, T* and your forest.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes. If the report is about a share of rows, the curve shows the share that changes, and the ticks name the
+        share that stays the same.
+    """
     ax = new_axes(height=4.8) if ax is None else ax
     draw_size(report, ax)
+    title = f"The forest is {how_likely(report)}{'large enough' if report.enough else 'too small'}"
+    if report.certificate is not None:
+        title = sentence(verdict(report)).rstrip(".")
     lines = [line for warning in shown_warnings(report) for line in wrap(f"! {warning.text}", _LINE)]
-    drawn = ax.set_title("\n".join([*lines, _title(report)]))
+    drawn = ax.set_title("\n".join([*lines, title]))
     drawn.set_parse_math(False)
     if lines:
         drawn.set_fontsize("medium")
@@ -62,24 +201,30 @@ def plot_report(report: Report, ax: Axes | None = None) -> Axes:
 
 def draw_size(report: Report, ax: Axes) -> None:
     """Draw the same without title and warnings."""
-    _draw_loss(report, ax)
-    _mark_size(report, ax)
+    sizes = [size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size)]
+    largest = 4.0 * max(sizes) if report.certificate is None else report.available
+    _draw_loss(report, ax, largest)
+    if math.isfinite(report.n_trees):
+        _mark_size(report, ax, largest)
+    _mark_forest(ax, report.available, "grown" if report.criterion.is_training else "your forest")
     ax.set_xscale("log")
-    ax.set_xlim(1.0, max(2.0, _largest(report)))
+    ax.set_xlim(1.0, max(2.0, largest))
     ax.set_xlabel("trees in the forest")
     label_counts(ax.xaxis)
     finish(ax)
 
 
-def _draw_loss(report: Report, ax: Axes) -> None:
+def _draw_loss(report: Report, ax: Axes, largest: float) -> None:
     """Draw the loss over the number of trees with its interval, and the level that T* reaches."""
     criterion, curve, details = report.criterion, report.estimate.curve, report.estimate.details
-    sizes = odd_sizes(np.geomspace(1.0, _largest(report), _SIZES))
+    name = "expected agreement" if criterion.is_share else "expected loss"
+    sizes = odd_sizes(np.geomspace(1.0, largest, _SIZES))
     if isinstance(curve, CertifiedCurve):
+        name = "rows that agree, seen"
         known = curve.counts.sizes[curve.counts.sizes < report.available]  # with all trees the loss is 0
         sizes = known[np.isin(known, sizes)] if len(known) > _SIZES else known
     losses = np.array([curve.at(int(size)) for size in sizes])
-    ax.plot(sizes, losses, color="C0", label=_curve(report) + ("" if losses.any() else ": 0"))
+    ax.plot(sizes, losses, color="C0", label=name if losses.any() else f"{name}: 0")
     intervals = np.array([curve.interval(int(size)) for size in sizes]).reshape(-1, 2)
     ax.fill_between(sizes, *intervals.T, color="C0", alpha=0.15, linewidth=0.0, label="its 95 % interval")
     if criterion.kind == "metric" and details is not None:
@@ -88,62 +233,29 @@ def _draw_loss(report: Report, ax: Axes) -> None:
         ax.plot(*np.array(details.measured).T, "o", color="C2", label="quarters and halves of the trees", zorder=4)
     level = in_percent(1.0 - criterion.level) if criterion.is_share else f"{criterion.level:g}"
     ax.axhline(criterion.level, **faint(ax, ":"), label=f"asked for: {level}")
-    ax.set_ylabel(agreement_axis(criterion))
+    words = words_of(criterion)
+    ax.set_ylabel(words.agreement or words.loss)
     if losses.any():
         ax.set_yscale("log")
         lowest = min(losses[losses > 0.0].min(), criterion.level)
         ax.set_ylim(0.5 * lowest, 2.0 * max(losses.max(), criterion.level))
-        label_sparsely(ax.yaxis, _agreement if criterion.is_share else lambda loss: f"{loss:g}")
+        label_sparsely(ax.yaxis, lambda loss: in_percent(1.0 - loss) if criterion.is_share else f"{loss:g}")
     if criterion.is_share:
         ax.invert_yaxis()  # more rows agree higher up
 
 
-def _curve(report: Report) -> str:
-    """What the legend calls the curve."""
-    if report.certificate is not None:
-        return "rows that agree, seen"
-    return "expected agreement" if report.criterion.is_share else "expected loss"
-
-
-def _agreement(loss: float) -> str:
-    """The tick label: for a share of rows that changes, the share that stays the same."""
-    return in_percent(1.0 - loss)
-
-
-def _largest(report: Report) -> float:
-    """The largest number of trees on the axis."""
-    if report.certificate is not None:
-        return report.available
-    return 4.0 * max(size for size in (report.n_trees, *report.interval, report.available) if math.isfinite(size))
-
-
-def _mark_size(report: Report, ax: Axes) -> None:
-    """Mark T* with its interval, at the level that it reaches, and the forest at hand."""
-    if math.isfinite(report.n_trees):
-        ends = np.minimum(report.interval, _largest(report))
-        ax.errorbar(
-            report.n_trees,
-            report.criterion.level,
-            xerr=np.abs(ends - report.n_trees)[:, None],
-            fmt="o",
-            color="C3",
-            capsize=4.0,
-            label=f"{_what_size(report)} {report.n_trees:,}, 95 % interval",
-            zorder=4,
-            clip_on=False,
-        )
-        _write_size(report, ax)
-    mark_forest(ax, report.available, "grown" if report.criterion.is_training else "your forest")
-
-
-def _write_size(report: Report, ax: Axes) -> None:
-    """Write T* and its interval next to the mark, on the empty side of the curve."""
-    text = f"{_what_size(report)} {report.n_trees:,}\n({from_to(report.interval)})"
-    is_far = math.log(max(report.n_trees, 1)) > 0.6 * math.log(max(2.0, _largest(report)))
-    is_up = is_far == report.criterion.is_share
+def _mark_size(report: Report, ax: Axes, largest: float) -> None:
+    """Mark T* with its interval, at the level that it reaches, and write it on the empty side of the curve."""
+    is_share, at = report.criterion.is_share, (float(report.n_trees), report.criterion.level)
+    what = "T* at most" if report.estimate.is_bound else "T* ="
+    size = f"{what if report.certificate is None else 'certified:'} {report.n_trees:,}"
+    ends = np.abs(np.minimum(report.interval, largest) - report.n_trees)[:, None]
+    ax.errorbar(*at, xerr=ends, color="C3", label=f"{size}, 95 % interval", **_MARK)
+    is_far = math.log(max(report.n_trees, 1)) > 0.6 * math.log(max(2.0, largest))
+    is_up = is_far == is_share
     ax.annotate(
-        text,
-        (float(report.n_trees), report.criterion.level),
+        f"{size}\n({from_to(report.interval)})",
+        at,
         (-7.0 if is_far else 7.0, 9.0 if is_up else -9.0),
         textcoords="offset points",
         ha="right" if is_far else "left",
@@ -152,21 +264,7 @@ def _write_size(report: Report, ax: Axes) -> None:
     )
 
 
-def _title(report: Report) -> str:
-    """The title: the result; for a forest that is too small it is short, as the warnings say the rest."""
-    if report.certificate is not None or keeps_all(report):
-        return sentence(how_many_are_enough(report)).rstrip(".")
-    return f"The forest is {how_likely(report)}{'large enough' if report.enough else 'too small'}"
-
-
-def _what_size(report: Report) -> str:
-    """What the size is, in a few words."""
-    if report.certificate is not None:
-        return "certified:"
-    return "T* at most" if report.estimate.is_bound else "T* ="
-
-
-def mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
+def _mark_forest(ax: Axes, n_trees: int, what: str = "your forest") -> None:
     """Draw a line at the number of trees of the forest."""
     ax.axvline(n_trees, color="C1", linestyle="-.", label=f"{what}: {how_many(n_trees, 'tree')}")
 
@@ -185,17 +283,16 @@ def draw_distances(distances: Distances, ax: Axes) -> None:
     ax.set_xlabel(f"{what}\n(ties at the right edge)")
     ax.set_ylabel(f"share of the rows, in {len(distances.shares)} bins")
     ax.set_title("How near to a tie the rows are")
-    label_sparsely(ax.yaxis, percent)
-    ax.grid(which="major", color=ink(ax), alpha=0.15)
-    ax.set_axisbelow(True)
+    label_sparsely(ax.yaxis, _percent)
+    draw_grid(ax)
 
 
 def draw_by_class(report: Report, ax: Axes) -> None:
     """Draw the share of labels that change, for the classes that change most, and the share that may on average."""
     n_trees, level = int(report.n_trees), report.criterion.level
-    by_class = report.estimate.details.by_class
-    most, which = most_changed(by_class, lambda label: by_class[label].at(n_trees))
-    draw_shares(ax, most, [by_class[label].at(n_trees) for label in most], None, which)
+    changed = {label: curve.at(n_trees) for label, curve in report.estimate.details.by_class.items()}
+    most, which = most_changed(changed, lambda label: changed[label])
+    draw_shares(ax, most, [changed[label] for label in most], None, which)
     ax.axvline(level, **faint(ax, ":"), label=f"asked for: {in_percent(level)}")
     ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * level))
     ax.set_xlabel("labels that still change")
@@ -203,23 +300,39 @@ def draw_by_class(report: Report, ax: Axes) -> None:
     finish(ax)
 
 
-def plot_score(score: OobScore, ax: Axes | None) -> Axes:
-    """Draw the curve over the number of trees, and the interval of the whole forest."""
+# Scores and importances
+
+
+def plot_score(score: OobScore, ax: Axes | None = None) -> Axes:
+    """Draw the curve over the number of trees, and the interval of the whole forest.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> ax = rfsize.oob_score(forest, X, y).plot()
+    >>> ax.figure.savefig("score.png")
+    """
     ax = new_axes() if ax is None else ax
     name, n_trees, (sizes, values) = label_of(score.metric), score.available, score.curve
     ax.plot(sizes, values, color="C0", marker=".", label="out of bag, of the first trees")
-    ax.errorbar(
-        n_trees,
-        score.at_all_trees,
-        yerr=np.abs(np.array(score.interval)[:, None] - score.at_all_trees),
-        fmt="o",
-        color="C3",
-        capsize=4.0,
-        label="all trees on fresh rows, 95 % interval",
-        zorder=4,
-        clip_on=False,
-    )
-    mark_forest(ax, n_trees)
+    ends = np.abs(np.array(score.interval)[:, None] - score.at_all_trees)
+    label = "all trees on fresh rows, 95 % interval"
+    ax.errorbar(n_trees, score.at_all_trees, yerr=ends, color="C3", label=label, **_MARK)
+    _mark_forest(ax, n_trees)
     first = sizes[np.isfinite(values)].min(initial=n_trees)  # the last has a value
     if first < 0.1 * n_trees:
         ax.set_xscale("log")
@@ -230,11 +343,31 @@ def plot_score(score: OobScore, ax: Axes | None) -> Axes:
     return ax
 
 
-def plot_importances(importances: Importances, ax: Axes | None) -> Axes:
-    """Draw the importances as bars with their intervals; faint bars may be noise."""
+def plot_importances(importances: Importances, ax: Axes | None = None) -> Axes:
+    """Draw the importances as bars with their intervals; faint bars may be noise.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes.
+
+    Examples
+    --------
+    >>> import rfsize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(100, random_state=0).fit(X, y)
+    >>> ax = rfsize.oob_importance(forest, X, y).plot()
+    >>> ax.figure.savefig("importances.png")
+    """
     columns = importances.columns[:_DRAWN]
-    if ax is None:
-        ax = new_axes(height=1.6 + 0.22 * len(columns))
+    ax = new_axes(height=1.6 + 0.22 * len(columns)) if ax is None else ax
     place, value = np.arange(len(columns)), np.array([column.value for column in columns])
     is_noise = np.array([column.is_noise for column in columns])
     for mask, alpha, label in ((~is_noise, 0.9, "beyond noise"), (is_noise, 0.3, "may be noise")):

@@ -1,10 +1,10 @@
-"""Every sentence of a report on the size of a forest."""
+"""Every sentence of results: of reports on the size of a forest, of scores, comparisons and importances."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,24 +18,23 @@ from rfsize.statistics.metrics import get_metric, label_of
 from rfsize.statistics.paired import PairedCurve
 
 if TYPE_CHECKING:
+    from rfsize.api.compare import Comparison
+    from rfsize.api.importance import Importance, Importances
+    from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
 
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
 
-_CLASSES_SHOWN = 12
+_CLASSES, _COLUMNS, _LETTERS = 12, 20, 24  # shown at most: of many classes, of many columns, and of a long name
 
 _Class = TypeVar("_Class")
 
-VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+_VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+_GROUPED = {"given": " in groups", "copies": " with copies in groups"}
 
 
 # Numbers
-
-
-def finite(size: int | float) -> int | None:
-    """A size for ``json``; None if it is infinite."""
-    return int(size) if math.isfinite(size) else None
 
 
 def rows_from(n_rows: int, source: str) -> str:
@@ -46,10 +45,11 @@ def rows_from(n_rows: int, source: str) -> str:
     return f"the {rows} you gave" if source == "rows given" else f"{rows} in {source}"
 
 
-def decimals(interval: tuple[float, float]) -> int:
-    """How many decimals to print of a number with this interval."""
+def in_digits(values: Iterable[float], interval: tuple[float, float]) -> tuple[str, ...]:
+    """Numbers with as many digits as this interval is worth."""
     length = interval[1] - interval[0]
-    return int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 0, 8))
+    digits = int(np.clip(2 - np.floor(np.log10(max(length, 1e-12))), 0, 8))
+    return tuple(f"{value:.{digits}f}" for value in values)
 
 
 def in_round_percent(share: float) -> str:
@@ -60,13 +60,6 @@ def in_round_percent(share: float) -> str:
 def in_words(size: int | float) -> str:
     """A size as reports print it."""
     return f"{size:,}" if math.isfinite(size) else "inf"
-
-
-def roughly(size: int | float) -> int | float:
-    """A size to three digits; more are not known of a forest far larger than the one at hand."""
-    if not math.isfinite(size):
-        return size
-    return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
 
 
 def from_to(interval: tuple[int | float, int | float]) -> str:
@@ -80,10 +73,16 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
+def shortened(name: Any) -> str:
+    """A name cut to the space beside a picture or in a table."""
+    shown = printable(name)
+    return shown if len(shown) <= _LETTERS else shown[: _LETTERS - 1] + "…"
+
+
 def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -> tuple[list[_Class], str]:
     """The classes that change most, as many as there is room for, and a heading for them."""
     known = sorted(classes, key=change, reverse=True)
-    most = known[:_CLASSES_SHOWN]
+    most = known[:_CLASSES]
     of_many = "" if len(most) == len(known) else f", the {len(most)} of {len(known)} that change most"
     return most, f"by class{of_many}"
 
@@ -91,17 +90,58 @@ def most_changed(classes: Iterable[_Class], change: Callable[[_Class], float]) -
 # Criteria
 
 
-def title(criterion: Criterion) -> str:
-    """The name of the number that is estimated, such as "T*(0.99)"."""
+class Words(NamedTuple):
+    """What sentences and pictures call a criterion.
+
+    Attributes
+    ----------
+    title : str
+        The number that is estimated, such as "T*(0.99)".
+    aim : str
+        What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows".
+    loss : str
+        The loss.
+    agreement : str
+        The share of rows that stays the same; empty for a criterion that is not about rows.
+    """
+
+    title: str
+    aim: str
+    loss: str
+    agreement: str = ""
+
+
+def words_of(criterion: Criterion) -> Words:
+    """What sentences and pictures call a criterion."""
+    name, level, top, macro = criterion.name, level_in_words(criterion), criterion.top, criterion.average == "macro"
     if criterion.kind == "labels":
-        return f"T*({criterion.alpha!r}{', macro' if criterion.average == 'macro' else ''})"
+        classes = " (mean of the classes)" if macro else ""
+        return Words(
+            f"T*({criterion.alpha!r}{', macro' if macro else ''})",
+            f"give the labels of an unlimited forest on {level} of "
+            + ("the rows of each class, averaged over the classes" if macro else "rows"),
+            f"labels that still change{classes}",
+            f"rows with the label of an unlimited forest{classes}",
+        )
     if criterion.kind == "certificate":
-        trees = "first" if criterion.target == "model" else "chosen"
-        return f"{trees} trees that answer {in_percent(criterion.alpha)} of rows as all do"
+        classes = " (worst class)" if macro else ""
+        return Words(
+            f"{'first' if criterion.target == 'model' else 'chosen'} trees that answer {level} of rows as all do",
+            f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}",
+            f"rows answered otherwise than by all trees{classes}",
+            f"rows answered as by all trees{classes}",
+        )
+    if criterion.kind == "importance" and top is None:
+        aim = f"order the columns as a forest of another seed does, by a rank correlation of {level}"
+        return Words(f"T*(rank correlation {level})", aim, "1 less the rank correlation of two forests")
     if criterion.kind == "importance":
-        level = level_in_words(criterion)
-        return f"T*(rank correlation {level})" if criterion.top is None else f"T*({level} of the first {criterion.top})"
-    return f"T*({criterion.name} within {level_in_words(criterion)})"
+        aim = f"have {level} of the first {top} columns in common with a forest of another seed"
+        return Words(f"T*({level} of the first {top})", aim, f"of the first {top} columns, two forests differ in")
+    aim, loss = f"give {name} within {level} of an unlimited forest's", f"{name} are off by"
+    if criterion.kind == "metric":
+        label = label_of(name)
+        aim, loss = f"keep the {label} within {level} of an unlimited forest's", f"{label} is expected to be worse by"
+    return Words(f"T*({name} within {level})", aim, loss)
 
 
 def level_in_words(criterion: Criterion) -> str:
@@ -111,23 +151,6 @@ def level_in_words(criterion: Criterion) -> str:
     return f"{criterion.alpha:g}" if criterion.takes_alpha else f"{criterion.level:.4g}"
 
 
-def aim(criterion: Criterion) -> str:
-    """What a forest of T* trees does, such as "give the labels of an unlimited forest on 99 % of the rows"."""
-    macro, level = criterion.average == "macro", level_in_words(criterion)
-    if criterion.kind == "labels":
-        rows = "the rows of each class, averaged over the classes" if macro else "rows"
-        return f"give the labels of an unlimited forest on {level} of {rows}"
-    if criterion.kind == "certificate":
-        return f"give {_kept_by(criterion)} on {level} of {'the rows of every class' if macro else 'rows'}"
-    if criterion.kind == "predictions":
-        return f"give {criterion.name} within {level} of an unlimited forest's"
-    if criterion.kind == "metric":
-        return f"keep the {label_of(criterion.name)} within {level} of an unlimited forest's"
-    if criterion.top is None:
-        return f"order the columns as a forest of another seed does, by a rank correlation of {level}"
-    return f"have {level} of the first {criterion.top} columns in common with a forest of another seed"
-
-
 def _kept_by(criterion: Criterion) -> str:
     """What a row must get from fewer trees: the label, the probabilities or the score of all trees."""
     if criterion.of_labels and criterion.voting == "hard":
@@ -135,39 +158,6 @@ def _kept_by(criterion: Criterion) -> str:
     if criterion.of_labels:
         return "the label of all your trees"
     return f"{criterion.name} within {criterion.tolerance:.4g} of those of all your trees"
-
-
-def easier(criterion: Criterion) -> str:
-    """What the user can ask for instead if the criterion takes too many trees."""
-    if criterion.kind == "certificate" and not criterion.of_labels:
-        return "a lower alpha or a larger tolerance"
-    return "a lower alpha" if criterion.takes_alpha else "a larger tolerance"
-
-
-def axis(criterion: Criterion) -> str:
-    """What a picture calls the loss."""
-    macro = criterion.average == "macro"
-    if criterion.kind == "labels":
-        return "labels that still change" + (" (mean of the classes)" if macro else "")
-    if criterion.kind == "certificate":
-        return f"rows answered otherwise than by all trees{' (worst class)' if macro else ''}"
-    if criterion.kind == "predictions":
-        return f"{criterion.name} are off by"
-    if criterion.kind == "metric":
-        return f"{label_of(criterion.name)} is expected to be worse by"
-    if criterion.top is None:
-        return "1 less the rank correlation of two forests"
-    return f"of the first {criterion.top} columns, two forests differ in"
-
-
-def agreement_axis(criterion: Criterion) -> str:
-    """What a picture calls the share of rows that stays the same; for other criteria, the loss."""
-    macro = criterion.average == "macro"
-    if criterion.kind == "labels":
-        return "rows with the label of an unlimited forest" + (" (mean of the classes)" if macro else "")
-    if criterion.kind == "certificate":
-        return "rows answered as by all trees" + (" (worst class)" if macro else "")
-    return axis(criterion)
 
 
 # Losses
@@ -210,8 +200,6 @@ def loss_phrase(criterion: Criterion, estimate: Estimate, n_trees: int) -> str:
         return f"{in_percent(loss)} of rows are answered otherwise than by all trees"
     if criterion.kind == "predictions":
         return f"{criterion.name} ±{loss:.2g}"
-    if criterion.kind == "importance":
-        return f"importances unlike by {loss:.2g}"
     name = label_of(criterion.name)
     if isinstance(estimate.curve, PairedCurve):
         return paired_phrase(criterion.name, loss, estimate.curve.error(n_trees))
@@ -236,20 +224,21 @@ def paired_phrase(metric: str, loss: float, error: float) -> str:
 def headline(report: Report) -> str:
     """T* in a few words, such as ``T*(0.99) = 613 (480 to 790)``."""
     if report.estimate.is_bound:
-        return f"{title(report.criterion)} is at most {in_words(report.n_trees)}"
-    return f"{title(report.criterion)} = {in_words(report.n_trees)} ({from_to(report.interval)})"
+        return f"{words_of(report.criterion).title} is at most {in_words(report.n_trees)}"
+    return f"{words_of(report.criterion).title} = {in_words(report.n_trees)} ({from_to(report.interval)})"
 
 
-def lines(report: Report) -> str:
+def report_text(report: Report) -> str:
     """The printed report."""
+    rest = [] if keeps_all(report) else [loss_sentence(report.criterion, report.estimate, report.n_kept)]
+    if not report.enough:
+        rest = [what_now(report)]
     warned = [f"! {warning.text}" for warning in shown_warnings(report)]
-    if report.enough:
-        first = how_many_are_enough(report)
-        rest = [] if keeps_all(report) else [loss_sentence(report.criterion, report.estimate, report.n_kept)]
-    else:
-        first, rest = how_many_are_needed(report), [what_now(report)]
-    rest += [*warned, *_other_losses(report, warned), *remarks(report), origin(report)]
-    return "\n  ".join([first, *rest])
+    # Other losses, without those that a warning names already.
+    losses = [loss_phrase(criterion, estimate, report.n_kept) for criterion, estimate in report.others.values()]
+    unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in warned))
+    others = [f"against {others_compared_with(report)}: {unsaid}"] if unsaid else []
+    return "\n  ".join([verdict(report), *rest, *warned, *others, *remarks(report), _origin(report)])
 
 
 def shown_warnings(report: Report) -> list[Caution]:
@@ -260,13 +249,7 @@ def shown_warnings(report: Report) -> list[Caution]:
 
 def too_small(report: Report) -> str:
     """The warning about a forest that is too small."""
-    return f"{how_many_are_needed(report)}. {sentence(what_now(report))}".rstrip(".")
-
-
-def whose_trees(report: Report) -> str:
-    """The name of all trees in a sentence, such as "your 500 trees"."""
-    trees = how_many(report.available, "tree")
-    return f"the {trees} grown" if report.criterion.is_training else f"your {trees}"
+    return f"{verdict(report)}. {sentence(what_now(report))}".rstrip(".")
 
 
 def keeps_all(report: Report) -> bool:
@@ -282,28 +265,29 @@ def how_likely(report: Report) -> str:
     return "perhaps " if report.estimate.is_bound else "probably "
 
 
-def how_many_are_enough(report: Report) -> str:
-    """The first line of a forest that is large enough."""
-    kept, trees = report.n_kept, whose_trees(report)
+def verdict(report: Report) -> str:
+    """The first line: how many trees are enough, or how many are needed."""
+    trees = how_many(report.available, "tree")
+    trees = f"the {trees} grown" if report.criterion.is_training else f"your {trees}"
+    return _enough(report, trees) if report.enough else _needed(report, trees)
+
+
+def _enough(report: Report, trees: str) -> str:
+    """The verdict on a forest that is large enough; ``trees`` are such as "your 500 trees"."""
+    kept, criterion, certificate = report.n_kept, report.criterion, report.certificate
     are = "is" if kept == 1 else "are"
-    if report.certificate is not None:
-        if keeps_all(report):
-            return f"no fewer than {trees} {are} certified"
-        enough = "enough" if report.criterion.n_trees is None else "kept"
-        sure = in_percent(report.certificate.confidence)
-        return f"{_which(report, kept, trees)} {are} {enough} (certified, {sure} sure)"
-    trees = _which(report, kept, trees) if kept < report.available else trees
-    return f"{trees} {are} {how_likely(report)}enough {_how_sure(report)}"
-
-
-def _which(report: Report, kept: int, trees: str) -> str:
-    """The subject of a sentence about the kept trees, such as "105 of your 500 trees"."""
-    if report.criterion.target == "limit":
-        return f"{kept:,} of {trees}"
-    if report.criterion.target == "model":
-        return f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
-    refitted = "chosen and refitted" if kept <= report.estimate.details.n_refitted else "chosen but not refitted"
-    return f"{kept:,} of {trees}, {refitted},"
+    if keeps_all(report):
+        return f"no fewer than {trees} {are} certified"
+    if certificate is None:
+        trees = f"{kept:,} of {trees}" if kept < report.available else trees
+        return f"{trees} {are} {how_likely(report)}enough {_how_sure(report)}"
+    if criterion.target == "model":
+        trees = f"the first of {trees}" if kept == 1 else f"the first {kept:,} of {trees}"
+    else:
+        is_refitted = kept <= report.estimate.details.n_refitted
+        trees = f"{kept:,} of {trees}, chosen {'and' if is_refitted else 'but not'} refitted,"
+    enough = "enough" if criterion.n_trees is None else "kept"
+    return f"{trees} {are} {enough} (certified, {in_percent(certificate.confidence)} sure)"
 
 
 def _how_sure(report: Report) -> str:
@@ -312,27 +296,37 @@ def _how_sure(report: Report) -> str:
     interval = f"95 % interval {from_to(report.interval)}"
     if not report.criterion.is_training:
         return f"({interval})"
-    sure = f"{100.0 * float(report.criterion.confidence or 0.0):g} % sure"
-    return f"({sure}; T* is about {in_words(report.n_trees)}, {interval})"
+    return f"({_confidence(report)} sure; T* is about {in_words(report.n_trees)}, {interval})"
 
 
-def how_many_are_needed(report: Report) -> str:
-    """The first line of a forest that is too small."""
-    trees = whose_trees(report)
-    are = "is" if report.available == 1 else "are"
+def _confidence(report: Report) -> str:
+    """How sure a forest in training must be large enough."""
+    return f"{100.0 * float(report.criterion.confidence or 0.0):g} %"
+
+
+def _needed(report: Report, trees: str) -> str:
+    """The verdict on a forest that is too small."""
+    are, needed = "is" if report.available == 1 else "are", in_words(report.n_trees)
     if report.estimate.problem is not None:
         return f"{trees} cannot tell how many are enough"
     if math.isinf(report.n_trees):
         return f"{trees} {are} not enough"
     if report.n_trees <= report.available:
-        sure = f"{100.0 * float(report.criterion.confidence or 0.0):g} %"
-        return f"{trees} may not be enough: up to {in_words(report.required)} are needed to be {sure} sure"
-    likely = how_likely(report)
+        sure = report.upper(float(report.criterion.confidence or 0.0))
+        up_to = f"up to {in_words(sure)} are needed to be {_confidence(report)} sure"
+        return f"{trees} may not be enough: {up_to}"
     if report.estimate.is_bound:
-        return f"{trees} {are} {likely}not enough: up to {in_words(report.n_trees)} may be needed"
-    low, high = map(roughly, report.interval)
-    needed = f"about {in_words(roughly(report.n_trees))} are needed (95 % interval {from_to((low, high))})"
-    return f"{trees} {are} {likely}not enough: {needed}"
+        return f"{trees} {are} {how_likely(report)}not enough: up to {needed} may be needed"
+    low, high = map(_roughly, report.interval)
+    needed = f"about {in_words(_roughly(report.n_trees))} are needed (95 % interval {from_to((low, high))})"
+    return f"{trees} {are} {how_likely(report)}not enough: {needed}"
+
+
+def _roughly(size: int | float) -> int | float:
+    """A size to three digits; more are not known of a forest far larger than the one at hand."""
+    if not math.isfinite(size):
+        return size
+    return int(round(size, min(0, 2 - math.floor(math.log10(max(size, 1))))))
 
 
 def what_now(report: Report) -> str:
@@ -341,19 +335,15 @@ def what_now(report: Report) -> str:
     if estimate.problem is not None:
         return f"{estimate.problem}. No tree is dropped"
     reached = loss_sentence(criterion, estimate, report.available)
-    advice = f"for {level_in_words(criterion)}, train more trees or ask for {easier(criterion)}"
+    easier = "a lower alpha" if criterion.takes_alpha else "a larger tolerance"
+    if criterion.kind == "certificate" and not criterion.of_labels:
+        easier = "a lower alpha or a larger tolerance"
     if criterion.is_training and criterion.confidence != 0.5:
-        advice += " or a lower confidence"
+        easier += " or a lower confidence"
+    advice = f"for {level_in_words(criterion)}, train more trees or ask for {easier}"
     if estimate.why_infinite is not None:
         return f"{estimate.why_infinite}. With {how_many(report.available, 'tree')} {reached}; {advice}"
     return f"{reached}; {advice}"
-
-
-def _other_losses(report: Report, warned: list[str]) -> list[str]:
-    """The line of the other losses, without those that a warning names already."""
-    losses = [loss_phrase(criterion, estimate, report.n_kept) for criterion, estimate in report.others.values()]
-    unsaid = ", ".join(loss for loss in losses if not any(loss in line for line in warned))
-    return [f"against {others_compared_with(report)}: {unsaid}"] if unsaid else []
 
 
 def others_compared_with(report: Report) -> str:
@@ -363,8 +353,12 @@ def others_compared_with(report: Report) -> str:
 
 def remarks(report: Report) -> list[str]:
     """Notes of the report; if the trees do not tell T*, only those about the rows."""
-    all_notes = [] if report.estimate.problem is not None else [*notes(report), *_first_trees_kept(report)]
-    return [*(f"note: {note}" for note in [*all_notes, *report.notes_on_rows]), *_grouped_rows(report)]
+    of_size = [] if report.estimate.problem is not None else notes(report)
+    kept = report.n_kept
+    if report.enough and kept <= report.min_kept:
+        alike = f"labels of all {report.available:,} trees grown on {level_in_words(report.criterion)} of rows"
+        of_size.append(f"the first {kept:,} trees are kept: fewer would not give the {alike}")
+    return [*(f"note: {note}" for note in [*of_size, *report.notes_on_rows]), *_rows_apart(report)]
 
 
 def notes(report: Report) -> list[str]:
@@ -382,7 +376,7 @@ def notes(report: Report) -> list[str]:
         interval = tuple(unlimited.curve.size_quantile(limit.level, share) for share in (TAIL, 1.0 - TAIL))
         noted.append(
             f"a new forest needs {how_many(unlimited.n_trees, 'tree')} ({from_to(interval)}) to predict like an "
-            f"unlimited forest, on average over forests: {title(limit)}"
+            f"unlimited forest, on average over forests: {words_of(limit).title}"
         )
     if details.voting is not None and criterion.voting not in ("auto", details.predict_voting):
         noted.append(_own_predict(criterion.voting, details.predict_voting))
@@ -411,19 +405,10 @@ def _notes_on_labels(report: Report) -> list[str]:
 
 def _own_predict(voting: str, predict_voting: str) -> str:
     """A note for labels by a voting rule that is not the one of the model's own ``predict``."""
-    return f"this report is about labels by {VOTED[voting]}; the model's own predict goes by {VOTED[predict_voting]}"
+    return f"this report is about labels by {_VOTED[voting]}; the model's own predict goes by {_VOTED[predict_voting]}"
 
 
-def _first_trees_kept(report: Report) -> list[str]:
-    """Why a grown forest keeps more trees than its confidence in T* requires."""
-    kept = report.n_kept
-    if not report.enough or kept > report.min_kept:
-        return []
-    alike = f"labels of all {report.available:,} trees grown on {level_in_words(report.criterion)} of rows"
-    return [f"the first {kept:,} trees are kept: fewer would not give the {alike}"]
-
-
-def _grouped_rows(report: Report) -> list[str]:
+def _rows_apart(report: Report) -> list[str]:
     """Which rows belong together."""
     if report.groups == "given":
         return ["by groups: no tree votes on a row of a group that it was trained on"]
@@ -435,12 +420,120 @@ def _grouped_rows(report: Report) -> list[str]:
     return [f"{copied}; each counts as a row of its own"]
 
 
-def origin(report: Report) -> str:
+def _origin(report: Report) -> str:
     """The rows and votes that the report was computed from."""
-    estimate = report.estimate
-    votes = "vote" if report.criterion.metric == "labels" else "tree"
+    estimate, votes = report.estimate, "vote" if report.criterion.metric == "labels" else "tree"
     dropped = ""
     if estimate.n_dropped:
         dropped = f"; {how_many(estimate.n_dropped, 'row')} left out, with too few trees to predict them"
     rows = rows_from(estimate.n_rows, report.source)
     return f"from {rows}, {how_many(round(estimate.votes_per_row), votes)} each{dropped}"
+
+
+# Scores
+
+
+def score_in_digits(score: OobScore) -> tuple[str, ...]:
+    """The score, that of all trees, and the ends of its interval."""
+    return in_digits((score.value, score.at_all_trees, *score.interval), score.interval)
+
+
+def score_text(score: OobScore) -> str:
+    """The printed score."""
+    value, at_all, low, high = score_in_digits(score)
+    dropped = f"; {score.n_dropped:,} left out, which every tree saw" if score.n_dropped else ""
+    return (
+        f"{label_of(score.metric)} {value} out of bag, with {score.votes_per_row:.1f} trees a row\n"
+        f"about {at_all} with all {how_many(score.available, 'tree')}; on fresh rows {low} to {high} (95 %)\n"
+        f"from {rows_from(score.n_rows, score.source)}{_GROUPED.get(score.groups, '')}{dropped}"
+    )
+
+
+# Comparisons
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The printed comparison."""
+
+    def shown(difference: Any) -> str:
+        value, low, high = comparison_in_digits(comparison, difference.value, *difference.interval)
+        return f"first minus second {value} (95 % interval {low} to {high})"
+
+    first, second = comparison_in_digits(comparison, *comparison.values)
+    dropped = f"; {comparison.n_dropped:,} left out, with no tree to predict them" if comparison.n_dropped else ""
+    rows = rows_from(comparison.n_rows, comparison.source)
+    return (
+        f"{comparison_verdict(comparison)}\n"
+        f"  {with_all_trees(comparison)}: {shown(comparison.at_hand)}\n"
+        f"  with unlimited trees: {comparison.why if comparison.limit is None else shown(comparison.limit)}\n"
+        f"  {label_of(comparison.metric)} {first} and {second} on {rows}{dropped}"
+    )
+
+
+def comparison_in_digits(comparison: Comparison, *values: float) -> tuple[str, ...]:
+    """Values of the metric, with as many digits as the interval of the difference is worth."""
+    return tuple(number.replace("-", "−") for number in in_digits(values, comparison.at_hand.interval))
+
+
+def with_all_trees(comparison: Comparison) -> str:
+    """The numbers of trees of both settings."""
+    first, second = comparison.n_trees
+    return f"with {how_many(first, 'tree')}" + ("" if first == second else f" and {second:,}")
+
+
+def comparison_verdict(comparison: Comparison) -> str:
+    """Which setting is better, with the trees at hand and with unlimited trees."""
+    now, name = comparison.at_hand.better, label_of(comparison.metric)
+    limit = now if comparison.limit is None else comparison.limit.better
+    if now == limit and now is None:
+        return f"the difference of {name} is within noise: the rows and trees do not tell which is better"
+    if now == limit:
+        return f"the {now} setting has the better {name}"
+    if now is None:
+        within = "with the trees at hand the difference is within noise"
+        return f"with unlimited trees the {limit} setting has the better {name}; {within}"
+    rest = "that is within noise" if limit is None else f"the {limit} has"
+    return f"the {now} setting has the better {name} at hand; with unlimited trees {rest}"
+
+
+# Importances
+
+
+def importances_title(importances: Importances) -> str:
+    """How many columns matter."""
+    matter = sum(not column.is_noise for column in importances.columns)
+    columns = how_many(len(importances.columns), "column")
+    return f"{matter} of {columns} {'matters' if matter == 1 else 'matter'} beyond noise"
+
+
+def importances_score(importances: Importances) -> str:
+    """The metric with no column shuffled, and what a loss is."""
+    return (
+        f"out of bag, the {label_of(importances.metric)} is {importances.score:.4g}; loss: how much worse it "
+        "becomes when the column is shuffled"
+    )
+
+
+def importance_cells(column: Importance) -> tuple[str, str, str, str]:
+    """Name, loss, interval and ranks of a column, for a table."""
+    value, low, high = in_digits((column.value, *column.interval), column.interval)
+    first, last = column.rank_interval
+    return shortened(column.name), value, f"{low} to {high}", str(first) if first == last else f"{first} to {last}"
+
+
+def importances_text(importances: Importances) -> str:
+    """The printed table."""
+    columns, more = importances.columns[:_COLUMNS], len(importances.columns) - _COLUMNS
+    rows = [("", "loss", "95 % interval", "ranks"), *map(importance_cells, columns)]
+    width = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    marks = [" ", *("~" if column.is_noise else " " for column in columns)]
+    table = [
+        f"{mark}  {name:{width[0]}}  {value:>{width[1]}}  {interval:>{width[2]}}  {ranks:>{width[3]}}"
+        for mark, (name, value, interval, ranks) in zip(marks, rows, strict=True)
+    ]
+    if more > 0:
+        table.append(f"   and {how_many(more, 'more column')}")
+    noise = "; ~ may be noise" if any(column.is_noise for column in importances.columns) else ""
+    trees = how_many(importances.available, "tree")
+    origin = f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
+    return "\n".join([importances_score(importances), *table, f"{importances_title(importances)}{noise}", origin])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.metrics import Metric, label_of, value_or_nan
-from rfsize.statistics.paired import PairedLoss
+from rfsize.statistics.paired import PairedLoss, paired_metrics
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report
@@ -60,15 +60,14 @@ def warnings_of_size(report: Report, harms: Sequence[Caution] = ()) -> tuple[Cau
     """All warnings that follow from the estimates of a report; ``harms`` are losses measured against all trees."""
     if not report.enough:
         return (Caution(NotConvergedWarning, too_small(report)),)
-    return (*_open_size(report), *_suffering(report, harms))
+    return (*_open_size(report), *_suffering(report), *harms)
 
 
 def _open_size(report: Report) -> tuple[Caution, ...]:
     """A warning if the rows and trees leave open how many of the trees are enough."""
-    criterion = report.criterion
+    criterion, (low, high) = report.criterion, report.interval
     if report.certificate is not None or criterion.is_training or criterion.kind == "importance":
         return ()
-    low, high = report.interval
     if report.estimate.is_bound or high <= min(report.available, _WIDE * max(low, _FEW_TREES)):
         return ()
     more = "give more rows" if report.source == "rows given" else "more rows or more trees narrow it"
@@ -76,8 +75,8 @@ def _open_size(report: Report) -> tuple[Caution, ...]:
     return (Caution(NotConvergedWarning, f"{rows} leave the size open: {from_to((low, high))} trees; {more}"),)
 
 
-def _suffering(report: Report, harms: Sequence[Caution]) -> list[Caution]:
-    """What suffers if the forest is cut to the trees that are kept for its labels."""
+def _suffering(report: Report) -> list[Caution]:
+    """What suffers, by the estimates, if the forest is cut to the trees that are kept for its labels."""
     criterion, details, n_trees = report.criterion, report.estimate.details, report.n_kept
     if criterion.metric != "labels" or details is None:
         return []
@@ -85,19 +84,18 @@ def _suffering(report: Report, harms: Sequence[Caution]) -> list[Caution]:
     if isinstance(curve, CertifiedCurve):
         if n_trees == report.available:
             return []
-        changed, how = curve.by_class(n_trees), "differ from those of all trees"
-        return [*changing_classes(changed, shares, criterion, how), *harms]
+        return _changing_classes(curve.by_class(n_trees), shares, criterion, "differ from those of all trees")
     changed = {label: of_class.at(n_trees) for label, of_class in details.by_class.items()}
     is_rare = min(shares.values()) < RARE
-    of_metrics = [_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
+    of_metrics = [_estimated_harm(*other, n_trees, of_a_rare_class=is_rare) for other in report.others.values()]
     return [
-        *changing_classes(changed, shares, criterion, "still change"),
-        *unlabelled_classes(shares, details.probabilities or []),
+        *_changing_classes(changed, shares, criterion, "still change"),
+        *_unlabelled_classes(shares, details.probabilities or []),
         *(harm for harm in of_metrics if harm is not None),
     ]
 
 
-def changing_classes(
+def _changing_classes(
     changed: Mapping[Any, float], shares: Mapping[Any, float], criterion: Criterion, how: str
 ) -> list[Caution]:
     """A warning about classes in which many more labels change than the criterion allows on average."""
@@ -117,7 +115,7 @@ def changing_classes(
     return [replace(warning, options={**own, **warning.options})]
 
 
-def unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[float], **options: Any) -> list[Caution]:
+def _unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[float], **options: Any) -> list[Caution]:
     """Warnings about classes that get far fewer labels than their mean probability suggests.
 
     ``probabilities`` are in the order of the classes, or empty if they are not known. ``options`` are further arguments
@@ -136,38 +134,37 @@ def unlabelled_classes(shares: Mapping[Any, float], probabilities: Sequence[floa
     ]
 
 
-def _harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
-    """The warning about a metric that a forest loses which was cut for its labels; None if it loses little."""
-    name, is_ranking = criterion.name, criterion.name == "auc"
-    if name not in _TOLERANCE or not (is_ranking or of_a_rare_class):
-        return None
-    value = estimate.details.value
-    limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * value
-    is_sure, loss = _too_much(estimate, n_trees, limit)
-    if loss is None:
-        return None
-    suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
-    words = label_of(name)
-    text = f"ranking {suffer}: {words} {loss}; size it"
-    if not is_ranking:
-        text = f"probabilities {suffer}: {words} {loss} (all trees: {value:.3g}); size them"
-    return Caution.advising(LabelsOnlyWarning, text, metric=name, tolerance=_TOLERANCE[name])
-
-
-def _too_much(estimate: Estimate, n_trees: int, limit: float) -> tuple[bool, str | None]:
-    """Whether ``n_trees`` trees surely lose more than ``limit``, and how much in words; None if they do not.
+def _estimated_harm(criterion: Criterion, estimate: Estimate, n_trees: int, *, of_a_rare_class: bool) -> Caution | None:
+    """The warning about a metric that a forest loses which was cut for its labels; None if it loses little.
 
     If halves of the trees show no clear loss, small forests may still show one; for the others only a bound is known.
     """
-    curve = estimate.curve
+    name, curve = criterion.name, estimate.curve
+    if name not in _TOLERANCE or not (name == "auc" or of_a_rare_class):
+        return None
     assert isinstance(curve, LossCurve)
-    sign = "−" if estimate.details.larger_is_better else "+"
-    loss, least = curve.at(n_trees), curve.quantile(n_trees, _LEAST)
+    value, sign = estimate.details.value, "−" if estimate.details.larger_is_better else "+"
+    loss, least, limit = curve.at(n_trees), curve.quantile(n_trees, _LEAST), _limit(name, value)
+    is_sure = estimate.details.is_significant or least > limit
     if estimate.details.is_significant:
-        return True, f"{sign}{loss:.2g}" if loss > limit else None
-    if least > limit:
-        return True, f"{sign}{least:.2g} to {sign}{loss:.2g}"
-    return False, f"{sign}{loss:.2g} at most" if loss > _BOUND * limit else None
+        lost = f"{sign}{loss:.2g}"
+    else:
+        lost = f"{sign}{least:.2g} to {sign}{loss:.2g}" if is_sure else f"{sign}{loss:.2g} at most"
+    if loss <= (limit if is_sure else _BOUND * limit):
+        return None
+    lost = f"{label_of(name)} {lost}" + ("; size it" if name == "auc" else f" (all trees: {value:.3g}); size them")
+    return _harm(name, lost, is_sure, {"metric": name, "tolerance": _TOLERANCE[name]})
+
+
+def _limit(metric: str, value: float) -> float:
+    """The largest loss of a metric with this value that needs no warning."""
+    return AUC_LOSS if metric == "auc" else RELATIVE_LOSS * value
+
+
+def _harm(metric: str, lost: str, is_sure: bool, advice: dict[str, Any]) -> Caution:
+    """The warning that a metric suffers; ``lost`` says how much, and ends with what the arguments ``advice`` do."""
+    what, suffer = ("ranking", "suffers") if metric == "auc" else ("probabilities", "suffer")
+    return Caution.advising(LabelsOnlyWarning, f"{what} {suffer if is_sure else 'may suffer'}: {lost}", **advice)
 
 
 def cut_warning(max_bytes: int, kept: int, what_is_lost: str, compiled_bytes: int | None) -> Caution:
@@ -186,11 +183,12 @@ def cut_warning(max_bytes: int, kept: int, what_is_lost: str, compiled_bytes: in
 
 def harms_of_cut(
     predictor: Predictor,
-    few: Floats,
+    few: Floats | None,
     whole: Floats,
     shares: dict[Any, float],
-    advice: Callable[[str, float], dict[str, Any]],
-    metrics: Iterator[Metric] | None,
+    target: str,
+    y: Any = None,
+    weight: Any = None,
 ) -> list[Caution]:
     """Warnings about what else a forest loses that was cut for its labels.
 
@@ -199,61 +197,53 @@ def harms_of_cut(
     predictor : Predictor
         Turns mean scores into probabilities.
     few, whole : ndarray, shape (n_rows, n_scores)
-        Mean scores of the smaller forest and of all trees.
+        Mean scores of the smaller forest and of all trees. Without ``few``, only labels are compared with
+        probabilities.
     shares : dict of class label to float
         Share of the rows to which all trees give each class.
-    advice : callable
-        Takes a metric and a tolerance, and returns the arguments of the call that keeps it.
-    metrics : iterator of Metric, or None
-        The metrics with the truth; None if it is not known. Then only the probabilities of rare classes are compared.
+    target : {"model", "chosen"}
+        Whether the smaller forest has the first trees, or chosen ones.
+    y, weight : ndarray, shape (n_rows,), optional
+        The truth and weights of the rows. Without ``y``, only the probabilities of rare classes are compared.
     """
-    by_few, by_all = predictor.predictions(few), predictor.predictions(whole)
-    moved, tolerance = _moved(by_few, by_all)
-    with np.errstate(invalid="ignore"):
-        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics or ()]
-    rare = np.array(list(shares.values())) < RARE
-    if losses := [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]:
-        harms = (_harm_of_cut(metric, loss, by_all, bool(rare.any()), advice, tolerance) for metric, loss in losses)
-        return [harm for harm in harms if harm is not None]
-    worst = int(np.where(rare, moved, 0.0).argmax())
-    if not rare.any() or moved[worst] <= _MOVED:
-        return []
-    text = (
-        f"probabilities of class {printable(list(shares)[worst])} (mean {in_percent(float(by_all[:, worst].mean()))}) "
-        f"move by {in_round_percent(float(moved[worst]))} of their standard deviation, and ranking with them; keep them"
-    )
-    return [Caution.advising(LabelsOnlyWarning, text, **advice("probabilities", tolerance))]
-
-
-def _moved(by_few: Floats, by_all: Floats) -> tuple[Floats, float]:
-    """How far the probabilities of each class move, in standard deviations, and a tolerance that would notice it."""
+    by_all = predictor.predictions(whole)
+    of_target = {"target": target} if target == "model" else {}
+    harms = _unlabelled_classes(shares, by_all.mean(axis=0).tolist(), **of_target)
+    if few is None:
+        return harms
+    by_few, rare = predictor.predictions(few), np.array(list(shares.values())) < RARE
     spread = by_all.std(axis=0)
     moved = np.sqrt(np.square(by_few - by_all).mean(axis=0)) / np.maximum(spread, 1e-12)
-    return moved, float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
+    # A tolerance of the probabilities that would notice how far they moved, and with it what metrics measure.
+    tolerance = float(f"{max(_MOVED * spread[moved.argmax()], 1e-6):.1g}")
+    keep_probabilities = {"metric": "probabilities", "tolerance": tolerance, **of_target}
+    metrics = () if y is None else paired_metrics(predictor, len(whole), y, weight)
+    with np.errstate(invalid="ignore"):
+        losses = [(metric, PairedLoss.of(metric, by_few, by_all)) for metric in metrics]
+    losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
+    for metric, loss in losses:
+        advice = keep_probabilities
+        if target == "model":
+            advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
+        if metric.is_ranking or rare.any():
+            harms += _measured_harm(metric, loss, by_all, advice)
+    worst = int(np.where(rare, moved, 0.0).argmax())
+    if not losses and rare.any() and moved[worst] > _MOVED:
+        text = (
+            f"probabilities of class {printable(list(shares)[worst])} (mean "
+            f"{in_percent(float(by_all[:, worst].mean()))}) move by {in_round_percent(float(moved[worst]))} of their "
+            "standard deviation, and ranking with them; keep them"
+        )
+        harms.append(Caution.advising(LabelsOnlyWarning, text, **keep_probabilities))
+    return harms
 
 
-def _harm_of_cut(
-    metric: Metric,
-    loss: PairedLoss,
-    by_all: Floats,
-    is_rare: bool,
-    advice: Callable[[str, float], dict[str, Any]],
-    tolerance: float,
-) -> Caution | None:
+def _measured_harm(metric: Metric, loss: PairedLoss, by_all: Floats, advice: dict[str, Any]) -> list[Caution]:
     """The warning about a metric, if these rows show a loss that is too large."""
-    is_ranking = metric.is_ranking
-    now = value_or_nan(metric, np.arange(len(metric.truth)), by_all)
-    limit = AUC_LOSS if is_ranking else RELATIVE_LOSS * now
+    value = value_or_nan(metric, np.arange(len(metric.truth)), by_all)
+    limit = _limit(metric.name, value)
     is_sure = loss.lost > max(limit, _SURE * loss.error)
-    is_likely = loss.lost > max(_UNSURE * limit, loss.error)
-    if not (is_ranking or is_rare) or not (is_sure or is_likely):
-        return None
-    what = "ranking" if is_ranking else "probabilities"
-    suffer = ("suffers" if is_ranking else "suffer") if is_sure else "may suffer"
-    text = f"{what} {suffer}: {_paired(metric.name, loss)} against all trees ({now:.3g}); keep them"
-    return Caution.advising(LabelsOnlyWarning, text, **advice(metric.name, tolerance))
-
-
-def _paired(metric: str, loss: PairedLoss) -> str:
-    """The loss in a few words, such as "AUC −0.013 (± 0.004)"."""
-    return paired_phrase(metric, loss.lost, loss.error)
+    if not is_sure and loss.lost <= max(_UNSURE * limit, loss.error):
+        return []
+    lost = f"{paired_phrase(metric.name, loss.lost, loss.error)} against all trees ({value:.3g}); keep them"
+    return [_harm(metric.name, lost, is_sure, advice)]

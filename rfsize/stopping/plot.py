@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfsize._util import how_many, in_percent
-from rfsize.showing.plotting import (
+from rfsize.showing.plots import (
     draw_shares,
     faint,
     finish,
@@ -16,9 +16,8 @@ from rfsize.showing.plotting import (
     label_sparsely,
     new_axes,
     pyplot,
-    shortened,
 )
-from rfsize.showing.text import most_changed
+from rfsize.showing.text import most_changed, shortened
 from rfsize.statistics.certify import Certificate, clopper_pearson
 from rfsize.stopping.rules.base import Drawing, Stops
 from rfsize.stopping.terms import Terms

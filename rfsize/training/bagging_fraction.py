@@ -34,7 +34,7 @@ from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
 from rfsize.models.training import ForestInTraining, Trainer
 from rfsize.showing.html import Alert, Page, Picture, Result, Section, Table
-from rfsize.showing.plotting import finish, new_axes
+from rfsize.showing.plots import finish, new_axes
 from rfsize.showing.text import sentence
 from rfsize.statistics.margins import scores_of_blocks
 from rfsize.statistics.metrics import Metric, check_direction, metric_on_rows, value_of

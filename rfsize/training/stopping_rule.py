@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rfsize._util import Int64s, whole
-from rfsize.api.report import Report
+from rfsize.api.report import Report, trees_required
 from rfsize.counting.outputs import distinct
 from rfsize.exceptions import FewVotesError
 from rfsize.statistics.labels import fewest_alike, leading_labels
@@ -76,7 +76,7 @@ class StoppingRule:
             report = self._with_min_kept(report, n_trees)
             self.done = report.enough or n_trees >= self.max_trees
             # With too few votes to be sure, T* can be below the current number of trees.
-            required = report.required if report.required > n_trees else 2 * n_trees
+            required = required if (required := trees_required(report)) > n_trees else 2 * n_trees
             self.next_size = int(min(required, 2 * n_trees, self.max_trees))
         return report
 

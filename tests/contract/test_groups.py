@@ -35,11 +35,11 @@ def test_copies_count_once(kind: str) -> None:
     once = rfsize.Votes(counts[reference.groups.first_of_each(group)], n_trees=31)
     goal: dict[str, Any] = {"alpha": 0.8, "voting": "hard"}
     report = rfsize.size(trained, rows, oob=True, groups="copies", **goal)
-    assert (report.groups, report.copied, report.n_rows + report.n_dropped) == ("copies", 1.0, N_ROWS)
+    assert (report.groups, report.copied, report.estimate.n_rows + report.estimate.n_dropped) == ("copies", 1.0, N_ROWS)
     assert report.n_trees == rfsize.size(once, alpha=0.8).n_trees
-    assert report.votes_per_row == once.n_votes[once.n_votes > 0].mean()
+    assert report.estimate.votes_per_row == once.n_votes[once.n_votes > 0].mean()
     alone = rfsize.size(trained, rows, oob=True, groups="rows", **goal)
-    assert (alone.groups, alone.n_rows + alone.n_dropped) == ("rows", 2 * N_ROWS)
+    assert (alone.groups, alone.estimate.n_rows + alone.estimate.n_dropped) == ("rows", 2 * N_ROWS)
     outputs = rfsize.tree_outputs(trained, rows, oob=True, groups="copies")
     assert rfsize.size(outputs, **goal).interval == report.interval
     assert len(outputs.votes) == 2 * N_ROWS
@@ -63,7 +63,7 @@ def test_groups_that_are_given(metric: str) -> None:
         rfsize.size(trained, X, TWO, oob=True, groups=groups, metric=metric, **level) for groups in (patients, "rows")
     )
     seen = reference.groups.spread(rfsize.inbag(trained, X), patients)
-    assert report.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
+    assert report.estimate.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
     assert report.groups == "given"
     assert math.isfinite(report.n_trees)
     assert report.loss_at(5).value != alone.loss_at(5).value
@@ -80,7 +80,7 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
     for goal in ({"alpha": 0.9}, {"alpha": 0.9, "voting": "soft"}, {"metric": "scores", "tolerance": 0.9}):
         report = rfsize.size(trained, rows, **given, **goal)
         assert (report.n_trees, report.interval, report.enough) == (np.inf, (1, np.inf), False)
-        assert report.n_rows + report.n_dropped == 400
+        assert report.estimate.n_rows + report.estimate.n_dropped == 400
     with pytest.warns(NotConvergedWarning):
         assert len(rfsize.truncate(trained, rows, alpha=0.5, **given).estimators_) == 101
 
@@ -88,5 +88,5 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
 def test_rows_never_left_out_by_chance_are_dropped() -> None:
     trained = RandomForestClassifier(7, random_state=0).fit(X, TWO)
     report = rfsize.size(trained, X, oob=True, groups="rows", metric="probabilities", tolerance=0.3)
-    assert report.n_dropped > 0.1 * N_ROWS
+    assert report.estimate.n_dropped > 0.1 * N_ROWS
     assert math.isfinite(report.n_trees)

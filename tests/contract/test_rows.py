@@ -157,8 +157,8 @@ def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
     expected = rfsize.size(model(kind).model, FRESH, **goal)
     for form in ("Sequences", "DataIter", "batches", "nameless Parquet", "sparse rows"):
         found = rfsize.size(model(kind).model, ARRAYS[form](FRESH, tmp_path), **goal)
-        assert (found.n_trees, found.interval, found.votes_per_row) == (
-            expected.n_trees, expected.interval, expected.votes_per_row
+        assert (found.n_trees, found.interval, found.estimate.votes_per_row) == (
+            expected.n_trees, expected.interval, expected.estimate.votes_per_row
         )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def assert_same(found: rfsize.Report, expected: rfsize.Report, rtol: float = 1e-
     assert found.n_trees == pytest.approx(expected.n_trees, rel=rtol)
     np.testing.assert_allclose(found.interval, expected.interval, rtol=rtol)
     assert np.isfinite(expected.n_trees)
-    facts = [(report.n_rows, report.source, report.votes_per_row) for report in (found, expected)]
+    facts = [(report.estimate.n_rows, report.source, report.estimate.votes_per_row) for report in (found, expected)]
     assert facts[0] == facts[1]
 
 
@@ -247,7 +247,7 @@ def test_few_votes_stop_no_training() -> None:
     """After one tree every row is unanimous."""
     callback = rfsize.SizeCallback(alpha=0.95, min_trees=1)
     assert train(callback).num_trees() == callback.report_.n_kept > 1
-    assert callback.report_.votes_per_row >= 10
+    assert callback.report_.estimate.votes_per_row >= 10
 
 
 def test_identical_trees_are_one() -> None:
@@ -355,7 +355,7 @@ def test_many_rows_are_drawn_once() -> None:
     y = (rows[:, 0] + rng.normal(size=len(rows)) > 0).astype(int)
     callback = rfsize.SizeCallback(alpha=0.8, min_trees=30)
     train(callback, y, 30, X=rows)
-    assert callback.report_.n_rows + callback.report_.n_dropped == 20_000
+    assert callback.report_.estimate.n_rows + callback.report_.estimate.n_dropped == 20_000
 
 
 def test_groups_are_heeded() -> None:

@@ -210,7 +210,7 @@ def test_other_uneven_bags_are_refused(case: str) -> None:
 def test_even_bags_of_a_rare_class_are_read(class_weight: str | None) -> None:
     y = rare(0.08)
     forest = RandomForestClassifier(80, min_samples_leaf=3, class_weight=class_weight, random_state=0).fit(X, y)
-    assert rfsize.size(forest, X, y, oob=True, alpha=0.9).n_dropped == 0
+    assert rfsize.size(forest, X, y, oob=True, alpha=0.9).estimate.n_dropped == 0
     assert rfsize.oob_score(forest, X, y, metric="auc").n_rows == N_ROWS
 
 

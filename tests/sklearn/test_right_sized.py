@@ -192,8 +192,10 @@ def test_a_fold_may_lack_a_class() -> None:
     y = np.where(np.arange(500) == 7, -1, Y)
     model = classifier("random forest", y, cv=2, voting="hard")
     assert model.predict_proba(FRESH).shape == (200, 3)
-    assert model.report_.n_rows == 500
-    assert classifier("random forest", y, cv=2).report_.n_rows == 250  # only these have scores that can be compared
+    assert model.report_.estimate.n_rows == 500
+    assert (
+        classifier("random forest", y, cv=2).report_.estimate.n_rows == 250
+    )  # only these have scores that can be compared
     assert classifier("xgboost", y, cv=2).classes_.tolist() == [-1, 0, 1]
 
 

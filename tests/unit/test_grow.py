@@ -51,10 +51,11 @@ def n_trees_of(forest: Any) -> int:
 
 def assert_same(report: rfsize.Report, expected: rfsize.Report, rel: float = 1e-3) -> None:
     """But for last digits, in which sums of scores differ in training."""
+    values, others = report.to_dict(), expected.to_dict()
     for name in ("n_trees", "interval", "votes_per_row"):
-        assert getattr(report, name) == pytest.approx(getattr(expected, name), rel=rel)
+        assert values[name] == pytest.approx(others[name], rel=rel)
     for name in ("available", "source", "n_rows", "n_dropped", "groups", "copied"):
-        assert getattr(report, name) == getattr(expected, name)
+        assert values[name] == others[name]
     assert report.loss_at(20).value == pytest.approx(expected.loss_at(20).value, rel=rel, abs=1e-9)
 
 
@@ -103,7 +104,7 @@ def test_trees_double_while_their_votes_are_too_few(framework: str) -> None:
     assert report.n_trees < 20
     assert report.available == 40
     _, report = grown(framework, min_trees=10, metric="auc", tolerance=0.08)  # which takes twenty
-    assert 20 <= report.votes_per_row < 60
+    assert 20 <= report.estimate.votes_per_row < 60
     with pytest.raises(FewVotesError):
         grown(framework, min_trees=10, max_trees=20, metric="auc", tolerance=0.08)
 
@@ -256,7 +257,7 @@ def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> Non
 @pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "brier", "tolerance": 0.01}])
 def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -> None:
     forest, report = grown(framework, **goal, min_trees=60, validation=(FRESH, TRUTH["two"]))
-    assert (report.source, report.n_rows, report.enough) == ("rows given", len(FRESH), True)
+    assert (report.source, report.estimate.n_rows, report.enough) == ("rows given", len(FRESH), True)
     whole = train(framework, X, Y["two"], 60) if framework in BOOSTERS else None
     if whole is not None and report.available == 60:
         assert_same(report, rfsize.size(whole, FRESH, TRUTH["two"], **goal))

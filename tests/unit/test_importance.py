@@ -119,6 +119,13 @@ def test_sparse_rows() -> None:
     assert sparse.columns == dense.columns
 
 
+@pytest.mark.parametrize(("task", "metric"), [("three", "brier"), ("number", "r2")])
+def test_without_a_metric_the_brier_score_or_r2(task: str, metric: str) -> None:
+    forest = model("lightgbm", task)
+    named = rfsize.oob_importance(forest, X, Y[task], metric=metric)
+    assert rfsize.oob_importance(forest, X, Y[task]).to_dict() == named.to_dict()
+
+
 def linear(slopes: list[float], n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, len(slopes)))

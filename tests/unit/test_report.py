@@ -124,8 +124,10 @@ def test_numbers_of_a_report_agree(kind: str) -> None:
     for name, of_metric in values["others"].items():
         assert of_metric["value"] == report.loss_at(report.n_kept, name).value
     assert [warning["text"] for warning in values["warnings"]] == [caution.text for caution in report.warnings]
-    for name in ("available", "source", "n_rows", "n_dropped", "votes_per_row", "groups", "copied"):
+    for name in ("available", "source", "groups", "copied"):
         assert values[name] == getattr(report, name)
+    for name in ("n_rows", "n_dropped", "votes_per_row"):
+        assert values[name] == getattr(report.estimate, name)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -313,7 +315,7 @@ def assert_alone(html: str) -> Page:
 def test_page_of_a_report_tells_its_numbers(kind: str, tmp_path: Any) -> None:
     report = result(kind)
     page = assert_alone(page_of(report, tmp_path))
-    expected = [f"{report.n_rows:,}", f"{report.available:,}", rfsize.__version__]
+    expected = [f"{report.estimate.n_rows:,}", f"{report.available:,}", rfsize.__version__]
     expected += [f"{report.n_trees:,}"] if report.n_trees < 1000 else []
     assert [number for number in expected if number not in page.text] == []
     assert "svg" in page.tags

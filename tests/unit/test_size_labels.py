@@ -57,8 +57,8 @@ def test_size_by_votes_is_the_plug_in_of_the_trees_alone(framework: str, oob: bo
     assert report.size_at(0.8) == reference.majority.ensemble_size(0.8, pi.tolist())
     assert report.loss_at(11).value == pytest.approx(theory.mean_disagreement(11, pi))
     assert (report.available, report.source) == (60, "oob" if oob else "rows given")
-    assert (report.n_rows, report.n_dropped) == (voted.sum(), (~voted).sum())
-    assert report.votes_per_row == pytest.approx(may_vote.sum(axis=1)[voted].mean())
+    assert (report.estimate.n_rows, report.estimate.n_dropped) == (voted.sum(), (~voted).sum())
+    assert report.estimate.votes_per_row == pytest.approx(may_vote.sum(axis=1)[voted].mean())
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -80,7 +80,7 @@ def test_rows_at_a_tie_make_the_size_infinite() -> None:
     for votes in ([[5, 5], [10, 0]], [[40, 40, 20], [100, 0, 0]], [[5000001, 5000000, 1]]):
         report = rfsize.size(rfsize.Votes(votes), alpha=0.9999999, method="plugin")
         assert (report.n_trees, report.enough, report.to_dict()["n_trees"]) == (math.inf, False, None)
-        assert report.reason is not None
+        assert report.to_dict()["reason"] is not None
     few = rfsize.size(rfsize.Votes([[5, 5]] * 3 + [[0, 10]] * 97), alpha=0.98, method="plugin")
     assert few.interval[1] == math.inf
 
@@ -131,8 +131,8 @@ def test_soft_rows_need_the_scores_of_two_trees() -> None:
     forest = by_one_score(score, max_samples=0.95, bootstrap=False)
     n_votes = (~rfsize.inbag(forest, rows_of(score))).sum(axis=0)
     soft, hard = (rfsize.size(forest, rows_of(score), alpha=0.6, oob=True, voting=of) for of in ("soft", "hard"))
-    assert (soft.n_rows, soft.n_dropped) == ((n_votes > 1).sum(), (n_votes < 2).sum())
-    assert (hard.n_rows, hard.n_dropped) == ((n_votes > 0).sum(), (n_votes < 1).sum())
+    assert (soft.estimate.n_rows, soft.estimate.n_dropped) == ((n_votes > 1).sum(), (n_votes < 2).sum())
+    assert (hard.estimate.n_rows, hard.estimate.n_dropped) == ((n_votes > 0).sum(), (n_votes < 1).sum())
 
 
 def test_forests_of_that_size_change_so_many_labels() -> None:
@@ -300,7 +300,7 @@ def test_drawn_rows_are_sized_as_if_given_alone(kind: str, tmp_path: Any) -> Non
     if kind == "parquet":
         pd.DataFrame(FRESH, columns=[f"x{place}" for place in range(6)]).to_parquet(rows)
     report = rfsize.size(model(framework), rows, TRUTH["two"], alpha=0.8, max_rows=300)
-    assert (report.n_rows, report.to_dict()) == (300, expected.to_dict())
+    assert (report.estimate.n_rows, report.to_dict()) == (300, expected.to_dict())
     for enough in (len(FRESH), "auto"):
         of_all = rfsize.size(model(framework), rows, alpha=0.8, max_rows=enough)
         assert of_all.to_dict() == rfsize.size(model(framework), FRESH, alpha=0.8).to_dict()
@@ -310,4 +310,4 @@ def test_auto_draws_a_hundred_thousand_rows() -> None:
     many = np.random.default_rng(3).normal(size=(101_000, 6))
     forest = model("lightgbm", n_trees=20)
     report, expected = (rfsize.size(forest, many, alpha=0.8, max_rows=of) for of in ("auto", 10**5))
-    assert (report.n_rows, report.to_dict()) == (100_000, expected.to_dict())
+    assert (report.estimate.n_rows, report.to_dict()) == (100_000, expected.to_dict())

@@ -153,7 +153,7 @@ def test_few_rows_of_a_class_tell_no_ranking_out_of_bag() -> None:
     report = rfsize.size(forest, rows, y, oob=True, metric="auc", tolerance=0.02)
     assert report.loss_at(1).value > lost > 0.08
     assert report.n_trees == report.size_at(0.5) == report.upper(0.8) == math.inf
-    assert (report.reason is not None, report.interval) == (True, (1, math.inf))
+    assert (report.to_dict()["reason"] is not None, report.interval) == (True, (1, math.inf))
     assert rfsize.size(forest, rows, y, oob=True, metric="brier", tolerance=0.02).enough
     assert rfsize.size(forest, fresh, truth, metric="auc", tolerance=0.02).enough
 
@@ -202,7 +202,7 @@ def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     forest = train("lightgbm", rows[:3000], y[:3000], 24, num_leaves=127, min_data_in_leaf=2, feature_fraction=0.1)
     report = rfsize.size(forest, rows[3000:], y[3000:], metric="auc", tolerance=0.001)
     assert report.n_trees == report.size_at(0.5) == report.upper(0.8) == math.inf
-    assert (report.reason is None, report.enough, report.to_dict()["n_trees"]) == (False, False, None)
+    assert (report.to_dict()["reason"] is None, report.enough, report.to_dict()["n_trees"]) == (False, False, None)
 
 
 def test_no_loss_is_at_most_small() -> None:
@@ -232,13 +232,13 @@ def test_rows_of_a_group_are_one_draw() -> None:
     forest = train("lightgbm", X, Y["two"], 150, bagging_fraction=0.3)
     alone, pairs = (rfsize.size(forest, X, Y["two"], groups=of, **by) for of in ("rows", np.arange(len(X)) // 2))
     assert (alone.groups, pairs.groups) == ("rows", "given")
-    assert pairs.votes_per_row < alone.votes_per_row
+    assert pairs.estimate.votes_per_row < alone.estimate.votes_per_row
     assert pairs.n_trees == pytest.approx(alone.n_trees, rel=0.25)
 
 
 def test_trees_of_each_class_have_bags_of_their_own() -> None:
     report = rfsize.size(model("xgboost", "three"), X, Y["three"], oob=True, metric="log_loss", tolerance=0.02)
-    assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.05)
+    assert report.estimate.votes_per_row == pytest.approx(60 * 0.368, rel=0.05)
     assert report.loss_at(10).value > report.loss_at(100).value > 0.0
 
 

@@ -142,7 +142,7 @@ def test_trees_that_all_say_the_same_need_one() -> None:
 def test_no_size_is_enough_for_next_to_nothing(tolerance: float) -> None:
     report = sized(numbers(100), tolerance)
     assert (report.n_trees, report.n_kept, report.to_dict()["n_trees"]) == (math.inf, 80, None)
-    assert (report.interval, report.reason is None) == ((math.inf, math.inf), False)
+    assert (report.interval, report.to_dict()["reason"] is None) == ((math.inf, math.inf), False)
     large = sized(numbers(100), 1e200)
     assert (large.n_trees, large.interval[1] <= 2, large.size_at(tolerance)) == (1, True, math.inf)
 
@@ -152,7 +152,7 @@ def test_rows_that_less_than_two_trees_scored_are_dropped() -> None:
     forest = regressor(score, max_samples=0.95, bootstrap=False)
     n_votes = (~rfsize.inbag(forest, rows_of(score))).sum(axis=0)
     report = rfsize.size(forest, rows_of(score), oob=True, metric="scores", tolerance=0.5)
-    assert (report.n_rows, report.n_dropped) == ((n_votes > 1).sum(), (n_votes < 2).sum())
+    assert (report.estimate.n_rows, report.estimate.n_dropped) == ((n_votes > 1).sum(), (n_votes < 2).sum())
     assert not report.enough  # two votes per row are too few to tell
     assert report.interval == (1, math.inf)
 
@@ -164,7 +164,7 @@ def test_numbers_within_a_twentieth_of_the_spread_by_default(framework: str) -> 
     assert (report.to_dict()["metric"], report.to_dict()["tolerance"]) == ("scores", 0.05 * np.std(y))
     expected = rfsize.size(forest, X, y, oob=True, metric="scores", tolerance=0.05 * np.std(y))
     assert report.to_dict() == expected.to_dict()
-    assert report.votes_per_row == pytest.approx(0.368 * 60, rel=0.05)
+    assert report.estimate.votes_per_row == pytest.approx(0.368 * 60, rel=0.05)
     assert rfsize.size(forest, X, y, oob=True, tolerance=0.2).to_dict()["tolerance"] == 0.2
 
 

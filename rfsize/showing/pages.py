@@ -1,4 +1,4 @@
-"""The page of a report on the size of a forest."""
+"""The contents of every page: of reports, scores, comparisons and importances; `rfsize.showing.html` writes them."""
 
 from __future__ import annotations
 
@@ -17,31 +17,37 @@ from rfsize.models.framework import framework_of
 from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
 from rfsize.showing.plots import draw_by_class, draw_distances, draw_size
 from rfsize.showing.text import (
-    aim,
-    axis,
+    comparison_in_digits,
+    comparison_verdict,
     from_to,
     how_likely,
-    how_many_are_enough,
-    how_many_are_needed,
+    importance_cells,
+    importances_score,
+    importances_title,
     in_words,
     most_changed,
     others_compared_with,
     remarks,
+    score_in_digits,
     sentence,
     shown_warnings,
-    title,
+    verdict,
     what_now,
+    with_all_trees,
+    words_of,
 )
 from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import LabelDetails
 from rfsize.statistics.metrics import label_of
 
 if TYPE_CHECKING:
+    from rfsize.api.compare import Comparison
+    from rfsize.api.importance import Importances
+    from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
 
-SOURCES = {
+_SOURCES = {
     "oob": "out of bag: the trees that did not see a training row predict it",
     "rows given": "as given: all trees predict them",
 }
@@ -51,37 +57,44 @@ _GROUPS = {"given": "as given", "copies": "copies of a row", "rows": "each row a
 _ALPHAS, _TOLERANCES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999), (4.0, 2.0, 1.0, 0.5, 0.25)
 
 _SIZES = 10  # about as many sizes of chosen trees as a table lists
+_COLUMNS = 40  # most columns in the table of importances
+
+
+def _rows(n_rows: int, source: str) -> str:
+    """How many rows, and who predicts them."""
+    return f"{how_many(n_rows, 'row')}, {_SOURCES.get(source, source)}"
+
+
+# Reports
 
 
 def report_page(report: Report) -> Page:
     """The contents of the page of a report."""
-    kept = report.n_kept
+    words, kept = words_of(report.criterion), report.n_kept
+    is_sure = report.enough and not shown_warnings(report)
+    unlimited = (
+        "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the "
+        "seed."
+    )
     return Page(
-        title=f"Size of the forest, {title(report.criterion)}",
-        verdict=_verdict(report),
-        is_good=_is_good(report),
+        title=f"Size of the forest, {words.title}",
+        verdict=sentence(f"{verdict(report)} to {words.aim}" if report.enough else verdict(report)),
+        is_good=None if is_sure and how_likely(report) else is_sure,
         alerts=_alerts(report),
         numbers=_numbers(report),
         sections=(
             Section("", tuple(map(sentence, remarks(report)))),
             Section(f"What {how_many(kept, 'tree')} lose", (_compared(report),), tables=_losses(report)),
-            Section("How many trees to ask for", _unlimited(report), _pictures(report), _levels(report)),
+            Section(
+                "How many trees to ask for",
+                () if report.criterion.target == "chosen" else (unlimited,),
+                _pictures(report),
+                _levels(report),
+            ),
         ),
         code=_code(report),
         origin=_origin(report),
     )
-
-
-def _is_good(report: Report) -> bool | None:
-    if not report.enough or shown_warnings(report):
-        return False
-    return None if how_likely(report) else True
-
-
-def _verdict(report: Report) -> str:
-    if report.enough:
-        return sentence(f"{how_many_are_enough(report)} to {aim(report.criterion)}")
-    return sentence(how_many_are_needed(report))
 
 
 def _alerts(report: Report) -> tuple[Alert, ...]:
@@ -102,27 +115,23 @@ def _call(report: Report, options: Mapping[str, Any]) -> str:
 
 def _numbers(report: Report) -> tuple[KeyNumber, ...]:
     criterion, kept, available = report.criterion, report.n_kept, report.available
+    is_bound, certificate = report.estimate.is_bound, report.certificate
     whose = "trees grown" if criterion.is_training else "trees of your forest"
     enough = how_likely(report) + ("enough" if report.enough else "not enough")
     trees = KeyNumber(whose, f"{available:,}", enough)
     if kept < available:
         trees = KeyNumber(f"{whose}, kept", f"{available:,} → {kept:,}", enough)
-    what = title(criterion)
-    if report.certificate is not None:
+    words = words_of(criterion)
+    what, sure = words.title, "95 %" if is_bound else f"95 %: {from_to(report.interval)}"
+    if certificate is not None:
         what = f"fewest {'first' if criterion.target == 'model' else 'chosen'} trees that are certified"
-    n_trees = ("at most " if report.estimate.is_bound else "") + _size(report.n_trees)
+        sure = f"certified, {in_percent(certificate.confidence)} sure"
     loss = _loss(criterion, report.estimate.curve.at(kept))
     return (
         trees,
-        KeyNumber(what, n_trees, _how_sure(report)),
-        KeyNumber(axis(criterion), loss, f"with {how_many(kept, 'tree')}"),
+        KeyNumber(what, ("at most " if is_bound else "") + _size(report.n_trees), sure),
+        KeyNumber(words.loss, loss, f"with {how_many(kept, 'tree')}"),
     )
-
-
-def _how_sure(report: Report) -> str:
-    if report.certificate is not None:
-        return f"certified, {in_percent(report.certificate.confidence)} sure"
-    return "95 %" if report.estimate.is_bound else f"95 %: {from_to(report.interval)}"
 
 
 def _size(size: int | float) -> str:
@@ -152,38 +161,27 @@ def _losses(report: Report) -> tuple[Table, ...]:
         tried = curve.counts.sizes.tolist()
         sizes = {*tried[:: 1 + len(tried) // _SIZES], kept, available}
     losses = [(report.criterion, report.estimate), *report.others.values()]
-    own = label_of(report.criterion.name) if report.certificate is None else axis(report.criterion)
-    others = tuple(label_of(criterion.name) for criterion, _ in report.others.values())
+    own = label_of(report.criterion.name) if report.certificate is None else words_of(report.criterion).loss
+    heads = ("trees", own, *(label_of(criterion.name) for criterion, _ in report.others.values()))
     ordered = sorted(sizes)
     rows = tuple(
         (f"{size:,}", *(_loss(criterion, estimate.curve.at(size)) for criterion, estimate in losses))
         for size in ordered
     )
-    by_class = [table for _, estimate in losses for table in _by_class(estimate, kept)]
-    return (Table(("trees", own, *others), rows, ordered.index(kept)), *by_class)
+    by_class = [_by_class(estimate.details, kept) for _, estimate in losses]
+    return (Table(heads, rows, ordered.index(kept)), *filter(None, by_class))
 
 
-def _by_class(estimate: Estimate, n_trees: int) -> tuple[Table, ...]:
-    """The labels that still change, by class."""
-    details = estimate.details
+def _by_class(details: Any, n_trees: int) -> Table | None:
+    """The labels that still change, by class; None if the estimate is not of labels."""
     if not isinstance(details, LabelDetails) or len(details.by_class) < 2:
-        return ()
+        return None
     changed = {label: curve.at(n_trees) for label, curve in details.by_class.items()}
     most, which = most_changed(changed, lambda label: changed[label])
     shares = details.label_shares
     rows = tuple((printable(label), in_percent(shares[label]), in_percent(changed[label])) for label in most)
     heads = ("class", "share of the rows", f"labels that still change with {how_many(n_trees, 'tree')}")
-    return (Table(heads, rows, title=which.capitalize()),)
-
-
-def _unlimited(report: Report) -> tuple[str, ...]:
-    """The explanation of an unlimited forest, if smaller forests are compared with one."""
-    if report.criterion.target == "chosen":
-        return ()
-    return (
-        "An unlimited forest is yours with infinitely many trees: its predictions no longer depend on the luck of the "
-        "seed.",
-    )
+    return Table(heads, rows, title=which.capitalize())
 
 
 def _levels(report: Report) -> tuple[Table, ...]:
@@ -205,7 +203,8 @@ def _levels(report: Report) -> tuple[Table, ...]:
 
 
 def _pictures(report: Report) -> tuple[Picture, ...]:
-    over_size = Picture(f"{axis(report.criterion)} over the number of trees".capitalize(), partial(draw_size, report))
+    alt = f"{words_of(report.criterion).loss} over the number of trees".capitalize()
+    over_size = Picture(alt, partial(draw_size, report))
     details = report.estimate.details
     if not isinstance(details, LabelDetails):
         return (over_size,)
@@ -221,32 +220,27 @@ def _code(report: Report) -> str:
         return ""
     # A grown forest was already cut when its training ended.
     if report.enough and report.n_kept < report.available and not criterion.is_training:
-        made_by = "rfsize.truncate(model, n_trees=report)"
-        made_by = "rfsize.shrink(model, X)[0]" if criterion.target == "chosen" else made_by
+        is_shrunk = criterion.target == "chosen"
+        made_by = "rfsize.shrink(model, X)[0]" if is_shrunk else "rfsize.truncate(model, n_trees=report)"
         return (
             f"small = {made_by}  # {how_many(report.n_kept, 'tree')}, a model of the same type\n"
             "fast = rfsize.compile(small)  # predicts what small.predict does, many times faster"
         )
-    if report.enough or isinstance(report.estimate.curve, CertifiedCurve):
+    if report.enough or report.certificate is not None:
         return "fast = rfsize.compile(model)  # predicts what model.predict does, many times faster"
-    what = "model, X, y" if _is_estimator(report.outputs) else "params, data"
-    options = as_arguments(criterion.options)
-    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({what}, {options})"
-
-
-def _is_estimator(outputs: TreeOutputs | None) -> bool:
-    """Whether the model is trained by ``fit``; False if the report no longer refers to a model."""
-    task = None if outputs is None else outputs.task
-    return task is not None and hasattr(task.forest.with_booster(task.forest.booster), "fit")
+    # Without a model at hand, as after pickling, nobody knows whether it is trained by ``fit``.
+    task = None if report.outputs is None else report.outputs.task
+    is_estimator = task is not None and hasattr(task.forest.with_booster(task.forest.booster), "fit")
+    data, options = "model, X, y" if is_estimator else "params, data", as_arguments(criterion.options)
+    return f"# trains until the forest is large enough\nlarger, report = rfsize.grow({data}, {options})"
 
 
 def _origin(report: Report) -> tuple[tuple[str, str], ...]:
     estimate = report.estimate
     dropped = f"; too few trees can predict {estimate.n_dropped:,} more" if estimate.n_dropped else ""
-    rows = f"{how_many(estimate.n_rows, 'row')}, {SOURCES.get(report.source, report.source)}{dropped}"
     return (
         *_model(report.outputs),
-        ("rows", rows),
+        ("rows", f"{_rows(estimate.n_rows, report.source)}{dropped}"),
         ("trees that predict a row", f"{estimate.votes_per_row:,.1f} of {report.available:,} on average"),
         ("rows that belong together", _GROUPS[report.groups]),
     )
@@ -282,3 +276,58 @@ def _parameters(booster: Any) -> dict[str, Any]:
     with suppress(ValueError):
         return {} if framework is None or framework.training is None else framework.training.params_of(booster)
     return {}
+
+
+# Other results
+
+
+def score_page(score: OobScore) -> Page:
+    """The contents of the page of a score."""
+    value, at_all, low, high = score_in_digits(score)
+    trees, name = how_many(score.available, "tree"), label_of(score.metric)
+    return Page(
+        title="Out-of-bag score",
+        verdict=f"On fresh rows the {name} of all {trees} is {low} to {high} (95 %).",
+        numbers=(
+            KeyNumber(f"{name}, out of bag", value, f"of {score.votes_per_row:.1f} trees a row"),
+            KeyNumber(f"{name}, all trees", at_all, f"95 %: {low} to {high}"),
+        ),
+        sections=(Section("", pictures=(Picture(f"{name} over the number of trees", score.plot),)),),
+        origin=(("rows", _rows(score.n_rows, score.source)),),
+    )
+
+
+def comparison_page(comparison: Comparison) -> Page:
+    """The contents of the page of a comparison."""
+    name, values = label_of(comparison.metric), comparison_in_digits(comparison, *comparison.values)
+    differences = [(with_all_trees(comparison), comparison.at_hand)]
+    differences += [] if comparison.limit is None else [("with unlimited trees", comparison.limit)]
+    cells = tuple((where, *comparison_in_digits(comparison, of.value, *of.interval)) for where, of in differences)
+    figures = zip(("first", "second"), values, comparison.n_trees, strict=True)
+    return Page(
+        title="Two settings compared",
+        verdict=sentence(comparison_verdict(comparison)),
+        alerts=(Alert(sentence(f"with unlimited trees: {comparison.why}")),) if comparison.why else (),
+        numbers=tuple(KeyNumber(f"{name}, {which}", value, how_many(n, "tree")) for which, value, n in figures),
+        sections=(Section("", tables=(Table(("first minus second", "difference", "from", "to"), cells),)),),
+        origin=(("rows", _rows(comparison.n_rows, comparison.source)),),
+    )
+
+
+def importances_page(importances: Importances) -> Page:
+    """The contents of the page of importances."""
+    heads = ("rank", "column", f"loss of {label_of(importances.metric)}", "95 % interval", "ranks it may have")
+    rows = tuple((str(column.rank), *importance_cells(column)) for column in importances.columns[:_COLUMNS])
+    return Page(
+        title="Importances of columns, out of bag",
+        verdict=sentence(importances_title(importances)),
+        sections=(
+            Section("", (sentence(importances_score(importances)),)),
+            Section("From the most important on", pictures=(Picture("importances", importances.plot),)),
+            Section("In numbers", tables=(Table(heads, rows),)),
+        ),
+        origin=(
+            ("rows", _rows(importances.n_rows, "oob")),
+            ("trees of a row", f"{importances.votes_per_row:,.1f} of {importances.available:,} on average"),
+        ),
+    )
