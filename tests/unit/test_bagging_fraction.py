@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import lightgbm as lgb
@@ -288,14 +287,3 @@ def test_bagging_over_other_learners() -> None:
         assert row["error"] == pytest.approx(1.0 - fitted.oob_score_, abs=1e-12)
     numbers = search_estimator(RandomForestRegressor(max_depth=4, random_state=0), Y["number"])
     assert (numbers.curve["error"] < np.var(Y["number"])).all()
-
-
-def test_result_is_stored_and_drawn() -> None:
-    found = search("xgboost")
-    stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert (stored["best"], [row["fraction"] for row in stored["curve"]]) == (found.best, list(GRID))
-    assert found.to_frame()["error"].tolist() == found.curve["error"].tolist()
-    ax = found.plot()
-    drawn = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 3]
-    assert any(np.allclose(of, np.stack([found.curve["fraction"], found.curve["error"]], axis=1)) for of in drawn)
-    assert found.plot(ax) is ax

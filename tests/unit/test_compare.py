@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
 from typing import Any
 
 import numpy as np
@@ -132,11 +130,3 @@ def test_scorers_weigh_the_rows() -> None:
     found = rfsize.compare(*both, metric="balanced_accuracy")
     expected = [balanced_accuracy_score(Y["two"], of.predict_labels(), sample_weight=weight) for of in both]
     assert found.values == pytest.approx(expected, abs=1e-9)
-
-
-def test_result_is_stored(pair: list[Any]) -> None:
-    found = rfsize.compare(*(outputs(of, oob=True) for of in pair), metric="auc")
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert (stored["at_hand"]["better"], stored["values"]) == ("first", list(found.values))
-    assert stored["limit"]["interval"] == list(found.limit.interval)
-    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()

@@ -20,7 +20,7 @@ import reference.bagging
 import reference.importances
 import reference.metrics
 import rfsize
-from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
+from helpers.trained import FRAMEWORKS, X, Y, probabilities, train, tree_scores
 from rfsize.exceptions import FewVotesError, ForestWarning
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
@@ -192,17 +192,6 @@ def test_columns_that_no_tree_tests_lose_nothing() -> None:
     for metric in ("accuracy", "auc"):
         none = rfsize.oob_importance(forest, rows, Y["two"], metric=metric)["x2"]
         assert (none.value, none.interval, none.is_noise) == (0.0, (0.0, 0.0), True)
-
-
-def test_columns_are_ranked_and_drawn() -> None:
-    importances = rfsize.oob_importance(model("lightgbm"), X, Y["two"], metric="auc")
-    names, losses = zip(*((column.name, column.value) for column in importances.columns), strict=True)
-    assert [column.rank for column in importances.columns] == list(range(1, 7))
-    assert list(losses) == sorted(losses, reverse=True)
-    assert [column["name"] for column in importances.to_dict()["columns"]] == list(names)
-    ax = importances.plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == list(names)
-    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx(sorted(losses))
 
 
 # How many trees importances take

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -13,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import Perceptron
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -76,15 +73,6 @@ def test_value_is_the_metric_of_the_predictions(framework: str, task: str, weigh
         assert (score.curve.sizes[-1], score.curve.values[-1]) == (outputs.n_trees, score.value)
     if not weighted:
         assert rfsize.oob_score(forest, X, Y[task], metric=metric).to_dict() == score.to_dict()
-
-
-def test_score_is_that_of_scikit_learn() -> None:
-    for forest, y in (
-        (ExtraTreesClassifier(60, bootstrap=True, oob_score=True, random_state=0), Y["three"]),
-        (BaggingClassifier(Perceptron(), 60, oob_score=True, random_state=0), Y["three"]),
-        (RandomForestRegressor(60, oob_score=True, random_state=0), Y["number"]),
-    ):
-        assert rfsize.oob_score(forest.fit(X, y), X, y).value == pytest.approx(forest.oob_score_, abs=1e-12)
 
 
 def test_threshold_decides_the_labels() -> None:
@@ -192,18 +180,6 @@ def test_rows_of_a_group_are_one_draw() -> None:
         assert np.ptp(grouped.interval) > 2.0 * np.ptp(alone.interval)
 
 
-def test_copies_do_not_count_as_fresh_rows() -> None:
-    rows, y = np.concatenate([X, X]), np.concatenate([Y["two"], Y["two"]])
-    forest = RandomForestClassifier(150, random_state=0).fit(rows, y)
-    fresh, truth = problem(10_000, 99)
-    real = forest.score(fresh, truth["two"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        of_copies, alone = (rfsize.oob_score(forest, rows, y, groups=groups) for groups in ("copies", "rows"))
-    assert of_copies.interval[0] < real < of_copies.interval[1]
-    assert alone.interval[0] > real
-
-
 def test_rows_without_weight_make_no_interval_narrower() -> None:
     outputs = rfsize.tree_outputs(model("sklearn"), X, Y["two"], oob=True)
     weight = np.zeros(len(X))
@@ -277,14 +253,3 @@ def test_one_tree_and_rows_that_it_saw() -> None:
     found = rfsize.oob_score(forest, X, Y["two"])
     assert found.n_dropped == rfsize.inbag(forest, X).sum()
     assert found.at_all_trees == found.value
-
-
-def test_result_is_stored_and_drawn() -> None:
-    found = rfsize.oob_score(model("lightgbm"), X, Y["two"], metric="auc")
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert (stored["interval"], stored["curve"]["sizes"]) == (list(found.interval), found.curve.sizes.tolist())
-    assert (stored["value"], stored["metric"], stored["available"]) == (found.value, "auc", 60)
-    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
-    ax = found.plot()
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), found.curve.values)
-    assert found.plot(ax) is ax

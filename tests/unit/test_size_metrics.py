@@ -45,9 +45,8 @@ def given(framework: str, oob: bool, task: str = "two") -> tuple[Any, np.ndarray
     return forest, rows, y, score, may_vote
 
 
-@pytest.mark.parametrize("metric", SIGNIFICANT)
-@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("oob", [False, True])
+@pytest.mark.parametrize(("framework", "metric"), zip(FRAMEWORKS, SIGNIFICANT, strict=True))
 def test_law_of_the_loss_is_as_restated(framework: str, metric: str, oob: bool) -> None:
     forest, rows, y, score, may_vote = given(framework, oob)
     c, d = reference.metric_loss.law(
@@ -59,8 +58,7 @@ def test_law_of_the_loss_is_as_restated(framework: str, metric: str, oob: bool) 
     assert report.source == ("oob" if oob else "rows given")
 
 
-@pytest.mark.parametrize("metric", LOSSES)
-@pytest.mark.parametrize("oob", [False, True])
+@pytest.mark.parametrize(("metric", "oob"), zip(LOSSES, [True, False, True, False, True], strict=True))
 def test_few_trees_lose_what_drawing_them_says(metric: str, oob: bool) -> None:
     """Against loops that draw forests anew, of the trees that may vote on each row."""
     forest, rows, y, score, may_vote = given("sklearn", oob)
@@ -225,15 +223,6 @@ def test_weights_count_rows(metric: str, off: float) -> None:
     assert reports[0].to_dict()["value"] == pytest.approx(reports[1].to_dict()["value"], abs=1e-9)
     for n_trees in (15, 30, 100):
         assert reports[0].loss_at(n_trees).value == pytest.approx(reports[1].loss_at(n_trees).value, rel=off)
-
-
-def test_rows_of_a_group_are_one_draw() -> None:
-    by: dict[str, Any] = {"oob": True, "metric": "brier", "tolerance": 0.002}
-    forest = train("lightgbm", X, Y["two"], 150, bagging_fraction=0.3)
-    alone, pairs = (rfsize.size(forest, X, Y["two"], groups=of, **by) for of in ("rows", np.arange(len(X)) // 2))
-    assert (alone.groups, pairs.groups) == ("rows", "given")
-    assert pairs.votes_per_row < alone.votes_per_row
-    assert pairs.n_trees == pytest.approx(alone.n_trees, rel=0.25)
 
 
 def test_trees_of_each_class_have_bags_of_their_own() -> None:
