@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import lightgbm as lgb
@@ -63,14 +62,6 @@ def test_lightgbm_full_bag_ends_bagging() -> None:
     assert 0 < first < 50
     expected[first:] = True
     assert np.array_equal(rfsize.inbag(booster, LARGE[:60]), expected)
-
-
-def test_lightgbm_pos_neg_goes_by_label() -> None:
-    params = {"pos_bagging_fraction": 0.7, "neg_bagging_fraction": 0.4, "boosting_type": "rf", "subsample_freq": 1}
-    estimator = lgb.LGBMClassifier(**params, n_estimators=9, subsample=0.5, verbose=-1, bagging_seed=3)
-    names = NAMES[LARGE_Y]
-    expected = reference.bagging.lightgbm_inbag(9, 1100, 3, np.where(LARGE_Y == 1, 0.7, 0.4))
-    assert np.array_equal(rfsize.inbag(estimator.fit(LARGE, names), LARGE, names), expected)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +147,6 @@ def test_other_rows_are_refused(of_trees: Forest, order: str) -> None:
         rfsize.tree_outputs(of_trees.model, rows, oob=True, **training)
 
 
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest", "extra-trees"])
-def test_values_of_other_rows_are_refused(kind: str) -> None:
-    for rows in (X + 1.0, -X, model(kind).fresh):
-        with pytest.raises(InbagError):
-            rfsize.size(model(kind).model, rows, oob=True)
-
-
 @pytest.mark.parametrize(
     ("kind", "training"),
     [
@@ -201,14 +185,6 @@ def test_warm_start_tells_bags_of_its_last_trees() -> None:
         with pytest.raises(InbagError):
             rfsize.tree_outputs(forest, X, oob=True)
     assert rfsize.tree_outputs(warm, model("bagging").fresh).n_trees == 8
-
-
-@pytest.mark.parametrize(
-    "trained", [lambda: lightgbm(bagging_freq=3), lambda: xgboost(tree_method="approx")], ids=["lightgbm", "xgboost"]
-)
-def test_shared_bags_warn(trained: Callable[[], Any]) -> None:
-    with pytest.warns(ForestWarning, match="bag"):
-        rfsize.size(trained(), model("lightgbm").fresh, alpha=0.8)
 
 
 @pytest.mark.parametrize("name", ["feature_fraction", "feature_fraction_bynode"])

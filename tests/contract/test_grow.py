@@ -11,8 +11,6 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
-import polars
 import pytest
 import xgboost as xgb
 from sklearn.base import clone
@@ -186,26 +184,6 @@ def test_estimators_grow(kind: str, fitted: bool) -> None:
     assert larger.predict(FRESH).tolist() == whole.predict(FRESH).tolist()
 
 
-@pytest.mark.parametrize("kind", ["LGBMClassifier", "random forest"])
-def test_estimators_grow_on_frames_of_every_kind(kind: str) -> None:
-    """In which categories may have an order, which scikit-learn's forests know nothing of."""
-    table, fresh = (frame(rows).drop(columns="c") for rows in (X, FRESH))
-    if kind == "random forest":
-        table, fresh = (rows.assign(b=rows["b"].cat.codes).fillna(0.0) for rows in (table, fresh))
-    given = clone(model(kind).model).set_params(n_estimators=20)
-    grown = [
-        rfsize.grow(given, rows, TWO, groups="rows", **precise(30))[0]
-        for rows in (table, polars.from_pandas(table), polars_enum(table))
-    ]
-    for forest in grown[1:]:
-        assert forest.predict_proba(fresh).tolist() == grown[0].predict_proba(fresh).tolist()
-
-
-def polars_enum(table: pd.DataFrame) -> Any:
-    rows = polars.from_pandas(table)
-    return rows.cast({"b": polars.Enum(list("pqrs"))}) if str(table["b"].dtype) == "category" else rows
-
-
 def test_weights_of_estimators() -> None:
     forest, goal = model("random forest weights"), precise(45, 35)
     larger, _ = rfsize.grow(forest.model, X, THREE, sample_weight=WEIGHT, **goal)
@@ -263,16 +241,6 @@ def test_names_and_categories_are_kept(kind: str) -> None:
     assert names == list("abcdef")
     assert rfsize.tree_outputs(booster, frame(X), oob=True).n_trees == 30
     np.testing.assert_array_equal(rfsize.compile(booster).predict(frame(FRESH)), own_predict(booster, frame(FRESH)))
-
-
-@pytest.mark.skipif(xgb.__version__ < "3.1", reason="XGBoost tells no leaves of such data before 3.1")
-@pytest.mark.parametrize("kind", ["xgboost", "xgboost softprob"])
-def test_binned_data_give_the_same_forest(kind: str) -> None:
-    (params, y), goal = OBJECTIVES[kind], precise(30)
-    binned, report = rfsize.grow(params, xgb.QuantileDMatrix(X, y), **goal)
-    plain, expected = rfsize.grow(params, xgb.DMatrix(X, y), **goal)
-    assert binned.get_dump() == plain.get_dump()
-    assert report.loss_at(10).value == expected.loss_at(10).value
 
 
 def test_learning_rate_other_than_one_warns() -> None:

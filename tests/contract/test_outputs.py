@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -85,15 +85,6 @@ def test_pickled_outputs_keep_votes_and_scores(kind: str) -> None:
     table = rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs)
     assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs.votes)
     assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=again)
-
-
-def test_outputs_say_what_they_are() -> None:
-    outputs = rfsize.tree_outputs(model("random forest of names").model, FRESH)
-    assert (len(outputs), outputs.n_rows, outputs.n_trees, outputs.source) == (150, 150, N_TREES, "rows given")
-    assert outputs.classes.tolist() == NAMES.tolist()
-    assert outputs.y is None
-    numbers = rfsize.tree_outputs(model("xgboost regression").model, X, oob=True)
-    assert len(numbers.classes) == 0
 
 
 def test_mean_and_covariance_of_scores() -> None:
@@ -226,11 +217,6 @@ def test_folds_hold_out_groups_whole() -> None:
     assert outputs.votes != alone.votes
     with pytest.raises(ValueError, match="groups"):
         rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=[(np.arange(3), np.arange(3, 6))], groups=groups)
-
-
-def test_forests_without_bags_are_cross_validated() -> None:
-    outputs = rfsize.tree_outputs(ExtraTreesClassifier(N_TREES, random_state=0), X, THREE, cv=5)
-    assert np.mean(outputs.votes.winner() == THREE) > 0.5
 
 
 @pytest.mark.parametrize("option", [{"X": X}, {"oob": True}, {"groups": "rows"}], ids=lambda option: next(iter(option)))

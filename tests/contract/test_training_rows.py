@@ -247,7 +247,3 @@ def test_few_votes_are_refused_and_enough_trees_named(metric: str) -> None:
             rfsize.oob_score(forest.set_params(n_estimators=15).fit(X, TWO), X, TWO, metric=metric, **options)
         forest.set_params(n_estimators=refused.value.enough).fit(X, TWO)
         assert rfsize.oob_score(forest, X, TWO, metric=metric, **options).votes_per_row >= 10
-
-
-def test_one_tree_is_scored() -> None:
-    assert rfsize.oob_score(RandomForestClassifier(1, random_state=0).fit(X, TWO), X, TWO).votes_per_row == 1.0

@@ -12,12 +12,10 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
 import pytest
 import xgboost as xgb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 from scipy.stats import binom
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
@@ -129,11 +127,6 @@ def test_predictions_are_those_of_the_frameworks(framework: str, task: str, metr
     assert report.n_trees < 60
 
 
-def test_default_tolerance_of_numbers() -> None:
-    report = rfsize.size(model("sklearn", "number"), FRESH, TRUTH["number"], **FOREST, alpha=0.5)
-    assert report.to_dict()["tolerance"] == pytest.approx(0.05 * TRUTH["number"].std())
-
-
 # What the report knows
 
 
@@ -169,12 +162,6 @@ def test_macro_bounds_every_class() -> None:
         assert binom.cdf(differing, of, 0.1) <= 0.05
     assert micro.n_trees <= macro.n_trees
     assert macro.loss_at(5).value == max(macro.loss_at(5).by_class.values())
-
-
-@pytest.mark.parametrize("given", [pd.DataFrame, sparse.csr_matrix])
-def test_rows_of_any_kind(trees: Any, given: Any) -> None:
-    expected = rfsize.size(trees, FRESH, **FOREST, alpha=0.95)
-    assert rfsize.size(trees, given(FRESH), **FOREST, alpha=0.95).to_dict() == expected.to_dict()
 
 
 def test_outputs_are_taken_at_their_threshold(trees: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,15 +12,15 @@ import pytest
 import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Perceptron
-from sklearn.neighbors import KNeighborsRegressor
 from xgboost import XGBClassifier
 
 import rfsize
-from helpers.copied import continuous, of_few_values, twice
+from helpers.copied import continuous, twice
+from helpers.rows import Slices
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
-from rfsize.exceptions import FewVotesError, ForestWarning, LabelsOnlyWarning, NotConvergedWarning
+from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotConvergedWarning
 from rfsize.training.stopping_rule import StoppingRule
 
 BOOSTERS = ("lightgbm", "xgboost")
@@ -62,8 +61,10 @@ def assert_same(report: rfsize.Report, expected: rfsize.Report, rel: float = 1e-
 
 
 @QUIET
-@pytest.mark.parametrize("framework", [*FRAMEWORKS, "perceptrons"])
-@pytest.mark.parametrize("options", [{"alpha": 0.93}, {"alpha": 0.93, "voting": "hard"}])
+@pytest.mark.parametrize(
+    ("framework", "options"),
+    [*((of, {"alpha": 0.93}) for of in (*FRAMEWORKS, "perceptrons")), ("lightgbm", {"alpha": 0.93, "voting": "hard"})],
+)
 def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: dict[str, Any]) -> None:
     forest, report = grown(framework, **options)
     assert report.enough
@@ -71,17 +72,6 @@ def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: di
     assert (report.criterion.confidence, report.source) == (0.8, "oob")
     rule = "hard" if framework == "perceptrons" else options.get("voting", "soft")
     assert report.to_dict()["voting"] == rule
-
-
-@QUIET
-@pytest.mark.parametrize("framework", BOOSTERS)
-def test_first_block_is_the_forest_that_the_framework_trains(framework: str) -> None:
-    forest, report = grown(framework, alpha=0.85)
-    whole = train(framework, X, Y["two"], 100)
-    assert report.available == 100
-    assert_same(report, rfsize.size(whole, X, oob=True, alpha=0.85))
-    small = rfsize.truncate(whole, n_trees=report.n_kept)
-    assert predicted(forest, FRESH) == pytest.approx(predicted(small, FRESH), abs=1e-6)
 
 
 @QUIET
@@ -122,27 +112,6 @@ def test_surer_growth_keeps_more_trees(framework: str) -> None:
     assert len({report.n_trees for report in reports}) == 1
     assert reports[0].n_kept == reports[0].n_trees < reports[1].n_kept < reports[2].n_kept
     assert reports[1].n_kept == reports[1].upper(0.8) <= reports[1].interval[1]
-
-
-def test_a_lucky_block_of_trees_does_not_end_the_growth() -> None:
-    """Trees that know the one feature that tells most, or do not: of a few, too many may be alike."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(1000, 8))
-    y = (rows[:, 0] + rows[:, 1] * rows[:, 2] + 0.5 * rows[:, 3] + rng.normal(size=1000) > 0.5).astype(int)
-    params = params_for("lightgbm", y, feature_fraction=0.5, num_leaves=31)
-    data = data_for("lightgbm", rows, y)
-    large = lgb.train({**params, "seed": 999}, data, 300)
-    ends: dict[float, list[int]] = {0.5: [], 0.95: []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        truth = rfsize.size(large, rows, oob=True, alpha=0.95).n_trees
-        for seed in range(4):
-            for sure, sizes in ends.items():
-                of = {"alpha": 0.95, "min_trees": 30, "max_trees": 800, "confidence": sure}
-                sizes.append(rfsize.grow({**params, "seed": seed}, data, **of)[0].num_trees())
-    assert np.mean(ends[0.5]) < np.mean(ends[0.95])
-    assert sum(size >= truth for size in ends[0.95]) >= 3
-    assert min(ends[0.95]) > truth / 2
 
 
 def test_what_would_be_unsure_is_warned_of() -> None:
@@ -252,8 +221,10 @@ def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> Non
 
 
 @QUIET
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "brier", "tolerance": 0.01}])
+@pytest.mark.parametrize(
+    ("framework", "goal"),
+    [*((of, {"metric": "brier", "tolerance": 0.01}) for of in FRAMEWORKS), ("lightgbm", {"alpha": 0.9})],
+)
 def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -> None:
     forest, report = grown(framework, **goal, min_trees=60, validation=(FRESH, TRUTH["two"]))
     assert (report.source, report.n_rows, report.enough) == ("rows given", len(FRESH), True)
@@ -264,8 +235,7 @@ def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -
 
 
 @QUIET
-@pytest.mark.parametrize("voting", ["hard", "soft"])
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(("framework", "voting"), zip(FRAMEWORKS, ("hard", "soft", "soft"), strict=True))
 def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     of: dict[str, Any] = {"alpha": 0.9, "voting": voting}
     rare = (Y["number"] > 1.6).astype(int)
@@ -280,15 +250,6 @@ def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     assert_same(found, rfsize.size(rfsize.tree_outputs(whole, X, rare, oob=True, threshold=0.1), **of))
 
 
-def test_estimators_of_other_learners_grow() -> None:
-    bagging = BaggingRegressor(KNeighborsRegressor(), max_samples=0.5, random_state=0)
-    forest, report = rfsize.grow(bagging, X, Y["number"], metric="scores", tolerance=0.1)
-    assert (len(forest.estimators_), report.enough) == (report.n_kept, True)
-    more, again = rfsize.grow(forest, X, Y["number"], metric="scores", tolerance=0.05)
-    assert len(more.estimators_) == again.n_kept > len(forest.estimators_)
-    assert np.array_equal(more.estimators_[3].predict(FRESH), forest.estimators_[3].predict(FRESH))
-
-
 @QUIET
 @pytest.mark.parametrize("framework", BOOSTERS)
 def test_a_forest_that_is_large_enough_keeps_its_trees(framework: str) -> None:
@@ -297,15 +258,6 @@ def test_a_forest_that_is_large_enough_keeps_its_trees(framework: str) -> None:
     assert report.n_trees < n_trees_of(same) == 80
     assert same is not forest
     assert predicted(same, FRESH) == pytest.approx(predicted(forest, FRESH), abs=1e-6)
-
-
-def test_names_of_classes_do_not_matter() -> None:
-    reports = []
-    for y in (Y["two"], np.array(["no", "yes"])[Y["two"]]):
-        report = rfsize.grow(ESTIMATORS["sklearn"], X, y, metric="brier", tolerance=0.01, min_trees=60)[1]
-        assert list(report.loss_at(9, "labels").by_class) == np.unique(y).tolist()
-        reports.append((report.n_trees, report.interval, report.loss_at(9).value))
-    assert reports[0] == reports[1]
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -323,8 +275,9 @@ def test_labels_that_mislead_are_warned_of(framework: str) -> None:
 
 
 @QUIET
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
+@pytest.mark.parametrize(
+    ("framework", "groups"), [*zip(FRAMEWORKS, ("copies", "rows", "given"), strict=True), ("sklearn", None)]
+)
 def test_growth_by_groups_of_rows(framework: str, groups: Any) -> None:
     rows, y = twice(*continuous(250))
     expected = "rows" if groups is None else groups if isinstance(groups, str) else "given"
@@ -346,15 +299,6 @@ def test_groups_that_every_tree_sees_are_refused() -> None:
     ):
         with pytest.raises(FewVotesError, match="groups"):
             rfsize.grow(*arguments, groups=groups, max_trees=120)
-
-
-def test_doubtful_copies_are_warned_of() -> None:
-    rows, y = twice(*of_few_values(150))
-    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
-    forest = RandomForestClassifier(max_samples=0.5, random_state=1)
-    with pytest.warns(ForestWarning) as caught:
-        _, report = rfsize.grow(forest, rows, y, alpha=0.97, max_trees=400)
-    assert ({one.filename for one in caught}, report.groups) == ({__file__}, "rows")
 
 
 @QUIET
@@ -383,19 +327,6 @@ class Batches(xgb.DataIter):
 
     def reset(self) -> None:
         self.place = 0
-
-
-class Slices(lgb.Sequence):
-    batch_size = 200
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
-
-    def __getitem__(self, index: Any) -> np.ndarray:
-        return np.asarray(self.rows[index])
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 @QUIET

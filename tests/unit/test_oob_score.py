@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ import reference.metrics
 import reference.predictions
 import rfsize
 from helpers.lookup import classifier, regressor, rows_of
-from helpers.trained import FRAMEWORKS, X, Y, model, predicted, probabilities, problem, train, tree_scores
+from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
 
 WEIGHT = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
 OF_CLASSES: dict[str, Callable[..., float]] = {
@@ -94,31 +92,6 @@ def test_curve_is_that_of_the_first_trees(framework: str) -> None:
 
 
 # Intervals
-
-
-@cache
-def forests_of_other_rows() -> list[tuple[Any, np.ndarray, dict[str, np.ndarray], np.ndarray, np.ndarray]]:
-    """LightGBM forests with their rows, and what they predict of fresh rows."""
-    fresh, truth = problem(10_000, 99)
-    trained = []
-    for seed in range(20):
-        rows, y = problem(400, 100 + seed)
-        forest = train("lightgbm", rows, y["two"], 60, seed=seed)
-        trained.append((forest, rows, y, predicted(forest, fresh), truth["two"]))
-    return trained
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss"])
-def test_intervals_hold_the_metric_on_fresh_rows(metric: str) -> None:
-    """And their middle is nearer to it than the value, which is of fewer trees."""
-    held, off = 0, []
-    for forest, rows, y, p, truth in forests_of_other_rows():
-        real, found = OF_CLASSES[metric](truth, p, None), rfsize.oob_score(forest, rows, y["two"], metric=metric)
-        held += found.interval[0] < real < found.interval[1]
-        off.append([found.value - real, found.at_all_trees - real])
-    assert held >= 17
-    by_value, by_middle = np.abs(np.mean(off, axis=0))
-    assert by_middle < by_value
 
 
 @pytest.mark.parametrize(("right", "rows"), [(20, 1000), (500, 1000), (970, 1000)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -136,21 +135,6 @@ def test_soft_rows_need_the_scores_of_two_trees() -> None:
     assert (hard.n_rows, hard.n_dropped) == ((n_votes > 0).sum(), (n_votes < 1).sum())
 
 
-def test_forests_of_that_size_change_so_many_labels() -> None:
-    score = tree_scores(model("sklearn", n_trees=300), FRESH)[:, :, 1]
-    n_trees = rfsize.size(model("sklearn", n_trees=300), FRESH, alpha=0.95).n_trees
-    rng = np.random.default_rng(0)
-    drawn = np.stack([score[:, rng.integers(0, 300, n_trees)].mean(axis=1) for _ in range(300)])
-    assert np.mean((drawn > 0.5) != (score.mean(axis=1) > 0.5)) == pytest.approx(0.05, abs=0.01)
-
-
-def test_many_threads_on_one_model() -> None:
-    expected = rfsize.size(model("lightgbm"), FRESH, alpha=0.9).to_dict()
-    with ThreadPoolExecutor(4) as pool:
-        tasks = [pool.submit(rfsize.size, model("lightgbm"), FRESH, alpha=0.9) for _ in range(8)]
-        assert all(task.result().to_dict() == expected for task in tasks)
-
-
 # Over the classes
 
 
@@ -236,13 +220,6 @@ def test_macro_from_few_votes_of_known_fractions(n_votes: int) -> None:
         n_covered += report.interval[0] <= 51 <= report.interval[1]
     assert np.mean(losses) == pytest.approx(expected, rel=0.12)
     assert n_covered >= 4
-
-
-def test_classes_that_no_row_is_given_are_left_out() -> None:
-    votes = rfsize.Votes([[60, 30, 11], [20, 70, 11]] * 100, classes=["a", "b", "c"])
-    report = rfsize.size(votes, average="macro", alpha=0.9)
-    assert list(report.loss_at(9).by_class) == ["a", "b"]
-    assert report.to_dict()["label_shares"] == {"a": 0.5, "b": 0.5, "c": 0.0}
 
 
 RARE = (X[:, 0] + 0.5 * X[:, 1] > 1.5).astype(int)  # one row in eleven

@@ -181,16 +181,6 @@ def test_an_upper_bound_grows_with_its_confidence(metric: str) -> None:
     assert sures > 0
 
 
-@pytest.mark.parametrize("metric", ["auc", "accuracy", "average_precision"])
-def test_labels_without_signal_do_not_make_a_tree_enough(metric: str) -> None:
-    """Whether halves happen to beat all trees on rows that no tree can tell apart, is chance."""
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        rows, y = rng.normal(size=(400, 5)), rng.integers(0, 2, 400)
-        forest = RandomForestClassifier(100, random_state=seed).fit(rows, y)
-        assert rfsize.size(forest, rows, y, oob=True, metric=metric, tolerance=0.01).n_trees > 10
-
-
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     """Trees that are hardly better than chance where few rows are of class 1: quarters can hardly rank them worse."""
@@ -201,13 +191,6 @@ def test_a_loss_that_bends_too_much_cannot_be_told() -> None:
     report = rfsize.size(forest, rows[3000:], y[3000:], metric="auc", tolerance=0.001)
     assert report.n_trees == report.size_at(0.5) == report.upper(0.8) == math.inf
     assert (report.reason is None, report.enough, report.to_dict()["n_trees"]) == (False, False, None)
-
-
-def test_no_loss_is_at_most_small() -> None:
-    y = (FRESH[:, 0] > 0.0).astype(int)
-    perfect = train("lightgbm", X, (X[:, 0] > 0.0).astype(int), 40, feature_fraction=1.0)
-    report = rfsize.size(perfect, FRESH, y, metric="accuracy", tolerance=0.01)
-    assert (report.interval[0], report.enough, report.loss_at(10).interval[0]) == (1, True, 0.0)
 
 
 # Weights, groups, scorers and names
@@ -225,12 +208,6 @@ def test_weights_count_rows(metric: str, off: float) -> None:
         assert reports[0].loss_at(n_trees).value == pytest.approx(reports[1].loss_at(n_trees).value, rel=off)
 
 
-def test_trees_of_each_class_have_bags_of_their_own() -> None:
-    report = rfsize.size(model("xgboost", "three"), X, Y["three"], oob=True, metric="log_loss", tolerance=0.02)
-    assert report.votes_per_row == pytest.approx(60 * 0.368, rel=0.05)
-    assert report.loss_at(10).value > report.loss_at(100).value > 0.0
-
-
 @pytest.mark.parametrize("name", ["log_loss", "auc"])
 def test_scorers_tell_what_names_do(name: str) -> None:
     function = {"log_loss": reference.metrics.logloss, "auc": reference.metrics.auc}[name]
@@ -241,18 +218,6 @@ def test_scorers_tell_what_names_do(name: str) -> None:
     assert by_scorer.to_dict()["value"] == pytest.approx(sign * by_name.to_dict()["value"])
     for n_trees in (2, 15, 30):
         assert by_scorer.loss_at(n_trees).value == pytest.approx(by_name.loss_at(n_trees).value, rel=0.1)
-
-
-def test_a_scorer_is_given_the_labels_of_the_model() -> None:
-    names = np.array(["no", "yes"])[Y["two"]]
-    forest = RandomForestClassifier(60, max_depth=4, random_state=0).fit(X, names)
-    outputs = rfsize.tree_outputs(forest, X, names, oob=True)
-
-    def share_of_yes(estimator: Any, rows: Any, y: Any) -> float:
-        return float(np.mean((estimator.predict(rows) == "yes") == (y == "yes")))
-
-    report = rfsize.size(outputs, metric=share_of_yes, tolerance=0.05)
-    assert report.to_dict()["value"] == pytest.approx(np.mean(outputs.predict_labels() == names), abs=0.02)
 
 
 def test_a_metric_is_one_by_all_of_its_names() -> None:
