@@ -143,8 +143,6 @@ def test_other_rows_are_refused(of_trees: Forest, order: str) -> None:
     training = {name: values[ORDERS[order]] for name, values in of_trees.training.items()}
     with pytest.raises(InbagError):
         rfsize.inbag(of_trees.model, rows, **training)
-    with pytest.raises(InbagError):
-        rfsize.tree_outputs(of_trees.model, rows, oob=True, **training)
 
 
 @pytest.mark.parametrize(

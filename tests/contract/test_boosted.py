@@ -421,15 +421,6 @@ def test_categories_beyond_ascii_are_those_of_training() -> None:
         rfsize.compile(booster)
 
 
-@pytest.mark.parametrize("name", ["binary", "squared", "adaboost"])
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
-def test_rows_that_scikit_learn_refuses_are_refused(name: str, value: float) -> None:
-    model, rows = trained("sklearn", name).native, np.where(np.arange(6) == 3, value, WHOLE[:20])
-    for predict in (model.predict, rfsize.compile(model).predict):
-        with pytest.raises(ValueError):  # noqa: PT011 - of scikit-learn
-            predict(rows)
-
-
 # Which trees there are
 
 
@@ -456,35 +447,6 @@ def test_slices_of_xgboost(kind: str, part: slice) -> None:
     assert trees.n_trees == 3
     leaves = np.array([reference.walk(trees, row) for row in rows])
     np.testing.assert_array_equal(boosted.added_up(leaves), boosted.raw(rows))
-
-
-@pytest.mark.parametrize(
-    "estimator", [lgb.LGBMClassifier(n_estimators=12, verbosity=-1), xgb.XGBClassifier(n_estimators=12)]
-)
-def test_first_trees_of_estimators(estimator: Any) -> None:
-    y = THREE if isinstance(estimator, xgb.XGBClassifier) else np.array(["a", "b", "c"])[THREE]
-    model = read_model(estimator.fit(GAPS, y))
-    assert (model.classes.tolist(), model.output) == (np.unique(y).tolist(), "labels")
-    small = model.first(4)
-    only = {"iteration_range": (0, 4)} if isinstance(estimator, xgb.XGBClassifier) else {"num_iteration": 4}
-    np.testing.assert_array_equal(small.predict(GAPS), estimator.predict(GAPS, **only))
-    assert small.n_estimators == 4
-
-
-def test_one_round_is_a_forest() -> None:
-    params = SOFTPROB | SAMPLED | {"num_parallel_tree": 5}
-    booster = xgb.train(params, xgb.DMatrix(GAPS, THREE), 1)
-    forest = read_forest(booster)
-    assert (forest.n_trees, forest.ensemble.parallel_trees, forest.tree_of.shape) == (5, 1, (5, 3))
-    margins = booster.predict(xgb.DMatrix(GAPS), output_margin=True)
-    np.testing.assert_allclose(forest.ensemble.tree_scores[forest.apply(GAPS)].mean(axis=1), margins, atol=1e-5)
-
-
-def test_trees_that_are_all_alike_have_no_limit() -> None:
-    booster = xgb.train({"num_parallel_tree": 3, "max_depth": 2}, xgb.DMatrix(GAPS, SCORE), 1)
-    assert read_model(booster).n_trees == 3
-    with pytest.raises(NotAForestError, match="identical"):
-        read_forest(booster)
 
 
 @pytest.mark.parametrize("kind", [GradientBoostingClassifier, HistGradientBoostingClassifier])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -60,8 +61,12 @@ def of_frame(kind: str, letters: bool = False) -> list[Any]:
     return answers(named(kind, letters), LETTERS if letters else TABLE)
 
 
-@pytest.mark.parametrize("form", ARRAYS)
-@pytest.mark.parametrize("kind", FORESTS)
+def in_turn(forms: Iterable[str]) -> Any:
+    """Each form with one of the frameworks."""
+    return pytest.mark.parametrize(("form", "kind"), zip(forms, itertools.cycle(FORESTS), strict=False))
+
+
+@in_turn(ARRAYS)
 def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
     trained = model(kind).model
     assert answers(trained, ARRAYS[form](FRESH, tmp_path)) == of_array(kind)
@@ -69,8 +74,9 @@ def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
     assert rfsize.tree_outputs(trained, ARRAYS[form](X, tmp_path), oob=True).votes == expected
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"])
-@pytest.mark.parametrize("kind", FORESTS)
+@pytest.mark.parametrize(
+    ("dtype", "kind"), zip([np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"], 2 * FORESTS, strict=True)
+)
 def test_types_of_numbers(kind: str, dtype: Any) -> None:
     trained, rows = model(kind).model, np.abs(FRESH * 3).astype(dtype)
     wide = rows.astype(np.float32)
@@ -104,8 +110,7 @@ def test_objects_that_are_numbers_or_missing(kind: str) -> None:
     assert answers(model(kind).model, objects) == answers(model(kind).model, objects.astype(np.float64))
 
 
-@pytest.mark.parametrize("form", FRAMES)
-@pytest.mark.parametrize("kind", FORESTS)
+@in_turn(FRAMES)
 def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
     trained = named(kind)
     turned, less = TABLE[list("fedcba")], TABLE.drop(columns=["b", "e"]).assign(id=0)
@@ -126,8 +131,7 @@ def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
             call(FRAMES[form](less, tmp_path))
 
 
-@pytest.mark.parametrize("form", FRAMES)
-@pytest.mark.parametrize("kind", FORESTS)
+@in_turn([*FRAMES][::-1])
 def test_forests_without_names_go_by_place(kind: str, form: str, tmp_path: Path) -> None:
     trained = model(kind).model
     table = TABLE.set_axis(["a b", "a_b", "größe", "e,f", "g", "i"], axis=1)

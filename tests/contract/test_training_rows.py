@@ -10,7 +10,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import sklearn
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 from xgboost import XGBClassifier
@@ -79,7 +79,7 @@ def test_labels_and_weights_help() -> None:
 
 
 def test_fresh_rows_are_not_taken_for_training_rows() -> None:
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         rows = rng.normal(size=(int(rng.integers(100, 800)), 5))
         y = (rows[:, 0] + rng.normal(size=len(rows)) > 0).astype(int)
@@ -170,11 +170,6 @@ def test_predictions_by_uneven_bags_warn(uneven: tuple[Any, np.ndarray]) -> None
 
 
 OTHERS: dict[str, Callable[[], Any]] = {
-    "weights": lambda: rfsize.oob_score(
-        RandomForestRegressor(60, random_state=0).fit(X, X[:, 0], sample_weight=np.where(X[:, 0] > 0.9, 8.0, 0.5)),
-        X,
-        X[:, 0],
-    ),
     "bagging": lambda: rfsize.oob_score(
         BaggingClassifier(DecisionTreeClassifier(max_depth=4), 60, random_state=0).fit(
             X, rare(0.1), sample_weight=np.where(rare(0.1) == 1, 9.0, 1.0)

@@ -127,6 +127,11 @@ def test_predictions_are_those_of_the_frameworks(framework: str, task: str, metr
     assert report.n_trees < 60
 
 
+def test_default_tolerance_of_numbers() -> None:
+    report = rfsize.size(model("sklearn", "number"), FRESH, TRUTH["number"], **FOREST, alpha=0.5)
+    assert report.to_dict()["tolerance"] == pytest.approx(0.05 * TRUTH["number"].std())
+
+
 # What the report knows
 
 
