@@ -24,7 +24,7 @@ from sklearn.base import clone
 
 import rfsize
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, TWO, XGBOOST, X, frame, model
-from helpers.rows import ARRAYS, FRAMES, Batches, Slices, parquet, split
+from helpers.rows import ARRAYS, FRAMES, Batches, Slices, split
 from rfsize.exceptions import ForestWarning
 
 FORESTS = ["lightgbm", "xgboost", "random forest"]
@@ -142,19 +142,6 @@ def test_forests_without_names_go_by_place(kind: str, form: str, tmp_path: Path)
                 call(FRAMES[form](wrong, tmp_path))
 
 
-@pytest.mark.parametrize("kind", FORESTS)
-def test_sizes_are_those_of_an_array(kind: str, tmp_path: Path) -> None:
-    trained, goal = model(kind).model, {"alpha": 0.9, "metric": "labels"}
-    expected = rfsize.size(trained, FRESH, **goal)
-    for rows in (Slices(FRESH), Batches(split(FRESH)), parquet(TABLE, tmp_path), sparse.csr_matrix(FRESH)):
-        found = rfsize.size(trained, rows, **goal)
-        assert (found.n_trees, found.interval, found.loss_at(5)) == (
-            expected.n_trees, expected.interval, expected.loss_at(5)
-        )  # fmt: skip
-    oob = [rfsize.oob_score(trained, rows, TWO, metric="auc") for rows in (X, Slices(X), Batches(split(X)))]
-    assert len({(score.value, score.interval) for score in oob}) == 1
-
-
 @pytest.mark.parametrize("kind", ["lightgbm", "random forest"])
 def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
     goal: dict[str, Any] = {"alpha": 0.9, "max_rows": 70, "voting": "hard"}
@@ -164,14 +151,6 @@ def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
         assert (found.n_trees, found.interval, found.votes_per_row) == (
             expected.n_trees, expected.interval, expected.votes_per_row
         )  # fmt: skip
-
-
-def test_many_rows_in_batches() -> None:
-    """Batches of the source end elsewhere than those in which trees are asked."""
-    trained, many = model("lightgbm").model, np.tile(FRESH, (1100, 1))
-    counts = np.tile(rfsize.tree_outputs(trained, FRESH).votes.counts, (1100, 1))
-    for rows in (Batches(np.array_split(many, 7)), [many[:50_001], many[50_001:]]):
-        assert np.array_equal(rfsize.tree_outputs(trained, rows).votes.counts, counts)
 
 
 @pytest.mark.parametrize("kind", FORESTS)
@@ -268,13 +247,6 @@ def test_index_of_a_file(tmp_path: Path) -> None:
     assert answers(model("lightgbm").model, tmp_path / "unnamed.parquet") == answers(
         model("lightgbm").model, FRESH[::2]
     )
-
-
-def test_columns_named_as_what_sources_offer() -> None:
-    table = pd.DataFrame(X, columns=["next", "reset", "batch_size", "get_fragments", "schema", "shape"])
-    trained = clone(model("random forest").model).fit(table, TWO)
-    expected = clone(model("random forest").model).fit(X, TWO)
-    assert rfsize.tree_outputs(trained, table, oob=True).votes == rfsize.tree_outputs(expected, X, oob=True).votes
 
 
 def test_one_row_goes_as_a_table_of_one() -> None:

@@ -6,8 +6,8 @@ import inspect
 import math
 import pickle
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -195,6 +195,14 @@ class Constant(ClassifierMixin, BaseEstimator):
 
 Case = tuple[Callable[[], Any], str]  # the argument, or the value of one, that the message must name
 
+
+def each(call: Callable[..., Any], **options: list[Any]) -> Iterator[Case]:
+    """The call with each of these values of an option, which the message must name."""
+    for name, values in options.items():
+        for value in values:
+            yield lambda name=name, value=value: call(**{name: value}), name
+
+
 OF_MODELS: list[Case] = [
     (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: size(lightgbm(boosting="gbdt")), "boosting="),
@@ -357,14 +365,32 @@ OF_ROWS: list[Case] = [
 ]
 
 OF_QUESTIONS: list[Case] = [
-    (lambda: size(own(), alpha=99), "alpha"),
-    (lambda: SizeCallback(confidence=0.3), "confidence"),
+    *each(lambda **given: size(own(), **given), alpha=[99, 1.0, "0.9"], metric=["f2"], method=["kernel"], max_rows=[0]),
+    *each(
+        lambda **given: size(own(), **given), average=["weighted"], target=["all"], tolerance=[0.1], confidence=[0.9]
+    ),
+    *each(lambda **given: size(own(), **{**SCORES, **given}), alpha=[0.9], voting=["soft"], tolerance=[0.0, np.inf]),
+    *each(lambda **given: size(own(), **SCORES, **given), average=["macro"]),
+    *each(lambda **given: rfsize.size(outputs(), **given), max_rows=[300], groups=["rows"]),
+    *each(lambda **given: sized().upper(**given), confidence=[1.0, 9e-07]),
+    (lambda: size(own(), confidence=0.9), "confidence"),
+    *each(lambda **given: sized().loss_at(**given), n_trees=[0]),
+    *each(lambda **given: rfsize.truncate(own(), **given), n_trees=[99, 2.5], max_bytes=[0]),
+    *each(
+        lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]
+    ),
+    *each(lambda **given: inbag(own("xgboost weights"), **given), sample_weight=[np.ones(3), -np.ones(N_ROWS)]),
+    *each(right_sized, max_trees=[0], min_trees=[0.5], cv=[1], voting=["averaged"], threshold=[1.0], alpha=[1.0, 0.0]),
+    *((lambda weight=weight: right_sized(weight=weight), "sample_weight") for weight in (0 * WEIGHT, -WEIGHT, [1.0])),
+    *each(right_sized_number, tolerance=[0.0], metric=["probabilities"], confidence=[0.4]),
+    *each(grow, min_trees=[2.5], confidence=[0.49]),
+    *each(fraction, fractions=[[], [0.5, 1.0], [0.5, 0.5]], n_trees=[1], rule=["1se"], seed=[-1]),
+    *each(SizeCallback, confidence=[0.3], min_trees=[2.5]),
+    (lambda: sized().size_at(1.0), "alpha"),
     (lambda: SizeCallback(threshold=0.3, **RMSE), "threshold"),
-    (lambda: size(own(), metric="f2"), "metric"),
     (lambda: rfsize.oob_score(own(), X, TWO, metric=["auc", "accuracy"]), "metric must"),
     (lambda: size(own(), metric="probabilities"), "tolerance="),
     (lambda: size(own("lightgbm regression")), "tolerance"),
-    (lambda: size(own(), tolerance=0.1), "tolerance"),
     (lambda: size(own(), **AUC), "y is missing"),
     (lambda: size(own("lightgbm multiclass"), y=TWO[:N_FRESH], **AUC), "'auc'"),
     (lambda: outputs(own("lightgbm multiclass"), threshold=0.3), "threshold="),
@@ -373,20 +399,16 @@ OF_QUESTIONS: list[Case] = [
     (lambda: size(own(), X, oob=True, groups=np.arange(9)), "groups"),
     (lambda: size(own(), method="smooth", target="model"), "method"),
     (lambda: size(own(), max_rows=50, target="model"), "max_rows"),
-    (lambda: size(own(), confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), FRESH, confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), n_trees=5, target="model", confidence=0.9), "target and confidence"),
     (lambda: size(outputs()), "X would"),
     (lambda: size(outputs().votes), "X would"),
-    (lambda: rfsize.size(outputs(), max_rows=300), "max_rows"),
-    (lambda: rfsize.size(outputs(), groups="rows"), "groups"),
     (lambda: rfsize.Votes([[0.3, 0.7]]), "counts"),
     (lambda: rfsize.oob_score(outputs(y=TWO[:N_FRESH])), "oob=True"),
     (lambda: rfsize.oob_score(own(), X), "y is missing"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), X), "X"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), groups="rows"), "groups"),
     (lambda: rfsize.truncate(outputs().votes), "truncate"),
-    (lambda: rfsize.truncate(own(), n_trees=99), "n_trees"),
     (lambda: rfsize.truncate(own(), FRESH, n_trees=5), "n_trees"),
     (lambda: rfsize.shrink(own(), X, TWO), "X are"),
     (lambda: rfsize.grow(lgb.LGBMClassifier(**WRAPPER), X), "y is missing"),
@@ -396,15 +418,8 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, seed=1, subsample=0.5), "seed and subsample"),
     (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, missing=0.0), "missing"),
     (lambda: rfsize.select_bagging_fraction(FOREST, X), "y is missing"),
-    (lambda: rfsize.select_bagging_fraction(FOREST, X, TWO, fractions=[0.5, 0.5]), "fractions"),
     (lambda: rfsize.oob_importance(own(), X, TWO, columns=["x9"]), "columns"),
-    *((lambda alpha=alpha: right_sized(alpha=alpha, y=None), "alpha") for alpha in (1.0, 0.0)),
-    (lambda: right_sized(max_trees=0), "max_trees"),
-    (lambda: right_sized(min_trees=0.5), "min_trees"),
-    (lambda: right_sized(cv=1), "cv"),
     (lambda: right_sized(cv=[([0, 1, 2], [2, 3])]), "hold out"),
-    (lambda: right_sized(voting="averaged"), "voting"),
-    (lambda: right_sized(threshold=1.0), "threshold"),
     (lambda: right_sized(threshold=0.3, y=THREE), "threshold"),
     (lambda: right_sized(alpha=0.9, **AUC), "alpha"),
     (lambda: right_sized(voting="hard", average="macro", alpha=None, **AUC), "voting and average"),
@@ -416,15 +431,9 @@ OF_QUESTIONS: list[Case] = [
     (lambda: right_sized(y=np.array(["a", None], dtype=object)[TWO]), "NoneType"),
     (lambda: right_sized(y=TWO[:9]), "9 labels"),
     (lambda: right_sized(rows=X[:, 0]), "1D"),
-    (lambda: right_sized(weight=0 * WEIGHT), "sample_weight"),
-    (lambda: right_sized(weight=-WEIGHT), "sample_weight"),
-    (lambda: right_sized(weight=[1.0]), "sample_weight"),
     (lambda: RightSizedClassifier(FOREST).set_params(estimator__n_estimators=7).fit(X, TWO), "n_estimators"),
-    (lambda: right_sized_number(tolerance=0.0), "tolerance"),
     (lambda: right_sized_number(metric="rmse", tolerance=None), "tolerance"),
-    (lambda: right_sized_number(metric="probabilities"), "metric"),
     (lambda: right_sized_number(metric="auc"), "'auc'"),
-    (lambda: right_sized_number(confidence=0.4), "confidence"),
     (lambda: right_sized_number(y=np.stack([NUMBER, NUMBER], axis=1)), "y"),
     (lambda: right_sized_number(y=NUMBER[:50]), "50"),
     (lambda: right_sized_number(y=np.where(TWO, np.nan, NUMBER)), "NaN"),
@@ -438,10 +447,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: inbag(own("random forest"), seed=3), "seed"),
     (lambda: inbag(own("xgboost"), seed=3, subsample=1.5), "subsample must"),
     (lambda: inbag(own("lightgbm pos/neg"), y=TWO[:-1]), "y"),
-    (lambda: inbag(own("xgboost weights"), sample_weight=np.ones(3)), "sample_weight"),
-    (lambda: inbag(own("xgboost weights"), sample_weight=-np.ones(N_ROWS)), "sample_weight"),
-    (lambda: rfsize.tree_outputs(own("xgboost"), FRESH, seed=3), "seed"),
-    (lambda: rfsize.tree_outputs(own("xgboost"), FRESH, subsample=0.5), "subsample"),
     (lambda: rfsize.truncate(own(), n_trees=3, groups="rows"), "groups"),
     (lambda: counted(groups=np.zeros((N_ROWS, 1))), "(500, 1)"),
     (lambda: counted(groups=[*range(N_ROWS - 1), None]), "row 499"),
@@ -451,7 +456,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: counted(groups="copy"), "'copies'"),
     (lambda: rfsize.tree_outputs(own("xgboost multi_output"), FRESH, threshold=0.4), "threshold="),
     (lambda: rfsize.tree_outputs(own("XGBClassifier"), FRESH, missing=2.0), "missing="),
-    (lambda: rfsize.tree_outputs(own("xgboost"), FRESH, missing="none"), "missing"),
     (lambda: rfsize.tree_outputs(own("xgboost"), xgb.DMatrix(FRESH), missing=0.0), "missing"),
     (lambda: rfsize.oob_predict(own("random forest regressor"), X, fill="none"), "fill"),
     (lambda: rfsize.oob_predict(RandomForestClassifier(3).fit(X, TWO.astype(np.uint64) << 63), X, fill=-1), "fill="),
@@ -477,7 +481,6 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]], classes=[1, 2])), "class"),
     (lambda: rfsize.Votes([[1, 2, 3]]).histogram(), "two classes"),
     (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), "n_trees="),
-    (lambda: SizeCallback(min_trees=2.5), "min_trees"),
     (lambda: SizeCallback(data=X, validation="valid_0"), "validation="),
     (lambda: SizeCallback(data="rows.csv"), "data must"),
     (lambda: called(validation="mine"), "'mine'"),
@@ -488,26 +491,15 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO, init_score=np.zeros(N_ROWS))), "init_score"),
     (lambda: rfsize.grow(own(), lgb.Dataset(X, TWO).construct()), "free_raw_data=False"),
     (lambda: rfsize.grow(own("random forest of names"), X, np.zeros(N_ROWS, dtype=int)), "y holds"),
-    *((lambda alpha=alpha: size(own(), alpha=alpha), "alpha") for alpha in (1.0, "0.9")),
-    (lambda: size(own(), method="kernel"), "method"),
-    (lambda: size(own(), average="weighted"), "average"),
     (lambda: rfsize.size(COUNTED, y=[1]), "y "),
-    (lambda: size(own(), max_rows=0), "max_rows"),
     (lambda: size(own(), X, oob=True, max_rows=100), "max_rows"),
     (lambda: rfsize.size(COUNTED, metric="importance"), "oob_importance"),
-    *((lambda near=near: size(own(), metric="scores", tolerance=near), "tolerance") for near in (0.0, np.inf)),
-    (lambda: size(own(), **SCORES, alpha=0.9), "alpha"),
-    (lambda: size(own(), **SCORES, voting="soft"), "voting"),
-    (lambda: size(own(), **SCORES, average="macro"), "average"),
     (lambda: size(own(), y=TRUTH, **AUC, alpha=0.9), "alpha"),
     (lambda: size(own("lightgbm regression"), **SHARES), "metric="),
     (lambda: size(own(), y=TRUTH, metric="acurracy", tolerance=0.1), "'accuracy'"),
     (lambda: size(own(), y=TRUTH, metric="rmse", tolerance=0.1), "metric="),
     (lambda: size(own(), y=TRUTH, metric=shares, tolerance=0.1), "make_scorer"),
-    (lambda: sized().loss_at(0), "n_trees"),
-    (lambda: sized().size_at(1.0), "alpha"),
     (lambda: size(own(), **SCORES).size_at(0.0), "tolerance"),
-    *((lambda sure=sure: sized().upper(sure), "confidence") for sure in (1.0, 9e-07)),
     (lambda: sized().loss_at(10, "aucc"), "'auc'"),
     (lambda: sized().loss_at(10, "auc"), "y is missing"),
     (lambda: pickle.loads(pickle.dumps(sized())).loss_at(7, "auc"), "report"),
@@ -516,15 +508,12 @@ OF_QUESTIONS: list[Case] = [
     (lambda: rfsize.size(rfsize.Votes([[3, 97]] * 400), **ALL), "model"),
     (lambda: rfsize.size(crossed(cv=2), **ALL), "fold"),
     (lambda: size(own(), y=TRUTH, metric="auc", **ALL), "auc"),
-    (lambda: size(own(), target="all"), "target"),
     (lambda: size(own(), confidence=0.3, **ALL), "confidence"),
     (lambda: size(own(), alpha=0.97, average="macro", **ALL), "average="),
     (lambda: size(own(), voting="hard", **SCORES, **ALL), "voting"),
-    (lambda: rfsize.truncate(own(), n_trees=2.5), "n_trees"),
     (lambda: rfsize.truncate(lightgbm(n_trees=20), n_trees=sized()), "report"),
     (lambda: rfsize.truncate(own(), n_trees=shrink(n_trees=9)[1]), "report"),
     (lambda: rfsize.truncate(own(), n_trees=3, max_bytes=9), "max_bytes"),
-    (lambda: rfsize.truncate(own(), max_bytes=0), "max_bytes"),
     (lambda: rfsize.truncate(own(), max_bytes=9999, alpha=0.9), "alpha"),
     (lambda: rfsize.shrink(own(), FRESH, rows=FRESH[:99]), "rows="),
     (lambda: shrink(FRESH[:1]), "X has 1 row"),
@@ -546,25 +535,20 @@ OF_QUESTIONS: list[Case] = [
     (lambda: importance(metric="auc", columns=["Column_0"]).size(), "column"),
     (lambda: importance(columns={"a": [0, 1], "b": [1]}), "columns"),
     (lambda: rfsize.grow(XGBOOST, X, TWO), "y "),
-    (lambda: grow(min_trees=2.5), "min_trees"),
-    (lambda: grow(confidence=0.49), "confidence"),
     (lambda: grow(NUMBER, {"objective": "regression"}, **SHARES), "metric="),
     (lambda: grow(**AUC, validation=FRESH), "y is missing"),
     (lambda: grow(groups="rows", validation=FRESH), "groups"),
-    *((lambda grid=grid: fraction(fractions=grid), "fractions") for grid in ([], [0.5, 1.0])),
-    (lambda: fraction(n_trees=1), "n_trees"),
-    (lambda: fraction(rule="1se"), "rule"),
-    (lambda: fraction(seed=-1), "seed"),
     (lambda: fraction(metric=shares), "make_scorer"),
 ]
 
 OF_TABLES: list[Case] = [
+    *each(partial(StopTable.build, 11), alpha=[0.0, 1.1, math.nan, True], n_classes=[1], prior=["flat"]),
+    *each(lambda **given: calibrate(own(), **given), alpha=[1.0, 0.0], confidence=[0.0, 0.3, 1.0], voting=["loud"]),
+    *each(lambda **given: calibrate(own(), **given), average=["mean"], tolerance=[0.1]),
+    *each(compiled, voting=["weak"], threshold=[1.0]),
     (lambda: StopTable.build(0), "n_trees"),
     (lambda: StopTable.build(10_002), "rfsize.truncate"),
     (lambda: StopTable.build(True), "n_trees"),
-    *((lambda alpha=alpha: StopTable.build(11, alpha=alpha), "alpha") for alpha in (0.0, 1.1, math.nan, True)),
-    (lambda: StopTable.build(11, n_classes=1), "n_classes"),
-    (lambda: StopTable.build(11, prior="flat"), "prior"),
     (lambda: StopTable.build(11, prior=np.ones(12), n_classes=3), "n_classes"),
     (lambda: StopTable.build(11, prior=outputs(own("lightgbm multiclass")), n_classes=4), "n_classes"),
     (lambda: StopTable.build(11, prior=rfsize.Votes(np.zeros((4, 2)))), "prior"),
@@ -589,14 +573,9 @@ OF_TABLES: list[Case] = [
     ),
     (lambda: StopTable.build(21, n_classes=4).expected_trees(), "apply"),
     (lambda: StopTable.lossless([1.0, 2.0]).expected_trees(), "apply"),
-    *((lambda a=a: calibrate(own(), alpha=a), "alpha") for a in (1.0, 0.0)),
-    *((lambda c=c: calibrate(own(), confidence=c), "confidence") for c in (0.0, 0.3, 1.0)),
-    (lambda: calibrate(own(), voting="loud"), "voting"),
-    (lambda: calibrate(own(), average="mean"), "average"),
     (lambda: calibrate(own(), metric="auc", tolerance=0.1), "metric"),
     (lambda: calibrate(own(), metric="probabilities"), "tolerance"),
     (lambda: calibrate(own(), metric="scores", tolerance=-1.0), "tolerance"),
-    (lambda: calibrate(own(), tolerance=0.1), "tolerance"),
     (lambda: calibrate(own(), voting="hard", **SHARES), "voting"),
     (lambda: calibrate(own(), threshold=0.3, **SHARES), "threshold"),
     (lambda: calibrate(own("lightgbm regression"), **SHARES), "metric="),
@@ -623,8 +602,6 @@ OF_TABLES: list[Case] = [
     (lambda: compiled(table=calibrate(own("lightgbm regression"), **SCORES)), "classes"),
     (lambda: rfsize.compile(lightgbm(seed=9), calibrate(own())), "StopTable.calibrate(model, X)"),
     (lambda: rfsize.compile(AdaBoostClassifier(n_estimators=3).fit(X, TWO), StopTable.build(3)), "table"),
-    (lambda: compiled(voting="weak"), "voting"),
-    (lambda: compiled(threshold=1.0), "threshold"),
     (lambda: compiled("lightgbm multiclass", threshold=0.3), "threshold"),
     (lambda: compiled("lightgbm regression", threshold=0.3), "threshold="),
     (lambda: compiled("lightgbm regression", voting="hard"), "voting="),
@@ -664,6 +641,8 @@ NO_UNITS = [1e-200, 1e-310, 1e100, 1e152, 1e300]
 NO_ALPHAS: list[Any] = [0.0, 1.0, -1.0, math.nan, None, "0.9", [0.9], True]
 NO_WEIGHTS: list[Any] = [[math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]]
 OF_THEORY: list[Case] = [
+    *each(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5], patience=[0]),
+    *each(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.multiclass_agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
@@ -685,13 +664,7 @@ OF_THEORY: list[Case] = [
     *((lambda pi=pi: theory.multiclass_agreement(3, pi), "fractions") for pi in ([0.5, 0.5], [[0.5, 0.6]])),
     (lambda: mcnemar_size(VOTES, LABELS[:5]), "y"),
     (lambda: mcnemar_size(VOTES, np.array(["n", "y"])[LABELS]), "classes"),
-    (lambda: mcnemar_size(VOTES, LABELS, step=16), "step"),
-    (lambda: mcnemar_size(VOTES, LABELS, level=5), "level"),
-    (lambda: mcnemar_size(VOTES, LABELS, patience=0), "patience"),
     (lambda: banfield_size(VOTES.astype(float), LABELS), "votes"),
-    (lambda: banfield_size(VOTES, LABELS, batch=2.5), "batch"),
-    (lambda: banfield_size(VOTES, LABELS, window=0), "window"),
-    (lambda: banfield_size(VOTES, LABELS, inbag=VOTES == 1), "inbag"),
 ]
 
 CASES: list[tuple[type[Exception], list[Case]]] = [

@@ -60,17 +60,6 @@ def settled(counts: list[int], left: int) -> int:
     return outcomes.pop() if len(outcomes) == 1 else -1
 
 
-def vote_in_order(table: Any, row: list[int]) -> tuple[int, int]:
-    """Class answered and trees asked, one tree at a time."""
-    counts = [0] * table.n_classes
-    for asked, vote in enumerate(row, start=1):
-        counts[vote] += 1
-        answer = stop(table, asked, counts)
-        if answer >= 0:
-            return answer, asked
-    raise AssertionError("no table goes on after the last tree")
-
-
 def stop(table: Any, asked: int, counts: list[int]) -> int:
     """What a table says of one row: the class to answer, or -1 to go on."""
     if table.kind == "binary":

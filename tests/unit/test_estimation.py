@@ -130,18 +130,6 @@ def test_rows_piled_up_at_a_tie_turn_to_the_plug_in(n_classes: int) -> None:
     assert rfsize.size(ordinary).to_dict() == rfsize.size(ordinary, method="smooth").to_dict()
 
 
-def test_votes_for_neither_take_more_trees() -> None:
-    """Where half of the votes are for classes that never lead, it takes twice the trees; unused classes change none."""
-    rng = np.random.default_rng(2)
-    two = np.clip(rng.binomial(40, rng.beta(2, 2, size=2000)), 2, 38)
-    alone = np.stack([40 - two, two], axis=1)
-    scattered = np.column_stack([alone, *[np.full(2000, 2)] * 20])
-    unused = np.column_stack([np.zeros(2000, dtype=int), alone])
-    sizes = [rfsize.size(rfsize.Votes(of), alpha=0.98, method="smooth").n_trees for of in (alone, scattered, unused)]
-    assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.2)
-    assert sizes[2] == pytest.approx(sizes[0], rel=0.05)
-
-
 # Averaged scores
 
 
@@ -195,17 +183,6 @@ def test_halves_of_the_trees_tell_the_bias_of_many_classes(n_classes: int, votin
     report = rfsize.size(by_scores(score), rows_of(score), alpha=0.95, voting=voting, method="smooth")
     assert -0.3 < math.log(report.n_trees / truth) < 0.45
     assert report.interval[0] < truth < report.interval[1]
-
-
-def test_classes_that_are_far_behind_change_nothing() -> None:
-    rng = np.random.default_rng(8)
-    score = np.zeros((500, 40, 4))
-    score[:, :, 2] = rng.normal(size=(500, 1)) + rng.normal(size=(500, 40))
-    score[:, :, [1, 3]] = -50.0
-    for method in ("plugin", "smooth"):
-        options = {"alpha": 0.99, "voting": "soft", "method": method}
-        sizes = [rfsize.size(by_scores(of), rows_of(of), **options).n_trees for of in (score, score[:, :, [0, 2]])]
-        assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
 
 
 def test_two_kinds_of_trees_pile_rows_up_at_a_tie() -> None:
