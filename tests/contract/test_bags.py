@@ -90,10 +90,13 @@ def test_xgboost_limited_leaves(policy: str, max_leaves: int) -> None:
     assert rfsize.inbag(booster, X).mean() == pytest.approx(0.632, abs=0.02)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("objective", "y"),
-    [("reg:absoluteerror", NUMBER), ("reg:quantileerror", NUMBER), ("reg:logistic", 1 / (1 + np.exp(-NUMBER)))],
+    ("objective", "y", "weighted"),
+    [
+        ("reg:absoluteerror", NUMBER, True),
+        ("reg:quantileerror", NUMBER, False),
+        ("reg:logistic", 1 / (1 + np.exp(-NUMBER)), True),
+    ],
 )
 def test_xgboost_objectives(objective: str, y: np.ndarray, weighted: bool) -> None:
     params = XGBOOST | {"objective": objective, "num_parallel_tree": 9}
@@ -185,8 +188,10 @@ def test_warm_start_tells_bags_of_its_last_trees() -> None:
     assert rfsize.tree_outputs(warm, model("bagging").fresh).n_trees == 8
 
 
-@pytest.mark.parametrize("name", ["feature_fraction", "feature_fraction_bynode"])
-@pytest.mark.parametrize(("drawn", "depends"), [(1, False), (2, True), (5, False)])
+@pytest.mark.parametrize(
+    ("name", "drawn", "depends"),
+    [("feature_fraction", 1, False), ("feature_fraction", 2, True), ("feature_fraction_bynode", 5, False)],
+)
 def test_seed_dependence_of_lightgbm(name: str, drawn: int, depends: bool) -> None:
     """Two of eight features come from low bits, an even number at a time; one is odd, and five use the high bits."""
     rows = np.hstack([X, X[:, :2] ** 2])

@@ -83,10 +83,3 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert report.n_rows + report.n_dropped == 400
     with pytest.warns(NotConvergedWarning):
         assert len(rfsize.truncate(trained, rows, alpha=0.5, **given).estimators_) == 101
-
-
-def test_rows_never_left_out_by_chance_are_dropped() -> None:
-    trained = RandomForestClassifier(7, random_state=0).fit(X, TWO)
-    report = rfsize.size(trained, X, oob=True, groups="rows", metric="probabilities", tolerance=0.3)
-    assert report.n_dropped > 0.1 * N_ROWS
-    assert math.isfinite(report.n_trees)

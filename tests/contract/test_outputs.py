@@ -115,7 +115,6 @@ def test_truth_may_be_told_later(metric: str) -> None:
 
 FILLS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
     "uint8": (np.array([0, 255], np.uint8), (0, -1, 300, 0.25), ("none", [1, 2])),
-    "int64": (np.array([-1, 1]), (1, -2, 0.25), ("none",)),
     "bool": (np.array([False, True]), (True, -1), ("none",)),
     "words": (np.array(["no", "yes"]), ("no", "a long word"), (-1, b"no")),
     "objects": (np.array(["no", "yes"], dtype=object), ("no", "a long word", -1), ()),

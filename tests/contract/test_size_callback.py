@@ -124,11 +124,10 @@ def test_goals_of_all_kinds(name: str) -> None:
     assert np.array_equal(booster.predict(FRESH), grown.predict(FRESH))
 
 
-@pytest.mark.parametrize("goal", [{"alpha": 0.95}, {"metric": "auc", "tolerance": 0.02}], ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("classes", "goal"), [(2, {"alpha": 0.95}), (2, {"metric": "auc", "tolerance": 0.02}), (3, {"alpha": 0.9})]
+)
 def test_validation_set(classes: int, goal: dict[str, Any]) -> None:
-    if classes == 3:
-        goal = {"alpha": 0.9}
     y, params = (TWO, {}) if classes == 2 else (THREE, SEVERAL)
     dataset = lgb.Dataset(X[:300], y[:300])
     valid = [dataset.create_valid(X[:50], y[:50]), dataset.create_valid(X[300:], y[300:])]
@@ -141,8 +140,7 @@ def test_validation_set(classes: int, goal: dict[str, Any]) -> None:
     assert report.n_trees == pytest.approx(rfsize.size(whole, X[300:], y[300:], **goal).n_trees, abs=1)
 
 
-@pytest.mark.parametrize("options", [{}, {"data": X}, {"validation": "valid"}], ids=["alone", "data", "validation"])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("classes", "options"), [(2, {}), (3, {"data": X}), (3, {"validation": "valid"})])
 def test_cross_validation(classes: int, options: dict[str, Any]) -> None:
     """Each fold's forest votes on the rows held out; all stop at the size that these votes give together."""
     y, params = (TWO, {}) if classes == 2 else (THREE, SEVERAL)

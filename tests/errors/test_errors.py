@@ -376,9 +376,7 @@ OF_QUESTIONS: list[Case] = [
     (lambda: size(own(), confidence=0.9), "confidence"),
     *each(lambda **given: sized().loss_at(**given), n_trees=[0]),
     *each(lambda **given: rfsize.truncate(own(), **given), n_trees=[99, 2.5], max_bytes=[0]),
-    *each(
-        lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]
-    ),
+    *each(lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]),
     *each(lambda **given: inbag(own("xgboost weights"), **given), sample_weight=[np.ones(3), -np.ones(N_ROWS)]),
     *each(right_sized, max_trees=[0], min_trees=[0.5], cv=[1], voting=["averaged"], threshold=[1.0], alpha=[1.0, 0.0]),
     *((lambda weight=weight: right_sized(weight=weight), "sample_weight") for weight in (0 * WEIGHT, -WEIGHT, [1.0])),

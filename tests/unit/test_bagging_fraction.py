@@ -167,16 +167,6 @@ def test_scorers_see_out_of_bag_probabilities(framework: str) -> None:
     assert search(framework, [0.5], metric="neg_log_loss").curve["score"][0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_own_scorers_see_the_labels_that_were_given() -> None:
-    def share_of_yes(estimator: Any, rows: Any, y: Any) -> float:
-        assert (set(estimator.classes_), len(rows)) == ({"no", "yes"}, len(y))
-        return float(np.mean(estimator.predict(rows) == "yes"))
-
-    names = np.array(["no", "yes"])[Y["two"]]
-    found = search_estimator(RandomForestClassifier(max_depth=5, random_state=7), names, metric=share_of_yes)
-    assert found.best == found.curve["fraction"][found.curve["score"].argmax()]
-
-
 @pytest.mark.filterwarnings("ignore::rfsize.exceptions.ForestWarning")
 @BOOSTERS
 def test_numbers_by_squared_error(framework: str) -> None:

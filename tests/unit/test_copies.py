@@ -43,17 +43,6 @@ def test_a_few_copies_are_no_matter() -> None:
     assert not copies_warnings(lambda: rfsize.tree_outputs(forest, X, y, oob=True))
 
 
-def test_rows_count_as_they_are() -> None:
-    X, y = rows(100)
-    forest = RandomForestClassifier(60, random_state=0).fit(X, y)
-    with pytest.warns(ForestWarning, match="groups"):
-        report = rfsize.size(forest, X, oob=True, alpha=0.9)
-    alone = rfsize.size(forest, X, oob=True, alpha=0.9, groups="rows")
-    assert (report.groups, report.copied, report.n_trees) == ("rows", 0.5, alone.n_trees)
-    assert ForestWarning in [warning.category for warning in report.warnings]
-    assert ForestWarning not in [warning.category for warning in alone.warnings]
-
-
 @pytest.mark.parametrize(
     "how",
     [

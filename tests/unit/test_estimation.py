@@ -63,28 +63,6 @@ def test_smooth_recovers_the_size(density: str, n_trees: int) -> None:
         assert report.size_at(alpha) == pytest.approx(true_size(density, alpha), rel=0.2, abs=2)
 
 
-@pytest.mark.parametrize("density", ["arcsine", "one hump", "four classes"])
-def test_smooth_is_nearer_than_plug_in_and_covered(density: str) -> None:
-    truth, errors, n_covered = true_size(density, 0.99), {"smooth": [], "plugin": []}, 0
-    for seed in range(10):
-        votes = drawn(density, 300, 100, seed)
-        reports = {method: rfsize.size(votes, alpha=0.99, method=method) for method in errors}
-        for method, report in reports.items():
-            errors[method].append(min(abs(math.log(report.n_trees / truth)), 5.0))
-        n_covered += reports["smooth"].interval[0] <= truth <= reports["smooth"].interval[1]
-    assert np.mean(errors["smooth"]) < min(np.mean(errors["plugin"]), 0.45)
-    assert n_covered >= 8
-
-
-@pytest.mark.parametrize("density", ["one hump", "four classes"])
-def test_order_of_rows_and_classes_does_not_matter(density: str) -> None:
-    votes = drawn(density, 300, 100, 5)
-    report = rfsize.size(votes, method="smooth")
-    for counts in (votes.counts[::-1], votes.counts[:, ::-1]):
-        again = rfsize.size(rfsize.Votes(counts, n_trees=100), method="smooth")
-        assert (again.n_trees, again.interval) == (report.n_trees, report.interval)
-
-
 counts_of_few_rows = st.integers(2, 4).flatmap(
     lambda k: st.lists(st.lists(st.integers(0, 20), min_size=k, max_size=k), min_size=1, max_size=29).filter(
         lambda counts: any(sum(row) > 1 for row in counts)

@@ -18,7 +18,7 @@ from xgboost import XGBClassifier
 
 import rfsize
 from helpers.copied import continuous, twice
-from helpers.rows import Slices
+from helpers.rows import Batches, Slices
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
 from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotConvergedWarning
 from rfsize.training.stopping_rule import StoppingRule
@@ -310,32 +310,14 @@ def test_rows_that_are_gone_are_not_compared() -> None:
         rfsize.grow(params_for("lightgbm", Y["two"]), gone, groups="copies")
 
 
-class Batches(xgb.DataIter):
-    """Rows and labels, 250 at a time, which XGBoost keeps in external memory."""
-
-    def __init__(self, cache: Any) -> None:
-        self.place = 0
-        super().__init__(cache_prefix=str(cache))
-
-    def next(self, input_data: Callable[..., Any]) -> bool:
-        rows = slice(250 * self.place, 250 * (self.place + 1))
-        if rows.start >= len(X):
-            return False
-        input_data(data=X[rows], label=Y["two"][rows])
-        self.place += 1
-        return True
-
-    def reset(self) -> None:
-        self.place = 0
-
-
 @QUIET
 @pytest.mark.parametrize("framework", BOOSTERS)
 def test_growth_on_rows_in_pieces(framework: str, tmp_path: Any) -> None:
     """The forest of the same rows in memory, bags proven."""
     params = params_for(framework, Y["two"])
     if framework == "xgboost":
-        rows: Any = Batches(tmp_path / "cache")
+        parts = [np.array_split(values, 3) for values in (X, Y["two"])]
+        rows: Any = Batches(parts[0], str(tmp_path / "cache"), label=parts[1])
         data, whole = xgb.ExtMemQuantileDMatrix(rows), xgb.QuantileDMatrix(X, Y["two"])
     else:
         rows = [Slices(part) for part in np.array_split(X, 3)]

@@ -175,15 +175,6 @@ def test_metrics_lose_what_the_same_rows_say() -> None:
     assert np.ptp(loss.interval) / 3.92 == pytest.approx(np.std(differences), rel=0.2)
 
 
-def test_report_is_stored_and_knows_the_sizes_tried() -> None:
-    _, report = rfsize.shrink(booster(), REST, TRUTH["two"], rows=X, alpha=ALPHA)
-    again = pickle.loads(pickle.dumps(report))
-    assert (again.to_dict(), str(again)) == (report.to_dict(), str(report))
-    assert report.loss_at(70).value == report.loss_at(70, "auc").value == 0.0
-    kept = report.loss_at(int(report.n_trees)).value
-    assert kept == pytest.approx(report.certificate.disagreements / len(REST))
-
-
 def test_too_hard_a_promise_keeps_all_trees() -> None:
     with pytest.warns(NotConvergedWarning):
         small, report = rfsize.shrink(booster(), REST, rows=X, alpha=0.9985)

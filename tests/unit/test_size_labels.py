@@ -207,21 +207,6 @@ def test_macro_of_margins_against_direct_sums(kind: str) -> None:
     assert report.loss_at(27).value == pytest.approx(np.mean(list(by_class.values())), rel=2e-3)
 
 
-@pytest.mark.parametrize("n_votes", [37, 100])
-def test_macro_from_few_votes_of_known_fractions(n_votes: int) -> None:
-    rng = np.random.default_rng(9)
-    truth = rng.beta(0.2, 2.0, 200_000)  # above 1/2 on one row in 24
-    lost = theory.disagreement(51, np.minimum(truth, 1.0 - truth))
-    expected, losses, n_covered = np.mean([lost[truth <= 0.5].mean(), lost[truth > 0.5].mean()]), [], 0
-    for _ in range(6):
-        votes = two_classes(rng.binomial(n_votes, rng.beta(0.2, 2.0, 5000)), n_votes)
-        report = rfsize.size(votes, average="macro", alpha=1.0 - expected)
-        losses.append(report.loss_at(51).value)
-        n_covered += report.interval[0] <= 51 <= report.interval[1]
-    assert np.mean(losses) == pytest.approx(expected, rel=0.12)
-    assert n_covered >= 4
-
-
 RARE = (X[:, 0] + 0.5 * X[:, 1] > 1.5).astype(int)  # one row in eleven
 NOISY = (Y["number"] > 1.6).astype(int)
 
