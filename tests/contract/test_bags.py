@@ -54,14 +54,20 @@ def test_lightgbm_seed_and_frequency(params: dict[str, Any]) -> None:
     assert np.array_equal(rfsize.inbag(lightgbm(**params), LARGE), expected)
 
 
+@pytest.mark.filterwarnings("ignore::rfsize.exceptions.NotConvergedWarning")
 def test_lightgbm_full_bag_ends_bagging() -> None:
-    """With 60 rows some bag soon holds them all, and LightGBM draws no more."""
-    booster = lightgbm(LARGE[:60], LARGE_Y[:60], 60, bagging_fraction=0.95, bagging_seed=2, min_data_in_leaf=2)
+    """With 60 rows some bag soon holds them all, and LightGBM draws no more; more trees begin anew."""
+    rows, y, params = LARGE[:60], LARGE_Y[:60], {"bagging_fraction": 0.95, "bagging_seed": 2, "min_data_in_leaf": 2}
     expected = reference.bagging.lightgbm_inbag(60, 60, 2, 0.95)
     first = int(expected.all(axis=1).argmax())
-    assert 0 < first < 50
+    assert 0 < first < 29
     expected[first:] = True
-    assert np.array_equal(rfsize.inbag(booster, LARGE[:60]), expected)
+    assert np.array_equal(rfsize.inbag(lightgbm(rows, y, 60, **params), rows), expected)
+    goal: dict[str, Any] = {"alpha": 0.9999, "validation": LARGE[60:], "min_trees": 60, "max_trees": 60}
+    grown, _ = rfsize.grow(lightgbm(rows, y, 30, **params), lgb.Dataset(rows, y, free_raw_data=False), **goal)
+    bags = rfsize.inbag(grown, rows)
+    assert np.array_equal(bags[:30], expected[:30])
+    assert not bags[30].all()
 
 
 @pytest.mark.parametrize(
