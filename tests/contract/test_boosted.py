@@ -38,7 +38,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest, read_model
 
 XGBOOST = tuple(int(part) for part in xgb.__version__.split(".")[:2])
-N_ROWS, FIRST, CATEGORY = 1000, 5, 2
+N_ROWS, FIRST, CATEGORY = 400, 5, 2
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(size=(600, 6)).astype(np.float32).astype(float)
 WHOLE[:, CATEGORY] = RNG.choice([-1.0, 0.0, 0.5, 3.0, 7.0, 11.0, 40.0], 600)
