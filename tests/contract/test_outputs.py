@@ -10,23 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier, LGBMRegressor
-from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor
 
-import reference.counting
 import rfsize
 from helpers.models import (
     FRESH,
     N_ROWS,
     N_TREES,
-    NAMES,
     NUMBER,
     ONE_ROUND,
-    THREE,
     TWO,
     WEIGHT,
     WRAPPER,
@@ -71,20 +67,6 @@ def test_outputs_are_cut_as_their_model(kind: str, options: dict[str, Any]) -> N
     expected = rfsize.truncate(forest.model, **rows, **options)
     assert type(small) is type(forest.model)
     assert np.array_equal(own_predict(small, FRESH), own_predict(expected, FRESH))
-
-
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost softprob", "random forest of names"])
-def test_pickled_outputs_keep_votes_and_scores(kind: str) -> None:
-    forest = model(kind)
-    outputs = rfsize.tree_outputs(forest.model, forest.X, forest.y, oob=True)
-    again = pickle.loads(pickle.dumps(outputs))
-    assert again.votes == outputs.votes
-    assert np.array_equal(again.scores.mean, outputs.scores.mean)
-    assert np.array_equal(again.y, outputs.y)
-    assert len(pickle.dumps(outputs)) < 3 * outputs.nbytes + 20_000
-    table = rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs)
-    assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=outputs.votes)
-    assert table == rfsize.StopTable.build(N_TREES, alpha=0.95, prior=again)
 
 
 def test_mean_and_covariance_of_scores() -> None:
@@ -184,17 +166,6 @@ def test_cross_validation_predicts_as_scikit_learn(kind: str) -> None:
         rfsize.truncate(outputs, **goal)
 
 
-def test_cross_validated_votes_are_of_rows_held_out() -> None:
-    forest = RandomForestClassifier(max_depth=5, random_state=0)
-    names = NAMES[THREE]
-    expected = reference.counting.cross_validated_votes(forest, X, names, WEIGHT, 3, 9)
-    given = clone(forest).set_params(n_estimators=9)
-    outputs = rfsize.tree_outputs(given, X, names, cv=3, sample_weight=WEIGHT)
-    assert outputs.votes.counts.tolist() == expected
-    assert outputs.classes.tolist() == NAMES.tolist()
-    assert outputs.votes != rfsize.tree_outputs(given, X, names, cv=3).votes
-
-
 def test_folds_may_leave_rows_out_and_lack_classes() -> None:
     y = np.where(np.arange(N_ROWS) < 10, 7, TWO)
     rows = np.arange(N_ROWS)
@@ -216,11 +187,3 @@ def test_folds_hold_out_groups_whole() -> None:
     assert outputs.votes != alone.votes
     with pytest.raises(ValueError, match="groups"):
         rfsize.tree_outputs(ESTIMATORS["scikit-learn"], X, TWO, cv=[(np.arange(3), np.arange(3, 6))], groups=groups)
-
-
-@pytest.mark.parametrize("option", [{"X": X}, {"oob": True}, {"groups": "rows"}], ids=lambda option: next(iter(option)))
-def test_outputs_hold_their_rows(option: dict[str, Any]) -> None:
-    outputs = rfsize.tree_outputs(model("lightgbm").model, FRESH)
-    for call in (rfsize.size, rfsize.truncate):
-        with pytest.raises(ValueError, match=f"^{next(iter(option))} "):
-            call(outputs, alpha=0.9, **option)

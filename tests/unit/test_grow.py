@@ -85,19 +85,6 @@ def test_growth_goes_on_until_it_is_enough(framework: str) -> None:
     assert_same(of_whole, rfsize.size(whole, X, oob=True, alpha=0.99999))
 
 
-@QUIET
-@pytest.mark.parametrize("framework", BOOSTERS)
-def test_trees_double_while_their_votes_are_too_few(framework: str) -> None:
-    """A third of 20 trees vote on a row, and it takes ten votes."""
-    _, report = grown(framework, alpha=0.6, min_trees=5)
-    assert report.n_trees < 20
-    assert report.available == 40
-    _, report = grown(framework, min_trees=10, metric="auc", tolerance=0.08)  # which takes twenty
-    assert 20 <= report.votes_per_row < 60
-    with pytest.raises(FewVotesError):
-        grown(framework, min_trees=10, max_trees=20, metric="auc", tolerance=0.08)
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_too_few_trees_are_warned_of(framework: str) -> None:
     with pytest.warns(NotConvergedWarning) as caught:
