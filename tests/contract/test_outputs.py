@@ -41,11 +41,11 @@ GOALS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "goal"),
-    [("lightgbm", "labels"), ("lightgbm", "scores"), ("xgboost softprob", "votes"), ("xgboost regression", "scores"),
-     ("random forest of names", "labels"), ("bagging of neighbours", "labels"), ("random forest", "probabilities")],
+    ("kind", "goal", "oob"),
+    [("lightgbm", "labels", True), ("lightgbm", "scores", False), ("xgboost softprob", "votes", True),
+     ("xgboost regression", "scores", True), ("random forest of names", "labels", False),
+     ("bagging of neighbours", "labels", True), ("random forest", "probabilities", True)],
 )  # fmt: skip
-@pytest.mark.parametrize("oob", [True, False])
 def test_outputs_answer_as_model_and_rows(kind: str, goal: str, oob: bool) -> None:
     forest = model(kind)
     rows = forest.X if oob else forest.fresh

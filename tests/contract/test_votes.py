@@ -188,9 +188,7 @@ def test_learners_answer_for_rows_out_of_bag_only() -> None:
     assert sum(rows) == votes.n_votes.sum() == N_ROWS * 10 - rfsize.inbag(trained, X).sum()
 
 
-@pytest.mark.parametrize(
-    "kind", ["lightgbm", "lightgbm categories", "xgboost", "xgboost softprob", "random forest with gaps"]
-)
+@pytest.mark.parametrize("kind", ["lightgbm categories", "xgboost softprob", "random forest with gaps"])
 def test_many_rows_repeat_few(kind: str) -> None:
     """Rows go in batches, and by compiled loops where there are many: each row gets what it gets among few."""
     forest = model(kind)

@@ -55,7 +55,7 @@ def first_differ(score: np.ndarray, metric: str, tolerance: float) -> tuple[np.n
     return label != label[:, -1:], label[:, -1]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 30),
@@ -227,7 +227,7 @@ def test_a_cut_that_ruins_a_rare_class_warns(framework: str, cut: Any, y: Any) -
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", ["lightgbm", "sklearn"])
 def test_what_such_a_warning_offers_keeps_the_ranking(framework: str) -> None:
     forest = of_a_rare_class(framework)
     for y in (None, LABEL):

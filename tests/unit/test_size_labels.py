@@ -11,7 +11,7 @@ import pytest
 import xgboost as xgb
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import Perceptron
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -103,13 +103,12 @@ def test_few_rows_of_a_class_are_noted(n_rows: int) -> None:
 # Rules of voting
 
 MODELS: dict[str, Any] = {
-    "random forest": RandomForestClassifier(41, max_depth=4, random_state=1),
     "neighbours": BaggingClassifier(KNeighborsClassifier(), n_estimators=41, random_state=1),
     "perceptron": BaggingClassifier(Perceptron(), n_estimators=41, max_features=0.7, random_state=1),
 }
 
 
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", *MODELS])
+@pytest.mark.parametrize("kind", ["lightgbm", *MODELS])
 def test_labels_of_predict_are_sized_by_default(kind: str) -> None:
     forest = MODELS[kind].fit(X, Y["three"]) if kind in MODELS else model(kind, "three")
     voting = "hard" if kind == "perceptron" else "soft"
