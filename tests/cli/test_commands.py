@@ -215,15 +215,7 @@ def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
     assert run("size", "model.txt", "rows.csv", "--oob", "--alpha", "0.5") == 0
 
 
-@pytest.mark.parametrize(
-    ("framework", "ending", "labels"),
-    [
-        ("lightgbm", "txt", "level"),
-        ("lightgbm", "txt", "code"),
-        ("xgboost", "json", "level"),
-        ("xgboost", "ubj", "code"),
-    ],
-)
+@pytest.mark.parametrize(("framework", "ending", "labels"), [("lightgbm", "txt", "code"), ("xgboost", "json", "level")])
 def test_names_of_classes_stay(framework: str, ending: str, labels: str, run: Run, line: Any) -> None:
     """From the table that a forest is grown on to the one that is predicted, in files that the framework reads."""
     rest = ["--drop", "size", *({"level", "code"} - {labels})]
