@@ -20,7 +20,6 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-import reference.metrics
 import reference.predictions
 import rfsize
 from helpers.lookup import classifier, regressor, rows_of
