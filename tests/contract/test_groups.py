@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -43,32 +42,6 @@ def test_copies_count_once(kind: str) -> None:
     outputs = rfsize.tree_outputs(trained, rows, oob=True, groups="copies")
     assert rfsize.size(outputs, **goal).interval == report.interval
     assert len(outputs.votes) == 2 * N_ROWS
-
-
-def test_size_is_that_of_fresh_rows() -> None:
-    rows, y = (np.concatenate([part, part]) for part in drawn(1200))
-    trained = RandomForestClassifier(250, random_state=0).fit(rows, y)
-    truth = rfsize.size(trained, drawn(15_000, seed=1)[0], alpha=0.97).n_trees
-    low, high = rfsize.size(trained, rows, oob=True, alpha=0.97, groups="copies").interval
-    assert low <= truth <= high
-    assert rfsize.size(trained, rows, oob=True, alpha=0.97, groups="rows").interval[1] < low
-
-
-@pytest.mark.parametrize("metric", ["labels", "probabilities", "auc"])
-def test_groups_that_are_given(metric: str) -> None:
-    patients = np.random.default_rng(3).integers(0, 250, N_ROWS)
-    trained = RandomForestClassifier(101, max_samples=0.3, random_state=0).fit(X, TWO)
-    level = {"alpha": 0.8} if metric == "labels" else {"tolerance": 0.2}
-    report, alone = (
-        rfsize.size(trained, X, TWO, oob=True, groups=groups, metric=metric, **level) for groups in (patients, "rows")
-    )
-    seen = reference.groups.spread(rfsize.inbag(trained, X), patients)
-    assert report.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
-    assert report.groups == "given"
-    assert math.isfinite(report.n_trees)
-    assert report.loss_at(5).value != alone.loss_at(5).value
-    score = rfsize.oob_score(trained, X, TWO, groups=patients, metric="accuracy")
-    assert score.value != rfsize.oob_score(trained, X, TWO, groups="rows", metric="accuracy").value
 
 
 def test_rows_without_votes_leave_the_size_untold() -> None:
