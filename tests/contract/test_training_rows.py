@@ -142,12 +142,10 @@ def uneven() -> tuple[Any, np.ndarray]:
 
 
 READERS: dict[str, Callable[[Any, Any], Any]] = {
-    "size": lambda forest, y: rfsize.size(forest, X, y, oob=True),
     "size without y": lambda forest, y: rfsize.size(forest, X, oob=True),
     "size by auc": lambda forest, y: rfsize.size(forest, X, y, oob=True, metric="auc", tolerance=0.01),
     "size of votes": lambda forest, y: rfsize.size(rfsize.tree_outputs(forest, X, y, oob=True).votes),
     "stop table": lambda forest, y: rfsize.StopTable.build(80, prior=rfsize.tree_outputs(forest, X, y, oob=True)),
-    "truncate": lambda forest, y: rfsize.truncate(forest, X, y, oob=True),
     "score": lambda forest, y: rfsize.oob_score(forest, X, y),
     "grow": lambda forest, y: rfsize.grow(forest, X, y, max_trees=200),
 }

@@ -196,7 +196,7 @@ class Constant(ClassifierMixin, BaseEstimator):
 Case = tuple[Callable[[], Any], str]  # the argument, or the value of one, that the message must name
 
 
-def each(call: Callable[..., Any], **options: list[Any]) -> Iterator[Case]:
+def refused(call: Callable[..., Any], **options: list[Any]) -> Iterator[Case]:
     """The call with each of these values of an option, which the message must name."""
     for name, values in options.items():
         for value in values:
@@ -365,25 +365,29 @@ OF_ROWS: list[Case] = [
 ]
 
 OF_QUESTIONS: list[Case] = [
-    *each(lambda **given: size(own(), **given), alpha=[99, 1.0, "0.9"], metric=["f2"], method=["kernel"], max_rows=[0]),
-    *each(
+    *refused(
+        lambda **given: size(own(), **given), alpha=[99, 1.0, "0.9"], metric=["f2"], method=["kernel"], max_rows=[0]
+    ),
+    *refused(
         lambda **given: size(own(), **given), average=["weighted"], target=["all"], tolerance=[0.1], confidence=[0.9]
     ),
-    *each(lambda **given: size(own(), **{**SCORES, **given}), alpha=[0.9], voting=["soft"], tolerance=[0.0, np.inf]),
-    *each(lambda **given: size(own(), **SCORES, **given), average=["macro"]),
-    *each(lambda **given: rfsize.size(outputs(), **given), max_rows=[300], groups=["rows"]),
-    *each(lambda **given: sized().upper(**given), confidence=[1.0, 9e-07]),
+    *refused(lambda **given: size(own(), **{**SCORES, **given}), alpha=[0.9], voting=["soft"], tolerance=[0.0, np.inf]),
+    *refused(lambda **given: size(own(), **SCORES, **given), average=["macro"]),
+    *refused(lambda **given: rfsize.size(outputs(), **given), max_rows=[300], groups=["rows"]),
+    *refused(lambda **given: sized().upper(**given), confidence=[1.0, 9e-07]),
     (lambda: size(own(), confidence=0.9), "confidence"),
-    *each(lambda **given: sized().loss_at(**given), n_trees=[0]),
-    *each(lambda **given: rfsize.truncate(own(), **given), n_trees=[99, 2.5], max_bytes=[0]),
-    *each(lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]),
-    *each(lambda **given: inbag(own("xgboost weights"), **given), sample_weight=[np.ones(3), -np.ones(N_ROWS)]),
-    *each(right_sized, max_trees=[0], min_trees=[0.5], cv=[1], voting=["averaged"], threshold=[1.0], alpha=[1.0, 0.0]),
+    *refused(lambda **given: sized().loss_at(**given), n_trees=[0]),
+    *refused(lambda **given: rfsize.truncate(own(), **given), n_trees=[99, 2.5], max_bytes=[0]),
+    *refused(lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]),
+    *refused(lambda **given: inbag(own("xgboost weights"), **given), sample_weight=[np.ones(3), -np.ones(N_ROWS)]),
+    *refused(
+        right_sized, max_trees=[0], min_trees=[0.5], cv=[1], voting=["averaged"], threshold=[1.0], alpha=[1.0, 0.0]
+    ),
     *((lambda weight=weight: right_sized(weight=weight), "sample_weight") for weight in (0 * WEIGHT, -WEIGHT, [1.0])),
-    *each(right_sized_number, tolerance=[0.0], metric=["probabilities"], confidence=[0.4]),
-    *each(grow, min_trees=[2.5], confidence=[0.49]),
-    *each(fraction, fractions=[[], [0.5, 1.0], [0.5, 0.5]], n_trees=[1], rule=["1se"], seed=[-1]),
-    *each(SizeCallback, confidence=[0.3], min_trees=[2.5]),
+    *refused(right_sized_number, tolerance=[0.0], metric=["probabilities"], confidence=[0.4]),
+    *refused(grow, min_trees=[2.5], confidence=[0.49]),
+    *refused(fraction, fractions=[[], [0.5, 1.0], [0.5, 0.5]], n_trees=[1], rule=["1se"], seed=[-1]),
+    *refused(SizeCallback, confidence=[0.3], min_trees=[2.5]),
     (lambda: sized().size_at(1.0), "alpha"),
     (lambda: SizeCallback(threshold=0.3, **RMSE), "threshold"),
     (lambda: rfsize.oob_score(own(), X, TWO, metric=["auc", "accuracy"]), "metric must"),
@@ -532,10 +536,10 @@ OF_QUESTIONS: list[Case] = [
 ]
 
 OF_TABLES: list[Case] = [
-    *each(partial(StopTable.build, 11), alpha=[0.0, 1.1, math.nan, True], n_classes=[1], prior=["flat"]),
-    *each(lambda **given: calibrate(own(), **given), alpha=[1.0, 0.0], confidence=[0.0, 0.3, 1.0], voting=["loud"]),
-    *each(lambda **given: calibrate(own(), **given), average=["mean"], tolerance=[0.1]),
-    *each(compiled, voting=["weak"], threshold=[1.0]),
+    *refused(partial(StopTable.build, 11), alpha=[0.0, 1.1, math.nan, True], n_classes=[1], prior=["flat"]),
+    *refused(lambda **given: calibrate(own(), **given), alpha=[1.0, 0.0], confidence=[0.0, 0.3, 1.0], voting=["loud"]),
+    *refused(lambda **given: calibrate(own(), **given), average=["mean"], tolerance=[0.1]),
+    *refused(compiled, voting=["weak"], threshold=[1.0]),
     (lambda: StopTable.build(0), "n_trees"),
     (lambda: StopTable.build(10_002), "rfsize.truncate"),
     (lambda: StopTable.build(11, prior=np.ones(12), n_classes=3), "n_classes"),
@@ -630,8 +634,8 @@ NO_UNITS = [1e-200, 1e-310, 1e100, 1e152, 1e300]
 NO_ALPHAS: list[Any] = [0.0, 1.0, -1.0, math.nan, None, "0.9", [0.9], True]
 NO_WEIGHTS: list[Any] = [[math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]]
 OF_THEORY: list[Case] = [
-    *each(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5], patience=[0]),
-    *each(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
+    *refused(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5], patience=[0]),
+    *refused(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.multiclass_agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
