@@ -51,8 +51,6 @@ def test_rows_that_begin_with_training_rows(kind: str) -> None:
         assert is_noticed(forest.model, rows)
         with pytest.raises(ValueError, match="X are"):
             rfsize.StopTable.calibrate(forest.model, rows, **goal)
-        with pytest.raises(ValueError, match="X are"):
-            rfsize.shrink(forest.model, rows, **goal)
 
 
 @pytest.mark.parametrize(

@@ -377,8 +377,6 @@ def test_cut_to_fewer_trees_it_is_another_estimator() -> None:
     for estimator in (model, clone(model)):
         with pytest.raises(NotAForestError, match="fit"):
             rfsize.grow(estimator, X, NUMBER)
-    with pytest.raises(NotAForestError, match="fit"):
-        rfsize.compile(clone(model))
 
 
 # ----------------------------------------------------------------------------------------------- scikit-learn's tools

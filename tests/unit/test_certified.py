@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -163,13 +162,6 @@ def test_rows_that_certify_nothing_keep_all_trees(trees: Any) -> None:
     single = RandomForestClassifier(1, random_state=0).fit(X, Y["two"])
     with pytest.warns(NotConvergedWarning):
         assert rfsize.size(single, FRESH, **FOREST, alpha=0.5).n_trees == 1
-
-
-@pytest.mark.parametrize("rows", [298, 299])
-def test_fewest_rows_of_the_default_promise(trees: Any, rows: int) -> None:
-    sure = np.flatnonzero(np.abs(trees.predict_proba(FRESH)[:, 1] - 0.5) > 0.3)[:rows]
-    with nullcontext() if rows == 299 else pytest.raises(ValueError, match="299"):
-        assert rfsize.size(trees, FRESH[sure], **FOREST).certificate.rows == 299
 
 
 def test_report_belongs_to_its_forest(trees: Any, tmp_path: Any) -> None:
