@@ -143,7 +143,7 @@ def test_validation_set(classes: int, goal: dict[str, Any]) -> None:
 def test_cross_validation(classes: int, options: dict[str, Any]) -> None:
     """Each fold's forest votes on the rows held out; all stop at the size that these votes give together."""
     y, params = (TWO, {}) if classes == 2 else (THREE, SEVERAL)
-    parts = np.array_split(np.random.default_rng(0).permutation(N_ROWS), 3)
+    parts = np.array_split(np.random.default_rng(0).permutation(N_ROWS), classes)  # as many folds
     folds = [(np.sort(np.setdiff1d(np.arange(N_ROWS), part)), np.sort(part)) for part in parts]
     callback = rfsize.SizeCallback(alpha=0.9, min_trees=40, voting="hard", **options)
     dataset = lgb.Dataset(X, y, free_raw_data=False)
