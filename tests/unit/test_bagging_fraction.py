@@ -16,7 +16,6 @@ from sklearn.metrics import make_scorer
 
 import reference.metrics
 import rfsize
-from helpers.copied import continuous, twice
 from helpers.trained import X as ALL
 from helpers.trained import Y as TASKS
 from helpers.trained import data_for, params_for, probabilities, train, tree_scores
@@ -177,16 +176,6 @@ def test_numbers_by_squared_error(framework: str) -> None:
     scored = search(framework, task="number", metric="neg_mean_squared_error")
     np.testing.assert_allclose(-scored.curve["score"], found.curve["error"])
     assert (scored.best, found.of_labels) == (found.best, False)
-
-
-@BOOSTERS
-def test_copies_are_out_of_bag_together(framework: str) -> None:
-    """A row that was seen as its copy is known by heart."""
-    rows, y = twice(*continuous(250))
-    of = {"fractions": [0.3, 0.5], "n_trees": 50, "progress": False, "voting": "hard", "rule": "best"}
-    params, data = params_for(framework, y), data_for(framework, rows, y)
-    together, alone = (rfsize.select_bagging_fraction(params, data, groups=by, **of) for by in ("copies", "rows"))
-    assert (together.curve["error"] > alone.curve["error"] + 0.01).all()
 
 
 # Estimators
