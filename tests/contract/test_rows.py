@@ -63,7 +63,7 @@ def of_frame(kind: str, letters: bool = False) -> list[Any]:
 
 def in_turn(forms: Iterable[str]) -> Any:
     """Each form with one of the frameworks."""
-    return pytest.mark.parametrize(("form", "kind"), zip(forms, itertools.cycle(FORESTS), strict=False))
+    return pytest.mark.parametrize(("form", "kind"), [*zip(forms, itertools.cycle(FORESTS), strict=False)])
 
 
 @in_turn(ARRAYS)
@@ -75,7 +75,7 @@ def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kind"), zip([np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"], 2 * FORESTS, strict=True)
+    ("dtype", "kind"), [*zip([np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"], 2 * FORESTS, strict=True)]
 )
 def test_types_of_numbers(kind: str, dtype: Any) -> None:
     trained, rows = model(kind).model, np.abs(FRESH * 3).astype(dtype)

@@ -7,6 +7,17 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 
+def urn_masses(prior: list[Fraction], asked: int, count: int) -> tuple[Fraction, Fraction]:
+    """P(``count`` of the first ``asked`` votes are for class 1, and class 0, or 1, wins), as sums over the tallies."""
+    n_trees = len(prior) - 1
+    wins = [Fraction(0), Fraction(0)]
+    for tally, weight in enumerate(prior):
+        if count <= tally and asked - count <= n_trees - tally:
+            ways = math.comb(tally, count) * math.comb(n_trees - tally, asked - count)
+            wins[2 * tally > n_trees] += weight * Fraction(ways, math.comb(n_trees, asked))
+    return wins[0], wins[1]
+
+
 def smoothed(histogram: Sequence[int | Fraction]) -> list[Fraction]:
     """rfsize's smoothing: the weight of each tally is spread evenly over the tallies at most two votes away."""
     spread = [Fraction(0)] * len(histogram)

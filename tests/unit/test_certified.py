@@ -96,7 +96,7 @@ def test_fewest_trees_are_as_restated(
 # Of each framework
 
 
-@pytest.mark.parametrize(("framework", "task"), zip(FRAMEWORKS, ("two", "three", "two"), strict=True))
+@pytest.mark.parametrize(("framework", "task"), [*zip(FRAMEWORKS, ("two", "three", "two"), strict=True)])
 def test_labels_are_those_of_the_frameworks(framework: str, task: str) -> None:
     forest = model(framework, task)
     report = rfsize.size(forest, FRESH, **FOREST, alpha=0.9, confidence=0.9)

@@ -192,7 +192,7 @@ GOALS = {
 
 
 @QUIET
-@pytest.mark.parametrize(("framework", "name"), zip(2 * FRAMEWORKS, GOALS, strict=True))
+@pytest.mark.parametrize(("framework", "name"), [*zip(2 * FRAMEWORKS, GOALS, strict=True)])
 def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> None:
     task, goal = GOALS[name]
     forest, report = grown(framework, task, min_trees=60, **goal)
@@ -220,7 +220,7 @@ def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -
 
 
 @QUIET
-@pytest.mark.parametrize(("framework", "voting"), zip(FRAMEWORKS, ("hard", "soft", "soft"), strict=True))
+@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ("hard", "soft", "soft"), strict=True)])
 def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     of: dict[str, Any] = {"alpha": 0.9, "voting": voting}
     rare = (Y["number"] > 1.6).astype(int)

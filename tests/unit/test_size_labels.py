@@ -210,7 +210,7 @@ RARE = (X[:, 0] + 0.5 * X[:, 1] > 1.5).astype(int)  # one row in eleven
 NOISY = (Y["number"] > 1.6).astype(int)
 
 
-@pytest.mark.parametrize(("framework", "voting"), zip(FRAMEWORKS, ["soft", "hard", "soft"], strict=True))
+@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ["soft", "hard", "soft"], strict=True)])
 def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
     forest, options = train(framework, X, RARE, 80), {"voting": voting, "alpha": 0.97}
     for rows in ({"X": X, "oob": True}, {"X": FRESH}):
@@ -228,7 +228,7 @@ def test_forests_with_a_rare_class(framework: str, voting: str) -> None:
 # Thresholds, and some of the rows
 
 
-@pytest.mark.parametrize(("framework", "voting"), zip(FRAMEWORKS, ["hard", "soft", "soft"], strict=True))
+@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ["hard", "soft", "soft"], strict=True)])
 def test_forests_at_a_threshold_disagree_as_often_as_allowed(framework: str, voting: str) -> None:
     """Real labels at the threshold: the framework's probability for averaged scores, the majority for votes."""
 

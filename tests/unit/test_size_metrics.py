@@ -46,7 +46,7 @@ def given(framework: str, oob: bool, task: str = "two") -> tuple[Any, np.ndarray
 
 
 @pytest.mark.parametrize("oob", [False, True])
-@pytest.mark.parametrize(("framework", "metric"), zip(FRAMEWORKS, SIGNIFICANT, strict=True))
+@pytest.mark.parametrize(("framework", "metric"), [*zip(FRAMEWORKS, SIGNIFICANT, strict=True)])
 def test_law_of_the_loss_is_as_restated(framework: str, metric: str, oob: bool) -> None:
     forest, rows, y, score, may_vote = given(framework, oob)
     c, d = reference.metric_loss.law(
@@ -58,7 +58,7 @@ def test_law_of_the_loss_is_as_restated(framework: str, metric: str, oob: bool) 
     assert report.source == ("oob" if oob else "rows given")
 
 
-@pytest.mark.parametrize(("metric", "oob"), zip(LOSSES, [True, False, True, False, True], strict=True))
+@pytest.mark.parametrize(("metric", "oob"), [*zip(LOSSES, [True, False, True, False, True], strict=True)])
 def test_few_trees_lose_what_drawing_them_says(metric: str, oob: bool) -> None:
     """Against loops that draw forests anew, of the trees that may vote on each row."""
     forest, rows, y, score, may_vote = given("sklearn", oob)
