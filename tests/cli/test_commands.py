@@ -102,6 +102,12 @@ def test_columns_go_by_name(run: Run, capsys: PRINTED) -> None:
     assert json.loads(capsys.readouterr().out)["n_trees"] == expected.n_trees
 
 
+def test_a_column_of_groups_goes_before_a_word(run: Run, capsys: PRINTED) -> None:
+    TABLE.assign(rows=np.arange(600) // 2, target=Y).to_csv("rows.csv", index=False)
+    run("size", "lgb.txt", "rows.csv", *OOB, "--alpha", "0.8", "--groups", "rows", "--json")
+    assert json.loads(capsys.readouterr().out)["groups"] == "given"
+
+
 @pytest.mark.parametrize(("model", "output"), [("lgb.txt", "small.txt"), ("xgb.json", "small.ubj")])
 def test_truncate(model: str, output: str, folder: Path, run: Run, capsys: PRINTED) -> None:
     assert run("truncate", model, "fresh.parquet", "--alpha", "0.8", "-o", output) == 0
@@ -238,6 +244,22 @@ def test_names_of_classes_stay(framework: str, ending: str, labels: str, run: Ru
     assert "classes" in line()
 
 
+NAMES_OF_CLASSES = ['["a", "b"]', '["a", "b", 3]', '["a", "b", "\\ud800"]', f"[1, 2, 1{'0' * 5000}]", "[" * 100_000]
+
+
+def test_damaged_names_of_classes(run: Run, line: Any) -> None:
+    training = ["words.csv", "--labels", "level", "--drop", "size", "code", "--framework", "lightgbm"]
+    assert run("grow", *training, "--alpha", "0.7", "--min-trees", "20", "-o", "model.txt") == 0
+    whole = Path("model.txt").read_bytes()
+    start = whole.index(b"rfsize_class_names:") + len(b"rfsize_class_names:")
+    for names in NAMES_OF_CLASSES:
+        Path("named.txt").write_bytes(whole[:start] + names.encode() + whole[whole.index(b"\n", start) :])
+        assert run("compile", "named.txt", "-o", "own.npz") == 2
+        assert "names" in line()
+    lgb.Booster(model_file="named.txt").save_model("named.txt")  # which forgets them
+    assert run("compile", "named.txt", "-o", "own.npz") == 0
+
+
 def test_a_page(folder: Path, run: Run, capsys: PRINTED) -> None:
     assert run("size", "lgb.txt", "fresh.parquet", "--alpha", "0.8", "--html", "page.html") == 0
     report = rfsize.size(load(folder / "lgb.txt"), FRESH, alpha=0.8)
@@ -365,3 +387,11 @@ def test_bad_input_exits_with_2_and_a_line(
     assert names in line()
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     assert not list(tmp_path.iterdir())
+
+
+def test_an_input_is_not_lost_for_its_name(folder: Path, run: Run) -> None:
+    table = pd.read_csv(folder / "train.csv")
+    table.to_csv("out.partial.csv", index=False)
+    assert run("predict", "fast.npz", "out.partial.csv", "-o", "out.csv") == 0
+    assert pd.read_csv("out.partial.csv").equals(table)
+    assert len(pd.read_csv("out.csv")) == len(table)

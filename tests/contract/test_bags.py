@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import lightgbm as lgb
@@ -192,6 +193,14 @@ def test_warm_start_tells_bags_of_its_last_trees() -> None:
         with pytest.raises(InbagError):
             rfsize.tree_outputs(forest, X, oob=True)
     assert rfsize.tree_outputs(warm, model("bagging").fresh).n_trees == 8
+
+
+@pytest.mark.parametrize(
+    "trained", [lambda: lightgbm(bagging_freq=3), lambda: xgboost(tree_method="approx")], ids=["lightgbm", "xgboost"]
+)
+def test_shared_bags_warn(trained: Callable[[], Any]) -> None:
+    with pytest.warns(ForestWarning, match="bag"):
+        rfsize.size(trained(), model("lightgbm").fresh, alpha=0.8)
 
 
 @pytest.mark.parametrize(

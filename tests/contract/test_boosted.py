@@ -421,6 +421,15 @@ def test_categories_beyond_ascii_are_those_of_training() -> None:
         rfsize.compile(booster)
 
 
+@pytest.mark.parametrize("name", ["binary", "squared", "adaboost"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e39])
+def test_rows_that_scikit_learn_refuses_are_refused(name: str, value: float) -> None:
+    model, rows = trained("sklearn", name).native, np.where(np.arange(6) == 3, value, WHOLE[:20])
+    for predict in (model.predict, rfsize.compile(model).predict):
+        with pytest.raises(ValueError):  # noqa: PT011 - of scikit-learn
+            predict(rows)
+
+
 # Which trees there are
 
 
@@ -447,6 +456,19 @@ def test_slices_of_xgboost(kind: str, part: slice) -> None:
     assert trees.n_trees == 3
     leaves = np.array([reference.walk(trees, row) for row in rows])
     np.testing.assert_array_equal(boosted.added_up(leaves), boosted.raw(rows))
+
+
+@pytest.mark.parametrize(
+    "estimator", [lgb.LGBMClassifier(n_estimators=12, verbosity=-1), xgb.XGBClassifier(n_estimators=12)]
+)
+def test_first_trees_of_estimators(estimator: Any) -> None:
+    y = THREE if isinstance(estimator, xgb.XGBClassifier) else np.array(["a", "b", "c"])[THREE]
+    model = read_model(estimator.fit(GAPS, y))
+    assert (model.classes.tolist(), model.output) == (np.unique(y).tolist(), "labels")
+    small = model.first(4)
+    only = {"iteration_range": (0, 4)} if isinstance(estimator, xgb.XGBClassifier) else {"num_iteration": 4}
+    np.testing.assert_array_equal(small.predict(GAPS), estimator.predict(GAPS, **only))
+    assert small.n_estimators == 4
 
 
 @pytest.mark.parametrize("kind", [GradientBoostingClassifier, HistGradientBoostingClassifier])

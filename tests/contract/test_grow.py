@@ -11,6 +11,8 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
+import polars
 import pytest
 import xgboost as xgb
 from sklearn.base import clone
@@ -183,6 +185,26 @@ def test_estimators_grow(kind: str, fitted: bool) -> None:
     # Boosters draw columns for other trees where they are trained in one go.
     whole = clone(larger).fit(X, forest.y) if forest.framework == "sklearn" else larger
     assert larger.predict(FRESH).tolist() == whole.predict(FRESH).tolist()
+
+
+@pytest.mark.parametrize("kind", ["LGBMClassifier", "random forest"])
+def test_estimators_grow_on_frames_of_every_kind(kind: str) -> None:
+    """In which categories may have an order, which scikit-learn's forests know nothing of."""
+    table, fresh = (frame(rows).drop(columns="c") for rows in (X, FRESH))
+    if kind == "random forest":
+        table, fresh = (rows.assign(b=rows["b"].cat.codes).fillna(0.0) for rows in (table, fresh))
+    given = clone(model(kind).model).set_params(n_estimators=20)
+    grown = [
+        rfsize.grow(given, rows, TWO, groups="rows", **precise(30))[0]
+        for rows in (table, polars.from_pandas(table), polars_enum(table))
+    ]
+    for forest in grown[1:]:
+        assert forest.predict_proba(fresh).tolist() == grown[0].predict_proba(fresh).tolist()
+
+
+def polars_enum(table: pd.DataFrame) -> Any:
+    rows = polars.from_pandas(table)
+    return rows.cast({"b": polars.Enum(list("pqrs"))}) if str(table["b"].dtype) == "category" else rows
 
 
 def test_weights_of_estimators() -> None:

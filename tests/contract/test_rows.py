@@ -153,6 +153,14 @@ def test_rows_are_drawn_from_any_form(kind: str, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+def test_many_rows_in_batches() -> None:
+    """Batches of the source end elsewhere than those in which trees are asked."""
+    trained, many = model("lightgbm").model, np.tile(FRESH, (1100, 1))
+    counts = np.tile(rfsize.tree_outputs(trained, FRESH).votes.counts, (1100, 1))
+    for rows in (Batches(np.array_split(many, 7)), [many[:50_001], many[50_001:]]):
+        assert np.array_equal(rfsize.tree_outputs(trained, rows).votes.counts, counts)
+
+
 @pytest.mark.parametrize("kind", FORESTS)
 def test_copies_are_found_in_any_form(kind: str, tmp_path: Path) -> None:
     rows = np.tile(X[: N_ROWS // 2], (2, 1))

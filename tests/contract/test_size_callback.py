@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -166,6 +168,16 @@ def test_cross_validation(classes: int, options: dict[str, Any]) -> None:
     assert report.n_trees == rfsize.size(rfsize.Votes(counts), alpha=0.9).n_trees
 
 
+def test_cross_validation_needs_no_bags() -> None:
+    """Whole queries are sampled, whose bags cannot be rebuilt."""
+    rows = np.arange(N_ROWS)
+    folds = [(rows[rows // 100 != part], rows[rows // 100 == part]) for part in range(5)]
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
+    dataset = lgb.Dataset(X, TWO, group=np.full(N_ROWS // 5, 5))
+    lgb.cv(LIGHTGBM | {"bagging_by_query": True}, dataset, 300, folds=folds, callbacks=[callback])
+    assert callback.report_.enough
+
+
 def test_estimators_and_a_second_training() -> None:
     callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
     estimator = lgb.LGBMClassifier(**(WRAPPER | {"n_estimators": 400}))
@@ -179,6 +191,13 @@ def test_estimators_and_a_second_training() -> None:
     regressor = lgb.LGBMRegressor(**(WRAPPER | {"n_estimators": 400}))
     callback = rfsize.SizeCallback(metric="scores", tolerance=0.2, min_trees=40)
     assert regressor.fit(X, NUMBER, callbacks=[callback]).booster_.num_trees() == callback.report_.n_kept
+
+
+def test_used_callback_is_copied_and_pickled() -> None:
+    callback = rfsize.SizeCallback(alpha=0.9, min_trees=40)
+    train(callback)
+    for twin in (pickle.loads(pickle.dumps(callback)), copy.deepcopy(callback)):
+        assert twin.report_.to_dict() == callback.report_.to_dict()
 
 
 def test_early_stopping_beside_it() -> None:
@@ -214,6 +233,13 @@ def test_too_few_trees_warn() -> None:
     with pytest.warns(NotConvergedWarning):
         assert train(short, rounds=20).num_trees() == 20
     assert short.report_ is None
+
+
+def test_few_votes_stop_no_training() -> None:
+    """After one tree every row is unanimous."""
+    callback = rfsize.SizeCallback(alpha=0.95, min_trees=1)
+    assert train(callback).num_trees() == callback.report_.n_kept > 1
+    assert callback.report_.votes_per_row >= 10
 
 
 def test_log_and_time_to_go(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,12 @@ def test_any_votes_have_a_size(counts: list[list[int]]) -> None:
     assert report.interval[0] <= report.n_trees <= report.interval[1]
 
 
+def test_unanimous_rows_need_fewer_trees_the_more_they_are() -> None:
+    sizes = [rfsize.size(rfsize.Votes([[0, 30]] * n), alpha=0.95, method="smooth").n_trees for n in (2, 10, 100, 1000)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1] == 1
+
+
 @pytest.mark.parametrize(("n_rows", "highest"), [(10, 1000), (100, 3), (3000, 1)])
 def test_unanimous_rows_bound_the_interval(n_rows: int, highest: int) -> None:
     report = rfsize.size(rfsize.Votes([[100, 0]] * n_rows), method="smooth")

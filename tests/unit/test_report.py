@@ -165,6 +165,7 @@ def test_showing_storing_and_copying_compute_nothing(kind: str, monkeypatch: pyt
     """Neither estimators nor trees are called."""
     original = result(kind)
     shown, values = str(original), original.to_dict() if hasattr(original, "to_dict") else {}
+    json.dumps(values, allow_nan=False)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("something was estimated, predicted, or made")

@@ -220,6 +220,18 @@ def test_scorers_tell_what_names_do(name: str) -> None:
         assert by_scorer.loss_at(n_trees).value == pytest.approx(by_name.loss_at(n_trees).value, rel=0.1)
 
 
+def test_a_scorer_is_given_the_labels_of_the_model() -> None:
+    names = np.array(["no", "yes"])[Y["two"]]
+    forest = RandomForestClassifier(60, max_depth=4, random_state=0).fit(X, names)
+    outputs = rfsize.tree_outputs(forest, X, names, oob=True)
+
+    def share_of_yes(estimator: Any, rows: Any, y: Any) -> float:
+        return float(np.mean((estimator.predict(rows) == "yes") == (y == "yes")))
+
+    report = rfsize.size(outputs, metric=share_of_yes, tolerance=0.05)
+    assert report.to_dict()["value"] == pytest.approx(np.mean(outputs.predict_labels() == names), abs=0.02)
+
+
 def test_a_metric_is_one_by_all_of_its_names() -> None:
     outputs = rfsize.tree_outputs(model("lightgbm"), FRESH[:150], TRUTH["two"][:150])
     labels = rfsize.size(outputs, alpha=0.9)
