@@ -69,6 +69,17 @@ def test_outputs_are_cut_as_their_model(kind: str, options: dict[str, Any]) -> N
     assert np.array_equal(own_predict(small, FRESH), own_predict(expected, FRESH))
 
 
+@pytest.mark.parametrize("kind", ["xgboost softprob", "random forest of names"])
+def test_pickled_outputs_keep_votes_scores_and_truth(kind: str) -> None:
+    forest = model(kind)
+    outputs = rfsize.tree_outputs(forest.model, forest.X, forest.y, oob=True)
+    again = pickle.loads(pickle.dumps(outputs))
+    assert again.votes == outputs.votes
+    assert np.array_equal(again.scores.mean, outputs.scores.mean)
+    assert np.array_equal(again.y, outputs.y)
+    assert len(pickle.dumps(outputs)) < 3 * outputs.nbytes + 20_000
+
+
 def test_mean_and_covariance_of_scores() -> None:
     forest = model("extra-trees")
     scores = rfsize.tree_outputs(forest.model, X, oob=True).scores
