@@ -429,6 +429,10 @@ OF_QUESTIONS: list[Case] = [
     (lambda: right_sized(y=np.stack([TWO, THREE], axis=1)), "each column"),
     (lambda: right_sized(y=np.array(["a", None], dtype=object)[TWO]), "NoneType"),
     (lambda: RightSizedClassifier(FOREST).set_params(estimator__n_estimators=7).fit(X, TWO), "n_estimators"),
+    (
+        lambda: RightSizedClassifier(xgb.XGBClassifier()).set_params(estimator__num_parallel_tree=7).fit(X, TWO),
+        "estimator__num_parallel_tree",
+    ),
     (lambda: right_sized_number(metric="rmse", tolerance=None), "tolerance"),
     (lambda: right_sized_number(metric="auc"), "'auc'"),
     (lambda: rfsize.grow(RandomForestClassifier(), None, [0, 1]), "X is missing"),

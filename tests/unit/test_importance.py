@@ -64,6 +64,9 @@ def test_forest_loses_what_shuffled_rows_say(framework: str, metric: str) -> Non
         ALONE,
     )
     assert values(importances) == pytest.approx(losses, abs=1e-5)
+    ranked = [column.value for column in importances.columns]
+    assert ranked == sorted(ranked, reverse=True)
+    assert [column.rank for column in importances.columns] == [1 + sum(more > own for more in ranked) for own in ranked]
 
 
 @pytest.mark.parametrize("kind", ["subspaces", "groups", "weights"])
