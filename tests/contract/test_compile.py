@@ -11,9 +11,7 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 import xgboost as xgb
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import reference.counting
@@ -83,56 +81,6 @@ def test_batches_of_every_size_agree(name: str) -> None:
                 assert np.array_equal(asked, trees[start : start + size])
 
 
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]), zero_as_missing=st.booleans())
-def test_votes_and_probabilities_of_lightgbm(seed: int, n_classes: int, zero_as_missing: bool) -> None:
-    """Splits of every kind at once, on rows that stand on thresholds, beside them and outside of all categories."""
-    rng = np.random.default_rng(seed)
-    X, fresh = zoo.wild(rng, 400, infinite=True), zoo.wild(rng, 200, infinite=True)
-    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 3e9, -np.inf, np.inf], 20)
-    objective = "binary" if n_classes == 2 else str(rng.choice(["multiclass", "multiclassova"]))
-    params: dict[str, Any] = {
-        "num_class": 1 if n_classes == 2 else n_classes,
-        "num_leaves": int(rng.integers(2, 40)),
-        "min_data_in_leaf": int(rng.integers(1, 20)),
-        "use_missing": bool(rng.random() < 0.8),
-        "max_cat_to_onehot": int(rng.choice([1, 4, 50])),
-        "max_bin": int(rng.choice([7, 63, 400])),
-    }
-    y = zoo.classes_of(zoo.signal_of(X, rng), n_classes)
-    booster = zoo.lightgbm(objective, y, 7, X, zero_as_missing=zero_as_missing, seed=seed, **params)
-    fast = rfsize.compile(booster)
-    for rows in (X, fresh, fresh.astype(np.float32)):
-        counts, is_clear = zoo.own_votes(booster, rows)
-        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
-        np.testing.assert_allclose(fast.predict(rows), booster.predict(rows), atol=1e-12)
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), n_classes=st.sampled_from([2, 3]))
-def test_votes_and_probabilities_of_xgboost(seed: int, n_classes: int) -> None:
-    rng = np.random.default_rng(seed)
-    X, fresh = zoo.wild(rng, 400), zoo.wild(rng, 200)
-    fresh[:20, 3] = rng.choice([-1.0, -0.5, 0.5, 39.9, 41.0, 1e6, 2.0**24, 3e9], 20)
-    params: dict[str, Any] = {
-        **({} if n_classes == 2 else {"num_class": n_classes}),
-        "num_parallel_tree": 7,
-        "max_depth": int(rng.integers(1, 8)),
-        "max_cat_to_onehot": int(rng.choice([1, 50])),
-        "max_bin": int(rng.choice([7, 256])),
-        "tree_method": str(rng.choice(["hist", "approx"])),
-        "base_score": float(rng.choice([0.5, 0.2])),
-        "seed": seed,
-    }
-    objective = "binary:logistic" if n_classes == 2 else "multi:softprob"
-    booster = zoo.xgboost(objective, zoo.classes_of(zoo.signal_of(X, rng), n_classes), X, **params)
-    fast = rfsize.compile(booster)
-    for rows in (X, fresh, fresh.astype(np.float32)):
-        counts, is_clear = zoo.own_votes(booster, rows)
-        assert np.array_equal(fast.votes(rows).counts[is_clear], counts[is_clear])
-        np.testing.assert_allclose(fast.predict(rows), zoo.own_predict(booster, rows), atol=1e-6)
-
-
 @pytest.mark.parametrize("objective", ["count:poisson", "reg:tweedie", "reg:gamma", "binary:logistic"])
 def test_sums_begin_where_those_of_xgboost_do(objective: str) -> None:
     """A logarithm of the base score that is one unit off moves all predictions."""
@@ -173,19 +121,6 @@ def test_softmax_labels_are_of_the_largest_margin(n_rows: int) -> None:
         fast = rfsize.compile(booster)
         labels = fast.predict(X) if objective == "multi:softmax" else fast.predict_proba(X).argmax(axis=1)
         assert labels.tolist() == [label] * n_rows
-
-
-@pytest.mark.parametrize("framework", ["lightgbm", "xgboost", "scikit-learn"])
-def test_trees_of_single_leaves(framework: str) -> None:
-    X, y = np.nan_to_num(zoo.training()[0]), zoo.classes_of(zoo.training()[1], 2)
-    rare = (np.arange(len(X)) < 1).astype(int)
-    trained: Any = {
-        "lightgbm": lambda: zoo.lightgbm("binary", y, 5, min_data_in_leaf=10**6),
-        "xgboost": lambda: zoo.xgboost("binary:logistic", y, gamma=1e9),
-        "scikit-learn": lambda: RandomForestClassifier(9, random_state=0).fit(X, rare),  # some trees miss the only 1
-    }[framework]()
-    fast = rfsize.compile(trained)
-    np.testing.assert_allclose(fast.predict_proba(X), zoo.own_proba(trained, X), atol=1e-6)
 
 
 @pytest.mark.parametrize("framework", ["lightgbm", "xgboost"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,9 @@ from sklearn.ensemble import RandomForestClassifier
 import reference.counting
 import reference.groups
 import rfsize
+from helpers.copied import continuous
 from helpers.models import N_ROWS, TWO, X, model
-from rfsize.exceptions import NotConvergedWarning
-
-
-def drawn(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(n_rows, 8))
-    return rows, (rows[:, 0] + rows[:, 1] * rows[:, 2] + rng.normal(size=n_rows) > 0.3).astype(int)
+from rfsize.exceptions import ForestWarning, NotConvergedWarning
 
 
 @pytest.mark.parametrize("kind", ["LGBMClassifier", "XGBClassifier", "random forest"])
@@ -45,34 +40,8 @@ def test_copies_count_once(kind: str) -> None:
     assert len(outputs.votes) == 2 * N_ROWS
 
 
-def test_size_is_that_of_fresh_rows() -> None:
-    rows, y = (np.concatenate([part, part]) for part in drawn(1200))
-    trained = RandomForestClassifier(250, random_state=0).fit(rows, y)
-    truth = rfsize.size(trained, drawn(15_000, seed=1)[0], alpha=0.97).n_trees
-    low, high = rfsize.size(trained, rows, oob=True, alpha=0.97, groups="copies").interval
-    assert low <= truth <= high
-    assert rfsize.size(trained, rows, oob=True, alpha=0.97, groups="rows").interval[1] < low
-
-
-@pytest.mark.parametrize("metric", ["labels", "probabilities", "auc"])
-def test_groups_that_are_given(metric: str) -> None:
-    patients = np.random.default_rng(3).integers(0, 250, N_ROWS)
-    trained = RandomForestClassifier(101, max_samples=0.3, random_state=0).fit(X, TWO)
-    level = {"alpha": 0.8} if metric == "labels" else {"tolerance": 0.2}
-    report, alone = (
-        rfsize.size(trained, X, TWO, oob=True, groups=groups, metric=metric, **level) for groups in (patients, "rows")
-    )
-    seen = reference.groups.spread(rfsize.inbag(trained, X), patients)
-    assert report.estimate.votes_per_row == pytest.approx((~seen).sum(axis=0).mean(), rel=0.02)
-    assert report.groups == "given"
-    assert math.isfinite(report.n_trees)
-    assert report.loss_at(5).value != alone.loss_at(5).value
-    score = rfsize.oob_score(trained, X, TWO, groups=patients, metric="accuracy")
-    assert score.value != rfsize.oob_score(trained, X, TWO, groups="rows", metric="accuracy").value
-
-
 def test_rows_without_votes_leave_the_size_untold() -> None:
-    rows, y = drawn(400)
+    rows, y = continuous(400)
     rare = np.flatnonzero(y == 1)[:30]
     rows, y = np.concatenate([rows, *[rows[rare]] * 9]), np.concatenate([y, *[y[rare]] * 9])
     trained = RandomForestClassifier(101, random_state=0).fit(rows, y)
@@ -85,8 +54,45 @@ def test_rows_without_votes_leave_the_size_untold() -> None:
         assert len(rfsize.truncate(trained, rows, alpha=0.5, **given).estimators_) == 101
 
 
-def test_rows_never_left_out_by_chance_are_dropped() -> None:
-    trained = RandomForestClassifier(7, random_state=0).fit(X, TWO)
-    report = rfsize.size(trained, X, oob=True, groups="rows", metric="probabilities", tolerance=0.3)
-    assert report.estimate.n_dropped > 0.1 * N_ROWS
-    assert math.isfinite(report.n_trees)
+# Copies are named with what can be done about them
+
+
+def copied(n_copies: int) -> tuple[np.ndarray, np.ndarray]:
+    rows, y = continuous(300)
+    return np.concatenate([rows, rows[:n_copies]]), np.concatenate([y, y[:n_copies]])
+
+
+def copies_warnings(call: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        call()
+    return [str(warning.message) for warning in given if warning.category is ForestWarning]
+
+
+@pytest.mark.parametrize("groups", ["copies", "rows"])
+def test_copies_are_named_with_both_remedies(groups: str) -> None:
+    rows, y = copied(100)
+    forest = RandomForestClassifier(60, random_state=0).fit(rows, y)
+    (text,) = copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True))
+    assert f"groups='{groups}'" in text
+    assert "50 %" in text
+    assert not copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True, groups=groups))
+
+
+def test_a_few_copies_are_no_matter() -> None:
+    rows, y = copied(1)
+    forest = RandomForestClassifier(60, random_state=0).fit(rows, y)
+    assert not copies_warnings(lambda: rfsize.tree_outputs(forest, rows, y, oob=True))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda rows, y: rfsize.grow(RandomForestClassifier(random_state=0), rows, y, alpha=0.9, max_trees=100),
+        lambda rows, y: rfsize.tree_outputs(RandomForestClassifier(20, random_state=0), rows, y, cv=3),
+        lambda rows, y: rfsize.oob_score(RandomForestClassifier(60, random_state=0).fit(rows, y), rows, y),
+    ],
+    ids=["grow", "cross-validation", "oob_score"],
+)
+def test_copies_are_told_of(how: Any) -> None:
+    assert copies_warnings(lambda: how(*copied(100)))

@@ -166,8 +166,9 @@ ESTIMATORS = ["LGBMClassifier", "XGBClassifier", "random forest of names", "extr
 ESTIMATORS += ["random forest regressor", "bagging of neighbours"]
 
 
-@pytest.mark.parametrize("fitted", [False, True])
-@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("kind", "fitted"), [*zip(ESTIMATORS, 4 * [True, False], strict=False), ("LGBMClassifier", False)]
+)
 def test_estimators_grow(kind: str, fitted: bool) -> None:
     forest = model(kind)
     given = clone(forest.model) if not fitted else forest.model
@@ -263,16 +264,6 @@ def test_names_and_categories_are_kept(kind: str) -> None:
     assert names == list("abcdef")
     assert rfsize.tree_outputs(booster, frame(X), oob=True).n_trees == 30
     np.testing.assert_array_equal(rfsize.compile(booster).predict(frame(FRESH)), own_predict(booster, frame(FRESH)))
-
-
-@pytest.mark.skipif(xgb.__version__ < "3.1", reason="XGBoost tells no leaves of such data before 3.1")
-@pytest.mark.parametrize("kind", ["xgboost", "xgboost softprob"])
-def test_binned_data_give_the_same_forest(kind: str) -> None:
-    (params, y), goal = OBJECTIVES[kind], precise(30)
-    binned, report = rfsize.grow(params, xgb.QuantileDMatrix(X, y), **goal)
-    plain, expected = rfsize.grow(params, xgb.DMatrix(X, y), **goal)
-    assert binned.get_dump() == plain.get_dump()
-    assert report.loss_at(10).value == expected.loss_at(10).value
 
 
 def test_learning_rate_other_than_one_warns() -> None:

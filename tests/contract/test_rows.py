@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -23,7 +24,7 @@ from sklearn.base import clone
 
 import rfsize
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, TWO, XGBOOST, X, frame, model
-from helpers.rows import ARRAYS, FRAMES, Batches, Slices, parquet, split
+from helpers.rows import ARRAYS, FRAMES, Batches, Slices, split
 from rfsize.exceptions import ForestWarning
 
 FORESTS = ["lightgbm", "xgboost", "random forest"]
@@ -60,8 +61,12 @@ def of_frame(kind: str, letters: bool = False) -> list[Any]:
     return answers(named(kind, letters), LETTERS if letters else TABLE)
 
 
-@pytest.mark.parametrize("form", ARRAYS)
-@pytest.mark.parametrize("kind", FORESTS)
+def in_turn(forms: Iterable[str]) -> Any:
+    """Each form with one of the frameworks."""
+    return pytest.mark.parametrize(("form", "kind"), [*zip(forms, itertools.cycle(FORESTS), strict=False)])
+
+
+@in_turn(ARRAYS)
 def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
     trained = model(kind).model
     assert answers(trained, ARRAYS[form](FRESH, tmp_path)) == of_array(kind)
@@ -69,8 +74,9 @@ def test_arrays(kind: str, form: str, tmp_path: Path) -> None:
     assert rfsize.tree_outputs(trained, ARRAYS[form](X, tmp_path), oob=True).votes == expected
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"])
-@pytest.mark.parametrize("kind", FORESTS)
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [*zip([np.float32, np.float16, np.int64, np.uint8, np.bool_, ">f4"], 2 * FORESTS, strict=True)]
+)
 def test_types_of_numbers(kind: str, dtype: Any) -> None:
     trained, rows = model(kind).model, np.abs(FRESH * 3).astype(dtype)
     wide = rows.astype(np.float32)
@@ -104,8 +110,7 @@ def test_objects_that_are_numbers_or_missing(kind: str) -> None:
     assert answers(model(kind).model, objects) == answers(model(kind).model, objects.astype(np.float64))
 
 
-@pytest.mark.parametrize("form", FRAMES)
-@pytest.mark.parametrize("kind", FORESTS)
+@in_turn(FRAMES)
 def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
     trained = named(kind)
     turned, less = TABLE[list("fedcba")], TABLE.drop(columns=["b", "e"]).assign(id=0)
@@ -126,8 +131,7 @@ def test_frames_are_read_by_name(kind: str, form: str, tmp_path: Path) -> None:
             call(FRAMES[form](less, tmp_path))
 
 
-@pytest.mark.parametrize("form", FRAMES)
-@pytest.mark.parametrize("kind", FORESTS)
+@in_turn([*FRAMES][::-1])
 def test_forests_without_names_go_by_place(kind: str, form: str, tmp_path: Path) -> None:
     trained = model(kind).model
     table = TABLE.set_axis(["a b", "a_b", "größe", "e,f", "g", "i"], axis=1)
@@ -136,19 +140,6 @@ def test_forests_without_names_go_by_place(kind: str, form: str, tmp_path: Path)
         for wrong in (table.assign(id=0.0), table.drop(columns="i")):
             with pytest.raises(ValueError, match=f"X .*{wrong.shape[1]} columns"):
                 call(FRAMES[form](wrong, tmp_path))
-
-
-@pytest.mark.parametrize("kind", FORESTS)
-def test_sizes_are_those_of_an_array(kind: str, tmp_path: Path) -> None:
-    trained, goal = model(kind).model, {"alpha": 0.9, "metric": "labels"}
-    expected = rfsize.size(trained, FRESH, **goal)
-    for rows in (Slices(FRESH), Batches(split(FRESH)), parquet(TABLE, tmp_path), sparse.csr_matrix(FRESH)):
-        found = rfsize.size(trained, rows, **goal)
-        assert (found.n_trees, found.interval, found.loss_at(5)) == (
-            expected.n_trees, expected.interval, expected.loss_at(5)
-        )  # fmt: skip
-    oob = [rfsize.oob_score(trained, rows, TWO, metric="auc") for rows in (X, Slices(X), Batches(split(X)))]
-    assert len({(score.value, score.interval) for score in oob}) == 1
 
 
 @pytest.mark.parametrize("kind", ["lightgbm", "random forest"])
@@ -264,13 +255,6 @@ def test_index_of_a_file(tmp_path: Path) -> None:
     assert answers(model("lightgbm").model, tmp_path / "unnamed.parquet") == answers(
         model("lightgbm").model, FRESH[::2]
     )
-
-
-def test_columns_named_as_what_sources_offer() -> None:
-    table = pd.DataFrame(X, columns=["next", "reset", "batch_size", "get_fragments", "schema", "shape"])
-    trained = clone(model("random forest").model).fit(table, TWO)
-    expected = clone(model("random forest").model).fit(X, TWO)
-    assert rfsize.tree_outputs(trained, table, oob=True).votes == rfsize.tree_outputs(expected, X, oob=True).votes
 
 
 def test_one_row_goes_as_a_table_of_one() -> None:

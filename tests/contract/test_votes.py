@@ -94,17 +94,6 @@ def test_oob_predictions_are_means_of_trees(forest: Forest, groups: Any) -> None
     np.testing.assert_allclose(found, expected, rtol=SINGLE, atol=SINGLE)
 
 
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "xgboost softprob", "random forest", "bagging of neighbours"])
-def test_groups_share_their_bags(kind: str) -> None:
-    forest = model(kind)
-    outputs = rfsize.tree_outputs(forest.model, forest.X, oob=True, groups=PATIENTS)
-    assert np.array_equal(outputs.votes.counts, oob_counts(forest, spread(forest.bags, PATIENTS)))
-    names = rfsize.tree_outputs(forest.model, forest.X, oob=True, groups=[f"patient {one}" for one in PATIENTS])
-    assert names.votes == outputs.votes
-    alone = rfsize.tree_outputs(forest.model, forest.X, oob=True, groups=np.arange(N_ROWS))
-    assert alone.votes == rfsize.tree_outputs(forest.model, forest.X, oob=True, groups="rows").votes
-
-
 @pytest.mark.parametrize("threshold", [0.23, 0.77])
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest", "bagging of neighbours"])
 def test_threshold_moves_votes_and_labels(kind: str, threshold: float) -> None:
@@ -199,9 +188,7 @@ def test_learners_answer_for_rows_out_of_bag_only() -> None:
     assert sum(rows) == votes.n_votes.sum() == N_ROWS * 10 - rfsize.inbag(trained, X).sum()
 
 
-@pytest.mark.parametrize(
-    "kind", ["lightgbm", "lightgbm categories", "xgboost", "xgboost softprob", "random forest with gaps"]
-)
+@pytest.mark.parametrize("kind", ["lightgbm categories", "xgboost softprob", "random forest with gaps"])
 def test_many_rows_repeat_few(kind: str) -> None:
     """Rows go in batches, and by compiled loops where there are many: each row gets what it gets among few."""
     forest = model(kind)

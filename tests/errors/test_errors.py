@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import math
+import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,12 +15,15 @@ from typing import Any
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import xgboost as xgb
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
@@ -26,16 +31,19 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rfsize
+import rfsize.dask
 from helpers.advised import advised_calls, keywords_of, without_calls
 from helpers.models import FRESH, LIGHTGBM, N_ROWS, NUMBER, ONE_ROUND, THREE, TWO, WEIGHT, WRAPPER, XGBOOST, X, model
+from helpers.rows import Batches, Slices
 from rfsize import RightSizedClassifier, RightSizedRegressor, SizeCallback, StopTable, theory
-from rfsize.exceptions import FewVotesError, FileError, InbagError, NotAForestError
+from rfsize.baselines import banfield_size, mcnemar_size
+from rfsize.exceptions import FewVotesError, FileError, InbagError, NotAForestError, RfsizeError
 
 N_FRESH = len(FRESH)
 FOREST = RandomForestClassifier(n_estimators=20, max_depth=3)  # never fitted itself
@@ -44,6 +52,13 @@ RMSE: dict[str, Any] = {"metric": "rmse", "tolerance": 10.0}
 SHARES: dict[str, Any] = {"metric": "probabilities", "tolerance": 0.1}
 SCORES: dict[str, Any] = {"metric": "scores", "tolerance": 0.3}
 TABLE = pd.DataFrame(X, columns=list("abcdef"))
+ALL: dict[str, Any] = {"target": "model"}
+TRUTH = TWO[:N_FRESH]
+COUNTED = rfsize.Votes([[3, 97], [20, 80]])
+GOSS = LIGHTGBM | {"data_sample_strategy": "goss", "bagging_freq": 0, "bagging_fraction": 1.0}
+FIVE = XGBOOST | {"num_parallel_tree": 5}
+VOTES, LABELS = np.tile([0, 1, 1], (6, 10)), np.array([0, 1, 1, 0, 1, 1])
+POLARS = polars.DataFrame(np.zeros((3, 6)), schema=list("abcdef"))
 
 
 def lightgbm(rows: Any = X, y: Any = TWO, n_trees: int = 31, **params: Any) -> lgb.Booster:
@@ -110,16 +125,93 @@ def cut_off() -> Path:
     return written(Path("forest.npz").read_bytes()[:-100])
 
 
+def inbag(trained: Any, **options: Any) -> Any:
+    return rfsize.inbag(trained, X, **options)
+
+
+def called(y: Any = TWO, params: Any = None, **options: Any) -> Any:
+    """LightGBM's training with a callback of these options."""
+    return lgb.train(LIGHTGBM | (params or {}), lgb.Dataset(X, y), 110, callbacks=[SizeCallback(**options)])
+
+
+def grow(y: Any = TWO, params: Any = None, **options: Any) -> Any:
+    return rfsize.grow(LIGHTGBM | (params or {}), lgb.Dataset(X, y, free_raw_data=False), **options)
+
+
+def crossed(**options: Any) -> Any:
+    return rfsize.tree_outputs(RandomForestClassifier(5), X, options.pop("y", TWO), **options)
+
+
+def counted(**options: Any) -> rfsize.TreeOutputs:
+    return rfsize.tree_outputs(own(), X, TWO, oob=True, **options)
+
+
+def score(metric: Any = None, kind: str = "lightgbm", **options: Any) -> Any:
+    return rfsize.oob_score(own(kind), X, model(kind).y, metric=metric, **options)
+
+
+def shrink(rows: Any = FRESH, y: Any = None, trained: Any = None, **options: Any) -> Any:
+    return rfsize.shrink(own() if trained is None else trained, rows, y, **options)
+
+
+def fraction(**options: Any) -> Any:
+    options = {"n_trees": 40, "progress": False, **options}
+    return rfsize.select_bagging_fraction(LIGHTGBM, lgb.Dataset(X, TWO, free_raw_data=False), **options)
+
+
+def importance(**options: Any) -> Any:
+    return rfsize.oob_importance(counted(), **options)
+
+
+@cache
+def sized() -> rfsize.Report:
+    return size(own())
+
+
+def shares(y: Any, p: Any) -> float:
+    return float(np.mean(p))
+
+
+def with_object(value: Any) -> np.ndarray:
+    rows = np.zeros((3, 6), dtype=object)
+    rows[1, 2] = value
+    return rows
+
+
+def with_column(column: Any) -> pd.DataFrame:
+    return pd.DataFrame(np.zeros((3, 6)), columns=list("abcdef")).assign(c=column)
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """A learner without probabilities that gives every row an answer that is no class."""
+
+    def fit(self, X: Any, y: Any) -> Constant:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.full(len(X), 99)
+
+
 Case = tuple[Callable[[], Any], str]  # the argument, or the value of one, that the message must name
+
+
+def refused(call: Callable[..., Any], **options: list[Any]) -> Iterator[Case]:
+    """The call with each of these values of an option, which the message must name."""
+    for name, values in options.items():
+        for value in values:
+            yield lambda name=name, value=value: call(**{name: value}), name
+
 
 OF_MODELS: list[Case] = [
     (lambda: rfsize.oob_predict_proba(own("lightgbm regression"), X), "rfsize.oob_predict"),
     (lambda: size(lightgbm(boosting="gbdt")), "boosting="),
     (lambda: size(xgboost(rounds=3, num_parallel_tree=1)), "num_parallel_tree"),
-    (lambda: size(GradientBoostingClassifier(n_estimators=3).fit(X, TWO)), "GradientBoosting"),
-    (lambda: size(HistGradientBoostingClassifier(max_iter=3).fit(X, TWO)), "HistGradientBoosting"),
+    *(
+        (lambda kind=kind: size(kind.fit(X, TWO)), type(kind).__name__)
+        for kind in (GradientBoostingClassifier(), HistGradientBoostingClassifier(max_iter=3), LogisticRegression())
+    ),
     (lambda: size(AdaBoostClassifier(n_estimators=3).fit(X, TWO)), "rfsize.compile"),
-    (lambda: size(LogisticRegression().fit(X, TWO)), "LogisticRegression"),
     (lambda: size(make_pipeline(StandardScaler(), clone(FOREST)).fit(X, TWO)), "pipeline[-1]"),
     (lambda: size("model.txt"), "str"),
     (lambda: size(None), "model"),
@@ -154,6 +246,37 @@ OF_MODELS: list[Case] = [
     (lambda: right_sized(RandomForestRegressor()), "RightSizedRegressor"),
     (lambda: right_sized_number(FOREST), "RightSizedClassifier"),
     (lambda: right_sized_number(metric="labels", tolerance=None), "votes"),
+    (lambda: rfsize.tree_outputs(own("random forest regressor"), FRESH).predict_proba(), "predict"),
+    (lambda: rfsize.tree_outputs(lgb.Dataset(X), X), "lightgbm"),
+    (lambda: rfsize.tree_outputs(xgb.DMatrix(X), X), "xgboost"),
+    (lambda: rfsize.compile(counted()), "TreeOutputs"),
+    (
+        lambda: rfsize.tree_outputs(
+            lgb.cv(LIGHTGBM, lgb.Dataset(X, TWO), 3, nfold=2, return_cvbooster=True)["cvbooster"], X
+        ),
+        "cvbooster.boosters",
+    ),
+    (lambda: rfsize.tree_outputs(lgb.Booster(LIGHTGBM, lgb.Dataset(X, TWO)), X), "no trees"),
+    (lambda: size(lightgbm(boosting="dart"), X), "boosting="),
+    (lambda: rfsize.size(xgboost(booster="gblinear"), X), "gblinear"),
+    (lambda: rfsize.size(xgboost(objective="binary:logitraw"), X), "binary:logistic"),
+    (lambda: rfsize.size(xgb.XGBClassifier(n_estimators=1).fit(X, np.stack([TWO, 1 - TWO], axis=1)), X), "target"),
+    (lambda: rfsize.tree_outputs(own("lightgbm regression"), X, oob=True).votes, "scores"),
+    (lambda: rfsize.size(lightgbm(X[:, :3], bagging_freq=0, feature_fraction=0.9), FRESH[:, :3]), "bagging_freq="),
+    (
+        lambda: rfsize.size(RandomForestClassifier(6, bootstrap=False, max_depth=2).fit(X[:, :1], TWO), FRESH[:, :1]),
+        "bootstrap=",
+    ),
+    (lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3), "num_parallel_tree"),
+    (lambda: called(params={"boosting": "gbdt"}), "boosting="),
+    (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
+    (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
+    (lambda: size(COUNTED, None, **AUC), "metric="),
+    (lambda: rfsize.size(COUNTED).loss_at(10, "probabilities"), "metric="),
+    (lambda: shrink(trained=lightgbm(n_trees=1)), "1 tree"),
+    (lambda: shrink(trained=AdaBoostClassifier(n_estimators=3).fit(X, TWO)), ""),
+    (lambda: shrink(trained=own("bagging of neighbours")), "shrink"),
+    (lambda: rfsize.grow(make_pipeline(RandomForestClassifier()), X, TWO), "pipeline"),
 ]
 
 OF_BAGS: list[Case] = [
@@ -165,6 +288,17 @@ OF_BAGS: list[Case] = [
     (lambda: size(xgboost(tree_method="approx"), X, oob=True), "tree_method="),
     (lambda: size(xgboost(scale_pos_weight=2.0), X, oob=True), "give y"),
     (lambda: outputs(rows=X, oob=True, seed=1), "bagging_seed"),
+    (lambda: inbag(lgb.train(GOSS, lgb.Dataset(X, TWO), 5)), "GOSS"),
+    (lambda: inbag(lightgbm(bagging_fraction=0.99999)), "bag"),
+    (lambda: inbag(lightgbm(min_data_in_leaf=N_ROWS)), "leaf"),
+    (lambda: inbag(xgboost(tree_method="exact", colsample_bynode=1)), "tree_method="),
+    (lambda: inbag(xgboost(sampling_method="gradient_based")), "gradient"),
+    (lambda: called(params=GOSS), "GOSS"),
+    (lambda: called(data=X[::-1]), "data"),
+    (lambda: rfsize.grow(XGBOOST | {"tree_method": "approx"}, xgb.DMatrix(X, TWO)), "tree_method"),
+    (lambda: rfsize.grow(LIGHTGBM | {"bagging_freq": 0}, lgb.Dataset(X, TWO)), "bagging_freq="),
+    (lambda: grow(params={"bagging_fraction": 1.0}), "bag"),
+    (lambda: rfsize.select_bagging_fraction(RandomForestClassifier(bootstrap=False), X, TWO), "bootstrap"),
 ]
 ASKERS: dict[str, Callable[[Any], Any]] = {
     "size": lambda trained: rfsize.size(trained, X, TWO, oob=True),
@@ -187,6 +321,18 @@ for ask in ASKERS.values():
 OF_VOTES: list[Case] = [
     (lambda: rfsize.oob_score(xgboost(num_parallel_tree=12), X, TWO), "trees"),
     (lambda: rfsize.oob_predict(fitted(n_estimators=2, random_state=0), X), "fill="),
+    (
+        lambda: rfsize.size(
+            RandomForestClassifier(15).fit(np.repeat(X[:40], 12, axis=0), np.repeat(TWO[:40], 12)),
+            np.repeat(X[:40], 12, axis=0),
+            oob=True,
+            groups="copies",
+        ),
+        "groups='rows'",
+    ),
+    (lambda: rfsize.size(rfsize.Votes([[0, 0]])), "vote"),
+    (lambda: size(lightgbm(n_trees=1), voting="soft"), "1 tree"),
+    (lambda: size(own(), X, TWO, oob=True, **AUC), "trees"),
 ]
 
 OF_ROWS: list[Case] = [
@@ -220,86 +366,179 @@ OF_ROWS: list[Case] = [
 ]
 
 OF_QUESTIONS: list[Case] = [
-    (lambda: size(own(), alpha=99), "alpha"),
-    (lambda: SizeCallback(confidence=0.3), "confidence"),
+    *refused(
+        lambda **given: size(own(), **given), alpha=[99, 1.0, "0.9"], metric=["f2"], method=["kernel"], max_rows=[0]
+    ),
+    *refused(
+        lambda **given: size(own(), **given), average=["weighted"], target=["all"], tolerance=[0.1], confidence=[0.9]
+    ),
+    *refused(lambda **given: size(own(), **{**SCORES, **given}), alpha=[0.9], voting=["soft"], tolerance=[0.0, np.inf]),
+    *refused(lambda **given: size(own(), **SCORES, **given), average=["macro"]),
+    *refused(lambda **given: rfsize.size(outputs(), **given), max_rows=[300], groups=["rows"]),
+    *refused(lambda **given: sized().upper(**given), confidence=[1.0, 9e-07]),
+    (lambda: size(own(), confidence=0.9), "confidence"),
+    *refused(lambda **given: sized().loss_at(**given), n_trees=[0]),
+    *refused(lambda **given: rfsize.truncate(own(), **given), n_trees=[99, 2.5], max_bytes=[0]),
+    *refused(lambda **given: outputs(own("xgboost"), **given), seed=[3], subsample=[0.5], missing=["x"]),
+    *refused(lambda **given: inbag(own("xgboost weights"), **given), sample_weight=[np.ones(3), -np.ones(N_ROWS)]),
+    *refused(
+        right_sized, max_trees=[0], min_trees=[0.5], cv=[1], voting=["averaged"], threshold=[1.0], alpha=[1.0, 0.0]
+    ),
+    *((lambda weight=weight: right_sized(weight=weight), "sample_weight") for weight in (0 * WEIGHT, -WEIGHT, [1.0])),
+    *refused(right_sized_number, tolerance=[0.0], metric=["probabilities"], confidence=[0.4]),
+    *refused(grow, min_trees=[2.5], confidence=[0.49]),
+    *refused(fraction, fractions=[[], [0.5, 1.0], [0.5, 0.5]], n_trees=[1], rule=["1se"], seed=[-1]),
+    *refused(SizeCallback, confidence=[0.3], min_trees=[2.5]),
+    (lambda: sized().size_at(1.0), "alpha"),
+    *refused(lambda **given: size(own(), **ALL, **given), method=["smooth"], max_rows=[50], confidence=[0.3]),
+    *refused(partial(crossed, cv=3), threshold=[1.0], oob=[True], missing=[0.0]),
+    *refused(shrink, n_trees=[31, 150]),
     (lambda: SizeCallback(threshold=0.3, **RMSE), "threshold"),
-    (lambda: size(own(), metric="f2"), "metric"),
     (lambda: rfsize.oob_score(own(), X, TWO, metric=["auc", "accuracy"]), "metric must"),
     (lambda: size(own(), metric="probabilities"), "tolerance="),
     (lambda: size(own("lightgbm regression")), "tolerance"),
-    (lambda: size(own(), tolerance=0.1), "tolerance"),
     (lambda: size(own(), **AUC), "y is missing"),
     (lambda: size(own("lightgbm multiclass"), y=TWO[:N_FRESH], **AUC), "'auc'"),
-    (lambda: outputs(own("lightgbm multiclass"), threshold=0.3), "threshold="),
-    (lambda: outputs(own("lightgbm regression"), threshold=0.3), "threshold"),
+    *(
+        (lambda kind=kind: outputs(own(kind), threshold=0.3), "threshold")
+        for kind in ("lightgbm multiclass", "lightgbm regression", "xgboost multi_output")
+    ),
     (lambda: size(own(), groups=np.arange(N_FRESH)), "oob=True"),
     (lambda: size(own(), X, oob=True, groups=np.arange(9)), "groups"),
-    (lambda: size(own(), method="smooth", target="model"), "method"),
-    (lambda: size(own(), max_rows=50, target="model"), "max_rows"),
-    (lambda: size(own(), confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), FRESH, confidence=0.9), "confidence"),
     (lambda: rfsize.truncate(own(), n_trees=5, target="model", confidence=0.9), "target and confidence"),
     (lambda: size(outputs()), "X would"),
-    (lambda: size(outputs().votes), "X would"),
-    (lambda: rfsize.size(outputs(), max_rows=300), "max_rows"),
-    (lambda: rfsize.size(outputs(), groups="rows"), "groups"),
-    (lambda: rfsize.Votes([[0.3, 0.7]]), "counts"),
     (lambda: rfsize.oob_score(outputs(y=TWO[:N_FRESH])), "oob=True"),
     (lambda: rfsize.oob_score(own(), X), "y is missing"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), X), "X"),
     (lambda: rfsize.oob_score(outputs(rows=X, y=TWO, oob=True), groups="rows"), "groups"),
     (lambda: rfsize.truncate(outputs().votes), "truncate"),
-    (lambda: rfsize.truncate(own(), n_trees=99), "n_trees"),
-    (lambda: rfsize.truncate(own(), FRESH, n_trees=5), "n_trees"),
     (lambda: rfsize.shrink(own(), X, TWO), "X are"),
     (lambda: rfsize.grow(lgb.LGBMClassifier(**WRAPPER), X), "y is missing"),
     (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO), TWO), "sample_weight"),
     (lambda: rfsize.grow(LIGHTGBM | {"objective": "l2"}, lgb.Dataset(X, NUMBER), threshold=0.3, **RMSE), "threshold"),
-    (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, oob=True), "oob"),
     (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, seed=1, subsample=0.5), "seed and subsample"),
-    (lambda: rfsize.tree_outputs(FOREST, X, TWO, cv=3, missing=0.0), "missing"),
     (lambda: rfsize.select_bagging_fraction(FOREST, X), "y is missing"),
-    (lambda: rfsize.select_bagging_fraction(FOREST, X, TWO, fractions=[0.5, 0.5]), "fractions"),
     (lambda: rfsize.oob_importance(own(), X, TWO, columns=["x9"]), "columns"),
-    *((lambda alpha=alpha: right_sized(alpha=alpha, y=None), "alpha") for alpha in (1.0, 0.0)),
-    (lambda: right_sized(max_trees=0), "max_trees"),
-    (lambda: right_sized(min_trees=0.5), "min_trees"),
-    (lambda: right_sized(cv=1), "cv"),
     (lambda: right_sized(cv=[([0, 1, 2], [2, 3])]), "hold out"),
-    (lambda: right_sized(voting="averaged"), "voting"),
-    (lambda: right_sized(threshold=1.0), "threshold"),
     (lambda: right_sized(threshold=0.3, y=THREE), "threshold"),
     (lambda: right_sized(alpha=0.9, **AUC), "alpha"),
     (lambda: right_sized(voting="hard", average="macro", alpha=None, **AUC), "voting and average"),
     (lambda: right_sized(y=np.zeros(N_ROWS)), "one class"),
     (lambda: right_sized(y=NUMBER), "continuous"),
     (lambda: right_sized(y=np.stack([TWO, THREE], axis=1)), "each column"),
-    (lambda: right_sized(y=None), "y"),
-    (lambda: right_sized(y=np.where(TWO, 1.0, np.nan)), "NaN"),
     (lambda: right_sized(y=np.array(["a", None], dtype=object)[TWO]), "NoneType"),
-    (lambda: right_sized(y=TWO[:9]), "9 labels"),
-    (lambda: right_sized(rows=X[:, 0]), "1D"),
-    (lambda: right_sized(weight=0 * WEIGHT), "sample_weight"),
-    (lambda: right_sized(weight=-WEIGHT), "sample_weight"),
-    (lambda: right_sized(weight=[1.0]), "sample_weight"),
     (lambda: RightSizedClassifier(FOREST).set_params(estimator__n_estimators=7).fit(X, TWO), "n_estimators"),
-    (lambda: right_sized_number(tolerance=0.0), "tolerance"),
+    (
+        lambda: RightSizedClassifier(xgb.XGBClassifier()).set_params(estimator__num_parallel_tree=7).fit(X, TWO),
+        "estimator__num_parallel_tree",
+    ),
     (lambda: right_sized_number(metric="rmse", tolerance=None), "tolerance"),
-    (lambda: right_sized_number(metric="probabilities"), "metric"),
     (lambda: right_sized_number(metric="auc"), "'auc'"),
-    (lambda: right_sized_number(confidence=0.4), "confidence"),
-    (lambda: right_sized_number(y=np.stack([NUMBER, NUMBER], axis=1)), "y"),
-    (lambda: right_sized_number(y=NUMBER[:50]), "50"),
-    (lambda: right_sized_number(y=np.where(TWO, np.nan, NUMBER)), "NaN"),
+    (lambda: rfsize.grow(RandomForestClassifier(), None, [0, 1]), "X is missing"),
+    (lambda: rfsize.tree_outputs(BaggingClassifier(Ridge(), 5).fit(X, TWO), FRESH), "classes"),
+    (lambda: rfsize.tree_outputs(BaggingClassifier(Constant(), 5).fit(X, TWO), FRESH), "99"),
+    (
+        lambda: rfsize.compile(RandomForestClassifier(15).fit(X, TWO), rfsize.StopTable.lossless(np.arange(1.0, 16.0))),
+        "count",
+    ),
+    (lambda: inbag(own("random forest"), seed=3), "seed"),
+    (lambda: inbag(own("xgboost"), seed=3, subsample=1.5), "subsample must"),
+    (lambda: inbag(own("lightgbm pos/neg"), y=TWO[:-1]), "y"),
+    (lambda: rfsize.truncate(own(), n_trees=3, groups="rows"), "groups"),
+    (lambda: counted(groups=np.zeros((N_ROWS, 1))), "(500, 1)"),
+    (lambda: counted(groups=[*range(N_ROWS - 1), None]), "row 499"),
+    (lambda: counted(groups=[np.nan, np.nan, *range(N_ROWS - 2)]), "row 0"),
+    (lambda: counted(groups=np.ma.array(range(N_ROWS), mask=[True] + [False] * 499)), "row 0"),
+    (lambda: counted(groups=[[1], [1, 2]] * (N_ROWS // 2)), "groups"),
+    (lambda: counted(groups="copy"), "'copies'"),
+    (lambda: rfsize.tree_outputs(own("XGBClassifier"), FRESH, missing=2.0), "missing="),
+    (lambda: rfsize.tree_outputs(own("xgboost"), xgb.DMatrix(FRESH), missing=0.0), "missing"),
+    (lambda: rfsize.oob_predict(own("random forest regressor"), X, fill="none"), "fill"),
+    (lambda: rfsize.oob_predict(RandomForestClassifier(3).fit(X, TWO.astype(np.uint64) << 63), X, fill=-1), "fill="),
+    (lambda: rfsize.oob_predict(own("random forest of names"), X, fill=-1), "fill"),
+    (lambda: pickle.loads(pickle.dumps(counted())).by_tree(), "pickled"),
+    (lambda: counted().with_truth(None, sample_weight=np.ones(N_ROWS)), "sample_weight"),
+    (lambda: crossed(cv=N_ROWS + 1), "n_splits"),
+    (lambda: crossed(cv=[]), "folds"),
+    (lambda: crossed(cv=[(np.arange(10), np.arange(9, 20))]), "hold out"),
+    (lambda: crossed(cv=[(np.arange(10), np.array([20, 20]))]), "once"),
+    (lambda: crossed(cv=[(np.arange(10), np.zeros(N_ROWS, dtype=bool))]), "row numbers"),
+    (lambda: crossed(cv=3, y=np.zeros(N_ROWS)), "class"),
+    (lambda: rfsize.tree_outputs(RandomForestClassifier(5), [Slices(X)], TWO, cv=3), "X"),
+    (lambda: rfsize.tree_outputs(RandomForestRegressor(5), X, NUMBER, cv=3, threshold=0.3), "threshold="),
+    *((lambda c=c: rfsize.Votes(c), "counts") for c in ([[1], [2]], [[0.3, 0.7]], [[2**40, 2]], [["a", "b"]])),
+    *refused(partial(rfsize.Votes, [[1, 2]]), classes=[["a"]], n_trees=[2]),
+    (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]] * 2)), "concat"),
+    (lambda: rfsize.Votes([[1, 2]]).concat(rfsize.Votes([[1, 1]])), "merge"),
+    (lambda: rfsize.Votes([[1, 2]]).merge(rfsize.Votes([[1, 2]], classes=[1, 2])), "class"),
+    (lambda: rfsize.Votes([[1, 2, 3]]).histogram(), "two classes"),
+    (lambda: rfsize.size(rfsize.Votes(counted().votes.counts)), "n_trees="),
+    (lambda: SizeCallback(data=X, validation="valid_0"), "validation="),
+    (lambda: SizeCallback(data="rows.csv"), "data must"),
+    (lambda: called(validation="mine"), "'mine'"),
+    (lambda: called(y=THREE, params={"objective": "multiclass", "num_class": 3}, threshold=0.3), "threshold"),
+    (lambda: called(data=X[:-1]), "data"),
+    (lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, THREE)), "label"),
+    (lambda: rfsize.grow(XGBOOST, xgb.DMatrix(X, TWO, base_margin=np.zeros(N_ROWS))), "base_margin"),
+    (lambda: rfsize.grow(LIGHTGBM, lgb.Dataset(X, TWO, init_score=np.zeros(N_ROWS))), "init_score"),
+    (lambda: rfsize.grow(own(), lgb.Dataset(X, TWO).construct()), "free_raw_data=False"),
+    (lambda: rfsize.grow(own("random forest of names"), X, np.zeros(N_ROWS, dtype=int)), "y holds"),
+    (lambda: rfsize.size(COUNTED, y=[1]), "y "),
+    (lambda: size(own(), X, oob=True, max_rows=100), "max_rows"),
+    (lambda: rfsize.size(COUNTED, metric="importance"), "oob_importance"),
+    (lambda: size(own(), y=TRUTH, **AUC, alpha=0.9), "alpha"),
+    (lambda: size(own("lightgbm regression"), **SHARES), "metric="),
+    (lambda: size(own(), y=TRUTH, metric="acurracy", tolerance=0.1), "'accuracy'"),
+    (lambda: size(own(), y=TRUTH, metric="rmse", tolerance=0.1), "metric="),
+    (lambda: size(own(), y=TRUTH, metric=shares, tolerance=0.1), "make_scorer"),
+    (lambda: size(own(), **SCORES).size_at(0.0), "tolerance"),
+    (lambda: sized().loss_at(10, "aucc"), "'auc'"),
+    (lambda: sized().loss_at(10, "auc"), "y is missing"),
+    (lambda: pickle.loads(pickle.dumps(sized())).loss_at(7, "auc"), "report"),
+    (lambda: size(own(), X, **ALL), "rows"),
+    (lambda: size(own(), X, oob=True, **ALL), "out of bag"),
+    (lambda: rfsize.size(rfsize.Votes([[3, 97]] * 400), **ALL), "model"),
+    (lambda: rfsize.size(crossed(cv=2), **ALL), "fold"),
+    (lambda: size(own(), y=TRUTH, metric="auc", **ALL), "auc"),
+    (lambda: size(own(), alpha=0.97, average="macro", **ALL), "average="),
+    (lambda: size(own(), voting="hard", **SCORES, **ALL), "voting"),
+    (lambda: rfsize.truncate(lightgbm(n_trees=20), n_trees=sized()), "report"),
+    (lambda: rfsize.truncate(own(), n_trees=shrink(n_trees=9)[1]), "report"),
+    (lambda: rfsize.truncate(own(), n_trees=3, max_bytes=9), "max_bytes"),
+    (lambda: rfsize.truncate(own(), max_bytes=9999, alpha=0.9), "alpha"),
+    (lambda: rfsize.shrink(own(), FRESH, rows=FRESH[:99]), "rows="),
+    (lambda: shrink(FRESH[:1]), "X has 1 row"),
+    (lambda: shrink(), "rows"),
+    (lambda: shrink(n_trees=5, alpha=0.9), "alpha"),
+    (lambda: shrink(metric="auc"), "auc"),
+    (lambda: shrink(trained=own("lightgbm regression")), "tolerance"),
+    (lambda: score("r2"), "metric="),
+    (lambda: score("auc", "lightgbm multiclass"), "'auc'"),
+    (lambda: score(lambda y, p: np.nan), "metric"),
+    (lambda: rfsize.oob_score(counted(sample_weight=WEIGHT), metric=shares), "sample_weight"),
+    (lambda: rfsize.compare(own(), counted()), "tree_outputs"),
+    (lambda: rfsize.compare(counted(), outputs(y=TRUTH)), "source"),
+    (lambda: rfsize.compare(counted(), counted().with_truth(1 - TWO)), "y "),
+    (lambda: rfsize.compare(counted(), counted().with_truth(TWO, WEIGHT)), "sample_weight"),
+    (lambda: rfsize.compare(counted(), counted(), metric=shares), "better"),
+    (lambda: importance(metric="auc").size(top=6), "top"),
+    (lambda: importance(metric="auc", columns=["Column_0"]).size(), "column"),
+    (lambda: importance(columns={"a": [0, 1], "b": [1]}), "columns"),
+    (lambda: rfsize.grow(XGBOOST, X, TWO), "y "),
+    (lambda: grow(NUMBER, {"objective": "regression"}, **SHARES), "metric="),
+    (lambda: grow(**AUC, validation=FRESH), "y is missing"),
+    (lambda: grow(groups="rows", validation=FRESH), "groups"),
+    (lambda: fraction(metric=shares), "make_scorer"),
 ]
 
 OF_TABLES: list[Case] = [
+    *refused(partial(StopTable.build, 11), alpha=[0.0, 1.1, math.nan, True], n_classes=[1], prior=["flat"]),
+    *refused(lambda **given: calibrate(own(), **given), alpha=[1.0, 0.0], confidence=[0.0, 0.3, 1.0], voting=["loud"]),
+    *refused(lambda **given: calibrate(own(), **given), average=["mean"], tolerance=[0.1]),
+    *refused(compiled, voting=["weak"], threshold=[1.0]),
     (lambda: StopTable.build(0), "n_trees"),
     (lambda: StopTable.build(10_002), "rfsize.truncate"),
-    (lambda: StopTable.build(True), "n_trees"),
-    *((lambda alpha=alpha: StopTable.build(11, alpha=alpha), "alpha") for alpha in (0.0, 1.1, math.nan, True)),
-    (lambda: StopTable.build(11, n_classes=1), "n_classes"),
-    (lambda: StopTable.build(11, prior="flat"), "prior"),
     (lambda: StopTable.build(11, prior=np.ones(12), n_classes=3), "n_classes"),
     (lambda: StopTable.build(11, prior=outputs(own("lightgbm multiclass")), n_classes=4), "n_classes"),
     (lambda: StopTable.build(11, prior=rfsize.Votes(np.zeros((4, 2)))), "prior"),
@@ -324,14 +563,9 @@ OF_TABLES: list[Case] = [
     ),
     (lambda: StopTable.build(21, n_classes=4).expected_trees(), "apply"),
     (lambda: StopTable.lossless([1.0, 2.0]).expected_trees(), "apply"),
-    *((lambda a=a: calibrate(own(), alpha=a), "alpha") for a in (1.0, 0.0)),
-    *((lambda c=c: calibrate(own(), confidence=c), "confidence") for c in (0.0, 0.3, 1.0)),
-    (lambda: calibrate(own(), voting="loud"), "voting"),
-    (lambda: calibrate(own(), average="mean"), "average"),
     (lambda: calibrate(own(), metric="auc", tolerance=0.1), "metric"),
     (lambda: calibrate(own(), metric="probabilities"), "tolerance"),
     (lambda: calibrate(own(), metric="scores", tolerance=-1.0), "tolerance"),
-    (lambda: calibrate(own(), tolerance=0.1), "tolerance"),
     (lambda: calibrate(own(), voting="hard", **SHARES), "voting"),
     (lambda: calibrate(own(), threshold=0.3, **SHARES), "threshold"),
     (lambda: calibrate(own("lightgbm regression"), **SHARES), "metric="),
@@ -358,8 +592,6 @@ OF_TABLES: list[Case] = [
     (lambda: compiled(table=calibrate(own("lightgbm regression"), **SCORES)), "classes"),
     (lambda: rfsize.compile(lightgbm(seed=9), calibrate(own())), "StopTable.calibrate(model, X)"),
     (lambda: rfsize.compile(AdaBoostClassifier(n_estimators=3).fit(X, TWO), StopTable.build(3)), "table"),
-    (lambda: compiled(voting="weak"), "voting"),
-    (lambda: compiled(threshold=1.0), "threshold"),
     (lambda: compiled("lightgbm multiclass", threshold=0.3), "threshold"),
     (lambda: compiled("lightgbm regression", threshold=0.3), "threshold="),
     (lambda: compiled("lightgbm regression", voting="hard"), "voting="),
@@ -370,6 +602,28 @@ OF_TABLES: list[Case] = [
     (lambda: mean_of(lightgbm(n_trees=5), voting="hard"), "voting="),
     (lambda: mean_of(lightgbm(n_trees=5), table=StopTable.build(5)), "table"),
 ]
+NO_ROWS: list[tuple[Any, str]] = [
+    *((with_object(value), "column 2") for value in (10**400, "1.5", 1j, pd.Timestamp("2020-01-01"))),
+    (with_object(np.timedelta64(1, "s")), "column 2"),
+    (np.full((3, 6), "a"), "<U1"),
+    (np.zeros((3, 6), dtype="M8[s]"), "datetime64"),
+    (sp.csr_matrix(np.zeros((3, 6), dtype=complex)), "complex128"),
+    *((with_column(value), "'c'") for value in (pd.Timestamp("2020-01-01", tz="UTC"), pd.Period("2020-01"), "?")),
+    (with_column([0, 10**400, 0]), "'c'"),
+    *((pa.Table.from_pandas(with_column(value)), "'c'") for value in (pd.Timestamp("2020-01-01"), None)),
+    (POLARS.with_columns(polars.lit(None).alias("c")), "'c'"),
+    (POLARS.lazy(), "collect()"),
+    ([X, X[:0]], "X"),
+    ([Slices(X), Slices(X[:0])], "empty"),
+    ([Slices(X), Slices(X[:, :5])], "5 columns"),
+    (Batches([]), "batch"),
+    (__file__, "Parquet"),
+]
+OF_KINDS_OF_ROWS: list[Case] = [
+    (lambda rows=rows, call=call: call(rows), names)
+    for rows, names in NO_ROWS
+    for call in (lambda rows: outputs(rows=rows), lambda rows: compiled().predict(rows))
+]
 
 NO_SIZES = [0, -1, 2**31, 10**30, 1e300, math.inf, math.nan, None, "x"]
 NO_SHARES = [-1e-320, 1.0 + 2.0**-51, math.nan, math.inf, None, "x"]
@@ -377,6 +631,8 @@ NO_UNITS = [1e-200, 1e-310, 1e100, 1e152, 1e300]
 NO_ALPHAS: list[Any] = [0.0, 1.0, -1.0, math.nan, None, "0.9", [0.9], True]
 NO_WEIGHTS: list[Any] = [[math.inf, 1.0], [math.nan, 1.0], [-1.0, 1.0], [0.0, 0.0]]
 OF_THEORY: list[Case] = [
+    *refused(partial(mcnemar_size, VOTES, LABELS), step=[16], level=[5], patience=[0]),
+    *refused(partial(banfield_size, VOTES, LABELS), batch=[2.5], window=[0], inbag=[VOTES == 1]),
     *((lambda n=n: theory.disagreement(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.class_probability(n, 0.3), "n_trees") for n in NO_SIZES),
     *((lambda n=n: theory.multiclass_agreement(n, [[0.5, 0.3, 0.2]]), "n_trees") for n in NO_SIZES),
@@ -390,6 +646,15 @@ OF_THEORY: list[Case] = [
     *((lambda c=c: rfsize.Votes(c), "2,147,483,647") for c in ([[2**31 - 1, 1]], [[2**31 - 1] * 3])),
     (lambda: rfsize.Votes([[2**31 - 5, 3]]).merge(rfsize.Votes([[2**31 - 5, 3]])), "counts"),
     *((lambda unit=unit: size(in_unit(unit), metric="scores", tolerance=unit), "units") for unit in NO_UNITS),
+    (lambda: theory.ensemble_size(0.9, []), "fractions"),
+    (lambda: theory.instance_size(1.0, 0.3), "alpha"),
+    (lambda: theory.mean_agreement(3, [0.3], [1.0, 2.0]), "weights"),
+    (lambda: theory.ratio_with_replacement(1.0), "fraction"),
+    (lambda: theory.fraction_without_replacement(0.0), "ratio"),
+    *((lambda pi=pi: theory.multiclass_agreement(3, pi), "fractions") for pi in ([0.5, 0.5], [[0.5, 0.6]])),
+    (lambda: mcnemar_size(VOTES, LABELS[:5]), "y"),
+    (lambda: mcnemar_size(VOTES, np.array(["n", "y"])[LABELS]), "classes"),
+    (lambda: banfield_size(VOTES.astype(float), LABELS), "votes"),
 ]
 
 CASES: list[tuple[type[Exception], list[Case]]] = [
@@ -397,11 +662,15 @@ CASES: list[tuple[type[Exception], list[Case]]] = [
     (InbagError, OF_BAGS),
     (FewVotesError, OF_VOTES),
     (ValueError, OF_ROWS),
+    (ValueError, OF_KINDS_OF_ROWS),
+    (FileNotFoundError, [(lambda: outputs(rows="none"), "none"), (lambda: compiled().predict("none"), "none")]),
     (ValueError, OF_QUESTIONS),
     (ValueError, OF_TABLES),
     (ValueError, OF_THEORY),
     (NotFittedError, [(lambda kind=kind: size(kind), "fit") for kind in (FOREST, lgb.LGBMClassifier(**WRAPPER))]),
     (NotFittedError, [(lambda: size(xgb.XGBClassifier(**ONE_ROUND)), "fit")]),
+    (RfsizeError, [(lambda: size(own(), y=0 * TRUTH, **AUC), "y holds")]),
+    (RfsizeError, [(lambda: rfsize.oob_score(counted(sample_weight=np.zeros(N_ROWS))), "weight")]),
     (FileError, [(lambda: rfsize.load(cut_off()), "file"), (lambda: rfsize.load(written(b"text")), "file")]),
     (FileError, [(lambda: StopTable.load(written(b"text")), "file")]),
     (FileError, [(lambda: StopTable.from_dict(StopTable.build(11).to_dict() | {"alpha": 0.98}), "checksum")]),
@@ -442,12 +711,13 @@ def _said_to_the_caller(message: str) -> set[str]:
 
 
 def _arguments(traceback: Any) -> set[str]:
-    """The arguments of the outermost function of rfsize's in the traceback; of an estimator's fit, its own too."""
+    """The arguments of the outermost function of rfsize's in the traceback, and of what owns it: fit, or a callback."""
     while "rfsize" not in traceback.tb_frame.f_globals["__name__"].split("."):
         traceback = traceback.tb_next
     frame: FrameType = traceback.tb_frame
-    estimator = frame.f_locals.get("self")
-    return set(inspect.getargs(frame.f_code).args) | set(estimator.get_params() if hasattr(estimator, "fit") else ())
+    owner = type(frame.f_locals.get("self"))
+    made_with = inspect.signature(owner).parameters if hasattr(owner, "fit") or owner is SizeCallback else ()
+    return {*inspect.getargs(frame.f_code).args, *made_with}
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from rfsize.cli.main import main
 
-NAMES = [f"f{index}" for index in range(8)]
-
 
 def run(folder: Path, *arguments: str) -> int:
     return main([str(folder / part) if (folder / part).exists() else part for part in arguments])

@@ -34,16 +34,16 @@ class Slices(lgb.Sequence):
 
 
 class Batches(xgb.DataIter):
-    """A DataIter over tables of any kind, which counts how often it is begun."""
+    """A DataIter over tables of any kind, and what else a `DMatrix` takes of each; it counts how often it is begun."""
 
-    def __init__(self, batches: list[Any]) -> None:
-        self.batches, self.place, self.n_begun = batches, 0, 0
-        super().__init__()
+    def __init__(self, batches: list[Any], cache: Any = None, **others: list[Any]) -> None:
+        self.batches, self.others, self.place, self.n_begun = batches, others, 0, 0
+        super().__init__(cache_prefix=cache)
 
     def next(self, input_data: Callable[..., Any]) -> bool:
         if self.place == len(self.batches):
             return False
-        input_data(data=self.batches[self.place])
+        input_data(data=self.batches[self.place], **{name: parts[self.place] for name, parts in self.others.items()})
         self.place += 1
         return True
 

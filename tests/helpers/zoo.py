@@ -196,16 +196,6 @@ def tree_scores(model: Any, X: Any) -> np.ndarray:
     return np.moveaxis(models.single_trees(model, X), 0, 1)
 
 
-def own_votes(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """How many trees of a booster predict each class, shape (n_rows, n_classes); and where no tree is at a tie."""
-    score = tree_scores(model, X)
-    if score.shape[2] == 1:
-        score = np.concatenate([-score, score], axis=2)
-    first, second = np.moveaxis(np.sort(score, axis=2)[:, :, [-1, -2]], 2, 0)
-    counts = np.stack([(score.argmax(axis=2) == label).sum(axis=1) for label in range(score.shape[2])], axis=1)
-    return counts, (first - second > 1e-6).all(axis=1)
-
-
 def assert_same_bits(found: np.ndarray, own: np.ndarray, *, is_exact: bool) -> None:
     """Equal, but for the last bits of a link that the mathematics library of the platform rounds."""
     assert (found.dtype, found.shape) == (own.dtype, own.shape)

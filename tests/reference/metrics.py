@@ -34,11 +34,6 @@ def rmse(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
-def mae(y: np.ndarray, predicted: np.ndarray) -> float:
-    """Mean absolute error."""
-    return float(np.mean(np.abs(predicted - y)))
-
-
 def r2(y: np.ndarray, predicted: np.ndarray) -> float:
     """1 less the mean squared error as a share of the variance."""
     return float(1.0 - np.mean((predicted - y) ** 2) / np.var(y))

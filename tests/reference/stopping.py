@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -58,30 +57,6 @@ def settled(counts: list[int], left: int) -> int:
         final = [count + left * (index == rival) for index, count in enumerate(counts)]
         outcomes.add(final.index(max(final)))
     return outcomes.pop() if len(outcomes) == 1 else -1
-
-
-def vote_in_order(table: Any, row: list[int]) -> tuple[int, int]:
-    """Class answered and trees asked, one tree at a time."""
-    counts = [0] * table.n_classes
-    for asked, vote in enumerate(row, start=1):
-        counts[vote] += 1
-        answer = stop(table, asked, counts)
-        if answer >= 0:
-            return answer, asked
-    raise AssertionError("no table goes on after the last tree")
-
-
-def stop(table: Any, asked: int, counts: list[int]) -> int:
-    """What a table says of one row: the class to answer, or -1 to go on."""
-    if table.kind == "binary":
-        if counts[1] <= table.stops.lower[asked]:
-            return 0
-        return 1 if counts[1] >= table.stops.upper[asked] else -1
-    order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
-    most, next_most = counts[order[0]], counts[order[1]]
-    if most >= table.stops.upper[most + next_most]:
-        return order[0]
-    return settled(counts, table.n_trees - asked)
 
 
 def weighted_vote(weights: list[float], row: list[int], n_classes: int) -> int:

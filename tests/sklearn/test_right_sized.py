@@ -23,7 +23,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer, median_absolute_error, r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
@@ -105,7 +105,7 @@ ALL = [
     *(RightSizedClassifier(small(kind), alpha=0.9, max_trees=6, min_trees=6) for kind in CLASSIFIERS.values()),
     *(RightSizedRegressor(small(kind), max_trees=6, min_trees=6) for kind in REGRESSORS.values()),
 ]
-QUICK = [model for model in ALL if isinstance(model.estimator, (LGBMClassifier, RandomForestClassifier, XGBRegressor))]
+QUICK = [model for model in ALL if isinstance(model.estimator, (LGBMClassifier, XGBRegressor))]
 
 
 @parametrize_with_checks(QUICK, expected_failed_checks=lambda _: EXPECTED)
@@ -156,11 +156,6 @@ def test_regressors_are_the_forests_that_grow_grows(kind: str) -> None:
     assert model.n_trees_ == n_trees(model.estimator_) == report.n_kept
     np.testing.assert_array_equal(model.predict(FRESH), grown.predict(FRESH))
     assert r2_score(NUMBER, model.predict(X)) > 0.4
-
-
-def test_more_is_asked_for_more_trees() -> None:
-    assert classifier(alpha=0.9).n_trees_ < classifier(alpha=0.98).n_trees_
-    assert regressor(tolerance=0.3).n_trees_ < regressor(tolerance=0.1).n_trees_
 
 
 @pytest.mark.parametrize("voting", ["hard", "soft"])
@@ -223,7 +218,7 @@ def test_what_cannot_be_out_of_bag_is_cross_validated() -> None:
     large_bags = XGBClassifier(**{**XGBOOST, "subsample": 0.98})
     no_split = LGBMClassifier(**{**LIGHTGBM, "min_child_samples": 300})
     for estimator in (LGBMClassifier(**{**LIGHTGBM, "subsample_freq": 0}), whole, large_bags, no_split):
-        model = classifier(estimator, THREE, max_trees=100)
+        model = classifier(estimator, Y, max_trees=60)
         assert model.report_.source == "cross-validation"
         assert model.oob_refusal_
         for name in ("oob_decision_function_", "oob_score_"):
@@ -257,12 +252,6 @@ def test_tolerances_of_regressors() -> None:
     assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
     constant = regressor(kind, np.full(500, 2.0), tolerance=None)
     assert (constant.tolerance_, constant.n_trees_) == (1.0, 1)
-    forest = RandomForestRegressor(max_depth=5, max_features=0.5, random_state=0)
-    near = regressor(forest, tolerance=0.05)
-    limit = clone(forest).set_params(n_estimators=500, random_state=1).fit(X, NUMBER)
-    assert (
-        np.sqrt(np.mean((near.predict(FRESH) - limit.predict(FRESH)) ** 2)) <= 0.06
-    )  # which has some noise of its own
 
 
 @pytest.mark.parametrize("cv", [None, 2])
@@ -279,11 +268,14 @@ def test_metrics(cv: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "names",
-    [np.array(["no", "yes"]), np.array(["no", "yes"], dtype=object), np.array([False, True]), np.array([3.0, -7.0])],
-    ids=["text", "objects", "bool", "floats"],
+    ("kind", "names"),
+    [
+        ("lightgbm", np.array(["no", "yes"])),
+        ("xgboost", np.array(["no", "yes"], dtype=object)),
+        ("lightgbm", np.array([False, True])),
+        ("random forest", np.array([3.0, -7.0])),
+    ],
 )
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest"])
 def test_labels_come_back_as_they_were_given(kind: str, names: np.ndarray) -> None:
     model, labels = classifier(kind, names[Y]), classifier(kind).predict(FRESH)
     found = model.predict(FRESH)
@@ -326,10 +318,10 @@ def test_weights_and_groups_reach_the_forest(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "weight", [None, np.random.default_rng(0).integers(1, 3, 500).astype(float)], ids=["", "weights"]
+    ("kind", "weighted"), [("lightgbm", True), ("xgboost", True), ("random forest", False), ("bagging", False)]
 )
-@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random forest", "bagging"])
-def test_out_of_bag_predictions_are_those_of_the_forest(kind: str, weight: Any) -> None:
+def test_out_of_bag_predictions_are_those_of_the_forest(kind: str, weighted: bool) -> None:
+    weight = np.random.default_rng(0).integers(1, 3, 500).astype(float) if weighted else None
     model = classifier(kind, NAMES[THREE], sample_weight=weight)
     assert model.report_.source == "oob"
     share = rfsize.tree_outputs(model.estimator_, X, oob=True, sample_weight=weight).predict_proba()
@@ -346,16 +338,6 @@ def test_out_of_bag_predictions_are_those_of_the_forest(kind: str, weight: Any) 
     assert numbers.oob_score_ == r2_score(NUMBER[known], expected[known], sample_weight=own_weight)
     for fitted in (model, numbers):
         assert pickle.loads(pickle.dumps(fitted)).oob_score_ == fitted.oob_score_
-
-
-def test_out_of_bag_predictions_are_scikit_learns() -> None:
-    model = regressor("random forest")
-    own = clone(model.estimator_).set_params(oob_score=True).fit(X, NUMBER)
-    np.testing.assert_allclose(model.oob_prediction_, own.oob_prediction_, rtol=1e-12)
-    assert model.oob_score_ == pytest.approx(own.oob_score_, rel=1e-12)
-    members = classifier(BaggingClassifier(Perceptron(), random_state=0), THREE)
-    share = rfsize.oob_predict_proba(members.estimator_, X)
-    np.testing.assert_array_equal(members.oob_decision_function_, share)
 
 
 def test_importances_are_those_of_the_forest() -> None:
@@ -397,8 +379,6 @@ def test_cut_to_fewer_trees_it_is_another_estimator() -> None:
     for estimator in (model, clone(model)):
         with pytest.raises(NotAForestError, match="fit"):
             rfsize.grow(estimator, X, NUMBER)
-    with pytest.raises(NotAForestError, match="fit"):
-        rfsize.compile(clone(model))
 
 
 # ----------------------------------------------------------------------------------------------- scikit-learn's tools
@@ -429,16 +409,6 @@ def test_pipelines_searches_and_cross_validation() -> None:
     assert np.array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
     best = search.best_estimator_[-1]
     assert best.estimator_.max_depth == search.best_params_["rightsizedclassifier__estimator__max_depth"]
-
-
-@pytest.mark.parametrize("kind", ["random forest", "xgboost", "lightgbm"])
-def test_a_search_over_the_number_of_trees_is_refused(kind: str) -> None:
-    name = "estimator__num_parallel_tree" if kind == "xgboost" else "estimator__n_estimators"
-    for model in (RightSizedClassifier(CLASSIFIERS[kind]), RightSizedRegressor(REGRESSORS[kind])):
-        search = GridSearchCV(model, {name: [10, 20]}, cv=2, error_score="raise")
-        with pytest.raises(ValueError, match=name):
-            search.fit(X[:100], Y[:100])
-        assert model.set_params(estimator__max_depth=3).estimator.max_depth == 3
 
 
 @pytest.mark.parametrize("kind", ["lightgbm", "xgboost"])

@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference.baselines
-import rfsize
-from helpers.trained import X, Y, model
 from rfsize.baselines import banfield_size, mcnemar_size
 
 
@@ -86,18 +84,6 @@ def test_banfield_is_as_restated(drawn: Any, window: int, batch: int, oob: bool)
     chosen, grown = reference.baselines.banfield(accuracy, window, batch)
     assert (found.n_trees, found.converged) == (chosen, grown is not None)
     assert found.grown == (grown or votes.shape[1] // batch * batch)
-
-
-@pytest.mark.parametrize("framework", ["lightgbm", "sklearn"])
-def test_votes_and_bags_of_models(framework: str) -> None:
-    forest, y = model(framework, "three"), Y["three"]
-    votes, inbag = rfsize.tree_outputs(forest, X, y, oob=True).by_tree(), rfsize.inbag(forest, X)
-    outputs = rfsize.tree_outputs(forest, X, y, oob=True)
-    votes = np.where(votes < 0, 0, votes)  # where a tree has no vote, which the bags leave out
-    found = banfield_size(votes, y, inbag=inbag)
-    known = outputs.votes.n_votes > 0
-    assert found.accuracy[-1] == (outputs.votes.winner() == y)[known].mean()
-    assert_as_restated(mcnemar_size(votes[:200], y[:200], step=6), votes[:200], y[:200])
 
 
 def test_types_and_labels_change_nothing() -> None:

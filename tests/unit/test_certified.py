@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 import math
 import pickle
-import warnings
-from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-import pandas as pd
 import pytest
 import xgboost as xgb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import sparse
-from scipy.stats import binom
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -59,7 +54,7 @@ def first_differ(score: np.ndarray, metric: str, tolerance: float) -> tuple[np.n
     return label != label[:, -1:], label[:, -1]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 30),
@@ -101,8 +96,7 @@ def test_fewest_trees_are_as_restated(
 # Of each framework
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("task", ["two", "three"])
+@pytest.mark.parametrize(("framework", "task"), [*zip(FRAMEWORKS, ("two", "three", "two"), strict=True)])
 def test_labels_are_those_of_the_frameworks(framework: str, task: str) -> None:
     forest = model(framework, task)
     report = rfsize.size(forest, FRESH, **FOREST, alpha=0.9, confidence=0.9)
@@ -116,17 +110,6 @@ def test_labels_are_those_of_the_frameworks(framework: str, task: str) -> None:
     assert report.n_trees < report.available == 60
     direct = rfsize.truncate(forest, FRESH, **FOREST, alpha=0.9, confidence=0.9)
     assert np.array_equal(predicted(direct, FRESH), predicted(small, FRESH))
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize(("task", "metric", "tolerance"), [("three", "probabilities", 0.08), ("number", "scores", 0.2)])
-def test_predictions_are_those_of_the_frameworks(framework: str, task: str, metric: str, tolerance: float) -> None:
-    forest, options = model(framework, task), {"metric": metric, "tolerance": tolerance, "alpha": 0.85}
-    report = rfsize.size(forest, FRESH, **FOREST, **options)
-    small = rfsize.truncate(forest, n_trees=report)
-    apart = np.abs(predicted(small, FRESH) - predicted(forest, FRESH)).reshape(len(FRESH), -1).max(axis=1)
-    assert report.certificate.disagreements == pytest.approx((apart > tolerance).sum(), abs=1)  # XGBoost's are rounded
-    assert report.n_trees < 60
 
 
 def test_default_tolerance_of_numbers() -> None:
@@ -161,22 +144,6 @@ def test_report_knows_an_unlimited_forest_too(trees: Any) -> None:
     assert rfsize.size(few, FRESH, **FOREST, alpha=0.8).to_dict()["limit_n_trees"] is None
 
 
-def test_macro_bounds_every_class() -> None:
-    rare = (X[:, 0] > 1.2).astype(int)
-    forest = RandomForestClassifier(100, random_state=0).fit(X, rare)
-    micro, macro = (rfsize.size(forest, FRESH, **FOREST, alpha=0.9, average=of) for of in ("micro", "macro"))
-    for differing, of in zip(macro.certificate.counts.disagreements, macro.certificate.counts.rows, strict=True):
-        assert binom.cdf(differing, of, 0.1) <= 0.05
-    assert micro.n_trees <= macro.n_trees
-    assert macro.loss_at(5).value == max(macro.loss_at(5).by_class.values())
-
-
-@pytest.mark.parametrize("given", [pd.DataFrame, sparse.csr_matrix])
-def test_rows_of_any_kind(trees: Any, given: Any) -> None:
-    expected = rfsize.size(trees, FRESH, **FOREST, alpha=0.95)
-    assert rfsize.size(trees, given(FRESH), **FOREST, alpha=0.95).to_dict() == expected.to_dict()
-
-
 def test_outputs_are_taken_at_their_threshold(trees: Any) -> None:
     outputs = rfsize.tree_outputs(trees, FRESH, threshold=0.3)
     report = rfsize.size(outputs, **FOREST, alpha=0.95)
@@ -195,13 +162,6 @@ def test_rows_that_certify_nothing_keep_all_trees(trees: Any) -> None:
     single = RandomForestClassifier(1, random_state=0).fit(X, Y["two"])
     with pytest.warns(NotConvergedWarning):
         assert rfsize.size(single, FRESH, **FOREST, alpha=0.5).n_trees == 1
-
-
-@pytest.mark.parametrize("rows", [298, 299])
-def test_fewest_rows_of_the_default_promise(trees: Any, rows: int) -> None:
-    sure = np.flatnonzero(np.abs(trees.predict_proba(FRESH)[:, 1] - 0.5) > 0.3)[:rows]
-    with nullcontext() if rows == 299 else pytest.raises(ValueError, match="299"):
-        assert rfsize.size(trees, FRESH[sure], **FOREST).certificate.rows == 299
 
 
 def test_report_belongs_to_its_forest(trees: Any, tmp_path: Any) -> None:
@@ -259,7 +219,7 @@ def test_a_cut_that_ruins_a_rare_class_warns(framework: str, cut: Any, y: Any) -
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", ["lightgbm", "sklearn"])
 def test_what_such_a_warning_offers_keeps_the_ranking(framework: str) -> None:
     forest = of_a_rare_class(framework)
     for y in (None, LABEL):
@@ -269,13 +229,3 @@ def test_what_such_a_warning_offers_keeps_the_ranking(framework: str) -> None:
         assert offers
         assert all(auc(forest) - auc(small) < 0.015 for small in kept)
         assert pickle.loads(pickle.dumps(report)).warnings == report.warnings
-
-
-def test_a_cut_that_loses_little_warns_of_nothing() -> None:
-    (rows, y), (new, truth) = rare_rows(2500, 0, rate=0.0), rare_rows(3000, 1, rate=0.0)
-    forest = RandomForestClassifier(120, min_samples_leaf=4, random_state=0).fit(rows, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LabelsOnlyWarning)
-        rfsize.truncate(forest, new, alpha=0.9)
-        rfsize.truncate(forest, new, truth, **FOREST, alpha=0.97)
-        rfsize.truncate(forest, new, metric="probabilities", tolerance=0.1, **FOREST)

@@ -56,54 +56,11 @@ def true_size(density: str, alpha: float) -> int | float:
 # Votes
 
 
-@pytest.mark.parametrize("density", [*DENSITIES, "four classes"])
-@pytest.mark.parametrize("n_trees", [60, 1000])
+@pytest.mark.parametrize(("density", "n_trees"), [*zip(DENSITIES, (60, 1000, 60), strict=True), ("four classes", 1000)])
 def test_smooth_recovers_the_size(density: str, n_trees: int) -> None:
     report = rfsize.size(drawn(density, 30_000, n_trees, 0), alpha=0.99, method="smooth")
     for alpha in (0.95, 0.99, 0.995):
         assert report.size_at(alpha) == pytest.approx(true_size(density, alpha), rel=0.2, abs=2)
-
-
-@pytest.mark.parametrize("density", ["arcsine", "one hump", "four classes"])
-def test_smooth_is_nearer_than_plug_in_and_covered(density: str) -> None:
-    truth, errors, n_covered = true_size(density, 0.99), {"smooth": [], "plugin": []}, 0
-    for seed in range(10):
-        votes = drawn(density, 300, 100, seed)
-        reports = {method: rfsize.size(votes, alpha=0.99, method=method) for method in errors}
-        for method, report in reports.items():
-            errors[method].append(min(abs(math.log(report.n_trees / truth)), 5.0))
-        n_covered += reports["smooth"].interval[0] <= truth <= reports["smooth"].interval[1]
-    assert np.mean(errors["smooth"]) < min(np.mean(errors["plugin"]), 0.45)
-    assert n_covered >= 8
-
-
-@pytest.mark.parametrize("method", ["smooth", "plugin"])
-def test_intervals_of_two_classes_cover_the_truth(method: str) -> None:
-    """As often as they say; of the plug-in estimate where rows have very many votes."""
-    truth, n_covered, rng = true_size("U-shaped", 0.97), 0, np.random.default_rng(5)
-    for seed in range(40):
-        pi = DENSITIES["U-shaped"].rvs(300, random_state=rng)
-        votes = drawn("U-shaped", 300, 100, seed) if method == "smooth" else two_classes(rng.binomial(2001, pi), 2001)
-        low, high = rfsize.size(votes, alpha=0.97, method=method).interval
-        n_covered += low <= truth <= high
-    assert 35 <= n_covered <= 40
-
-
-def test_interval_narrows_with_rows_and_votes() -> None:
-    widths = []
-    for n_rows, n_trees in ((10_000, 100), (300, 100), (300, 30)):
-        low, high = rfsize.size(drawn("arcsine", n_rows, n_trees, 1), alpha=0.99, method="smooth").interval
-        widths.append(math.log(high / low))
-    assert widths[0] < 0.5 * widths[1] < 0.5 * widths[2]
-
-
-@pytest.mark.parametrize("density", ["one hump", "four classes"])
-def test_order_of_rows_and_classes_does_not_matter(density: str) -> None:
-    votes = drawn(density, 300, 100, 5)
-    report = rfsize.size(votes, method="smooth")
-    for counts in (votes.counts[::-1], votes.counts[:, ::-1]):
-        again = rfsize.size(rfsize.Votes(counts, n_trees=100), method="smooth")
-        assert (again.n_trees, again.interval) == (report.n_trees, report.interval)
 
 
 counts_of_few_rows = st.integers(2, 4).flatmap(
@@ -137,14 +94,6 @@ def test_unanimous_rows_bound_the_interval(n_rows: int, highest: int) -> None:
     assert report.interval[1] <= highest
 
 
-def test_equal_fractions_say_more_with_more_votes() -> None:
-    parts = [two_classes(np.full(100, n_votes // 4), n_votes) for n_votes in (12, 80, 800)]
-    sizes = [rfsize.size(votes, method="smooth").n_trees for votes in parts]
-    assert sizes == sorted(sizes, reverse=True)
-    mixed = rfsize.Votes(np.concatenate([votes.counts for votes in parts]), n_trees=800)
-    assert sizes[-1] < rfsize.size(mixed, method="smooth").n_trees < sizes[0]
-
-
 def test_single_votes_leave_the_density_at_its_prior() -> None:
     """2/π at one half: nothing is known of it."""
     report = rfsize.size(two_classes(np.array([0, 1, 1]), 1), method="smooth")
@@ -163,25 +112,6 @@ def test_rows_piled_up_at_a_tie_turn_to_the_plug_in(n_classes: int) -> None:
     assert chosen.n_trees == plugin.n_trees > 2 * smooth.n_trees
     ordinary = drawn("arcsine" if n_classes == 2 else "four classes", 300, 100, 8)
     assert rfsize.size(ordinary).to_dict() == rfsize.size(ordinary, method="smooth").to_dict()
-
-
-def test_ties_converge_by_the_smooth_estimate_alone() -> None:
-    tied, apart = two_classes(np.full(50, 10), 20), two_classes(np.full(50, 3), 20)
-    assert rfsize.size(tied, method="plugin").n_trees == math.inf
-    sizes = [rfsize.size(votes, method="smooth").n_trees for votes in (apart, tied)]
-    assert sizes[0] < sizes[1] < math.inf
-
-
-def test_votes_for_neither_take_more_trees() -> None:
-    """Where half of the votes are for classes that never lead, it takes twice the trees; unused classes change none."""
-    rng = np.random.default_rng(2)
-    two = np.clip(rng.binomial(40, rng.beta(2, 2, size=2000)), 2, 38)
-    alone = np.stack([40 - two, two], axis=1)
-    scattered = np.column_stack([alone, *[np.full(2000, 2)] * 20])
-    unused = np.column_stack([np.zeros(2000, dtype=int), alone])
-    sizes = [rfsize.size(rfsize.Votes(of), alpha=0.98, method="smooth").n_trees for of in (alone, scattered, unused)]
-    assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.2)
-    assert sizes[2] == pytest.approx(sizes[0], rel=0.05)
 
 
 # Averaged scores
@@ -219,28 +149,7 @@ def test_smooth_recovers_the_size_by_scores(n_trees: int) -> None:
     assert of_scores(6000, n_trees, 0, method="smooth").n_trees == pytest.approx(size_of_margins(), rel=0.2)
 
 
-def test_smooth_by_scores_is_nearer_than_plug_in_and_covered() -> None:
-    errors, n_covered = {"smooth": [], "plugin": []}, 0
-    for seed in range(12):
-        reports = {method: of_scores(300, 40, seed, method=method) for method in errors}
-        for method, report in reports.items():
-            errors[method].append(math.log(report.n_trees / size_of_margins()))
-        n_covered += reports["smooth"].interval[0] <= size_of_margins() <= reports["smooth"].interval[1]
-    rms = {method: math.sqrt(np.mean(np.square(error))) for method, error in errors.items()}
-    assert rms["smooth"] < min(rms["plugin"], 0.5)
-    assert n_covered >= 10
-
-
-def test_scores_of_zero_and_one_are_votes() -> None:
-    rng = np.random.default_rng(3)
-    label = (rng.random((2000, 40)) < rng.beta(0.5, 0.5, (2000, 1))).astype(float)
-    model, options = classifier(label), {"alpha": 0.99, "method": "smooth"}
-    soft, hard = (rfsize.size(model, rows_of(label), voting=voting, **options) for voting in ("soft", "hard"))
-    for alpha in (0.95, 0.99):
-        assert soft.size_at(alpha) == pytest.approx(hard.size_at(alpha), rel=0.15)
-
-
-@pytest.mark.parametrize(("n_classes", "voting", "n_trees"), [(8, "soft", 20), (12, "soft", 20), (8, "hard", 40)])
+@pytest.mark.parametrize(("n_classes", "voting", "n_trees"), [(12, "soft", 20), (8, "hard", 40)])
 def test_halves_of_the_trees_tell_the_bias_of_many_classes(n_classes: int, voting: str, n_trees: int) -> None:
     rng = np.random.default_rng(n_classes)
     means = rng.normal(size=(2000, 1, n_classes))
@@ -260,17 +169,6 @@ def test_halves_of_the_trees_tell_the_bias_of_many_classes(n_classes: int, votin
     assert report.interval[0] < truth < report.interval[1]
 
 
-def test_classes_that_are_far_behind_change_nothing() -> None:
-    rng = np.random.default_rng(8)
-    score = np.zeros((500, 40, 4))
-    score[:, :, 2] = rng.normal(size=(500, 1)) + rng.normal(size=(500, 40))
-    score[:, :, [1, 3]] = -50.0
-    for method in ("plugin", "smooth"):
-        options = {"alpha": 0.99, "voting": "soft", "method": method}
-        sizes = [rfsize.size(by_scores(of), rows_of(of), **options).n_trees for of in (score, score[:, :, [0, 2]])]
-        assert sizes[0] == pytest.approx(sizes[1], rel=0.02)
-
-
 def test_two_kinds_of_trees_pile_rows_up_at_a_tie() -> None:
     """Half of the trees know one of two things, and half the other."""
     rng = np.random.default_rng(4)
@@ -281,8 +179,7 @@ def test_two_kinds_of_trees_pile_rows_up_at_a_tie() -> None:
     assert [report.to_dict()["method"] for report in (chosen, of_scores(300, 40, 0))] == ["plugin", "smooth"]
 
 
-@pytest.mark.parametrize("voting", ["soft", "hard"])
-@pytest.mark.parametrize("kind", ["random forest", "lightgbm", "xgboost"])
+@pytest.mark.parametrize(("kind", "voting"), [("random forest", "soft"), ("lightgbm", "hard"), ("xgboost", "soft")])
 def test_what_a_few_trees_change_is_measured(kind: str, voting: str) -> None:
     """A single tree that is grown out votes 0 or 1, which no normal law describes; T is small and a class is rare."""
     rng = np.random.default_rng(9)
@@ -325,7 +222,7 @@ def size_of_lenient(voting: str) -> float:
     return theory.smallest_size(lambda size: float(ndtr(-math.sqrt(size) * margin).mean()), 0.03)
 
 
-@pytest.mark.parametrize(("voting", "method"), [("hard", "smooth"), ("hard", "plugin"), ("soft", "smooth")])
+@pytest.mark.parametrize(("voting", "method"), [("hard", "plugin"), ("soft", "smooth")])
 def test_intervals_hold_the_truth_where_rows_err_together(voting: str, method: str) -> None:
     truth, n_covered, n_above = size_of_lenient(voting), 0, 0
     for seed in range(16):
@@ -336,18 +233,6 @@ def test_intervals_hold_the_truth_where_rows_err_together(voting: str, method: s
         assert report.interval[0] <= report.upper(0.5) <= report.upper(0.8) <= report.upper(0.99)
     assert n_covered >= 13
     assert 9 <= n_above <= 15
-
-
-@pytest.mark.parametrize("shared", [0.0, 0.5])
-def test_noise_of_trees_widens_the_interval_where_rows_share_it(shared: float) -> None:
-    ratios = []
-    for seed in range(8):
-        score = lenient(seed, shared)
-        model, options = by_one_score(score), {"alpha": 0.97, "method": "smooth"}
-        by_trees = rfsize.size(model, rows_of(score), voting="hard", **options).interval
-        by_rows = rfsize.size(rfsize.tree_outputs(model, rows_of(score)).votes, **options).interval
-        ratios.append(np.ptp(np.log(by_trees)) / np.ptp(np.log(by_rows)))
-    assert 0.9 < np.median(ratios) < 1.2 if shared == 0.0 else np.median(ratios) > 1.5
 
 
 # Kinds of rows

@@ -105,14 +105,6 @@ def test_votes_near_the_largest_integer(counts: list[list[int]], method: str) ->
         assert 0.0 <= report.loss_at(theory.MAX_TREES).value <= 1.0
 
 
-def test_sizes_by_many_trees_are_those_by_fewer() -> None:
-    rng, sizes = np.random.default_rng(0), []
-    for n_trees in (10**4, 10**8, MOST):
-        votes = rng.binomial(n_trees, np.random.default_rng(1).beta(2, 3, 300))
-        sizes.append(rfsize.size(rfsize.Votes(np.stack([n_trees - votes, votes], axis=1))).n_trees)
-    assert max(sizes) <= 1.1 * min(sizes)
-
-
 @settings(max_examples=60)
 @given(
     alpha=st.floats(allow_nan=True, allow_infinity=True),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -97,25 +95,3 @@ def test_a_full_disk_costs_nothing(what: str, tmp_path: Path) -> None:
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
     save(path)
     assert path.read_bytes() != b"old"
-
-
-WRITER = """
-import sys, rfsize
-table = rfsize.StopTable.build(int(sys.argv[2]))
-for _ in range(30):
-    table.save(sys.argv[1])
-"""
-
-
-@posix
-def test_writers_and_a_reader_see_whole_files(tmp_path: Path) -> None:
-    path, tables = tmp_path / "table.json", [rfsize.StopTable.build(n_trees) for n_trees in (301, 401)]
-    tables[0].save(path)
-    commands = [[sys.executable, "-c", WRITER, str(path), str(table.n_trees)] for table in tables]
-    writers = [subprocess.Popen(command) for command in commands]
-    seen: list[Any] = []
-    while any(writer.poll() is None for writer in writers):
-        seen.append(rfsize.StopTable.load(path).n_trees)
-    assert [writer.returncode for writer in writers] == [0, 0]
-    assert set(seen) <= {301, 401}
-    assert len(list(tmp_path.iterdir())) == 1

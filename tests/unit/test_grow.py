@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,15 +12,15 @@ import pytest
 import xgboost as xgb
 from lightgbm import LGBMClassifier
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Perceptron
-from sklearn.neighbors import KNeighborsRegressor
 from xgboost import XGBClassifier
 
 import rfsize
-from helpers.copied import continuous, of_few_values, twice
+from helpers.copied import continuous, twice
+from helpers.rows import Batches, Slices
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, data_for, params_for, predicted, train
-from rfsize.exceptions import FewVotesError, ForestWarning, LabelsOnlyWarning, NotConvergedWarning
+from rfsize.exceptions import FewVotesError, LabelsOnlyWarning, NotConvergedWarning
 from rfsize.training.stopping_rule import StoppingRule
 
 BOOSTERS = ("lightgbm", "xgboost")
@@ -63,8 +62,10 @@ def assert_same(report: rfsize.Report, expected: rfsize.Report, rel: float = 1e-
 
 
 @QUIET
-@pytest.mark.parametrize("framework", [*FRAMEWORKS, "perceptrons"])
-@pytest.mark.parametrize("options", [{"alpha": 0.93}, {"alpha": 0.93, "voting": "hard"}])
+@pytest.mark.parametrize(
+    ("framework", "options"),
+    [*((of, {"alpha": 0.93}) for of in (*FRAMEWORKS, "perceptrons")), ("lightgbm", {"alpha": 0.93, "voting": "hard"})],
+)
 def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: dict[str, Any]) -> None:
     forest, report = grown(framework, **options)
     assert report.enough
@@ -72,17 +73,6 @@ def test_grown_forest_has_the_size_of_its_own_report(framework: str, options: di
     assert (report.criterion.confidence, report.source) == (0.8, "oob")
     rule = "hard" if framework == "perceptrons" else options.get("voting", "soft")
     assert report.to_dict()["voting"] == rule
-
-
-@QUIET
-@pytest.mark.parametrize("framework", BOOSTERS)
-def test_first_block_is_the_forest_that_the_framework_trains(framework: str) -> None:
-    forest, report = grown(framework, alpha=0.85)
-    whole = train(framework, X, Y["two"], 100)
-    assert report.available == 100
-    assert_same(report, rfsize.size(whole, X, oob=True, alpha=0.85))
-    small = rfsize.truncate(whole, n_trees=report.n_kept)
-    assert predicted(forest, FRESH) == pytest.approx(predicted(small, FRESH), abs=1e-6)
 
 
 @QUIET
@@ -94,19 +84,6 @@ def test_growth_goes_on_until_it_is_enough(framework: str) -> None:
     n_trees = report.available
     whole, of_whole = grown(framework, alpha=0.99999, min_trees=n_trees, max_trees=n_trees)
     assert_same(of_whole, rfsize.size(whole, X, oob=True, alpha=0.99999))
-
-
-@QUIET
-@pytest.mark.parametrize("framework", BOOSTERS)
-def test_trees_double_while_their_votes_are_too_few(framework: str) -> None:
-    """A third of 20 trees vote on a row, and it takes ten votes."""
-    _, report = grown(framework, alpha=0.6, min_trees=5)
-    assert report.n_trees < 20
-    assert report.available == 40
-    _, report = grown(framework, min_trees=10, metric="auc", tolerance=0.08)  # which takes twenty
-    assert 20 <= report.estimate.votes_per_row < 60
-    with pytest.raises(FewVotesError):
-        grown(framework, min_trees=10, max_trees=20, metric="auc", tolerance=0.08)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -123,27 +100,6 @@ def test_surer_growth_keeps_more_trees(framework: str) -> None:
     assert len({report.n_trees for report in reports}) == 1
     assert reports[0].n_kept == reports[0].n_trees < reports[1].n_kept < reports[2].n_kept
     assert reports[1].n_kept == reports[1].upper(0.8) <= reports[1].interval[1]
-
-
-def test_a_lucky_block_of_trees_does_not_end_the_growth() -> None:
-    """Trees that know the one feature that tells most, or do not: of a few, too many may be alike."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(1000, 8))
-    y = (rows[:, 0] + rows[:, 1] * rows[:, 2] + 0.5 * rows[:, 3] + rng.normal(size=1000) > 0.5).astype(int)
-    params = params_for("lightgbm", y, feature_fraction=0.5, num_leaves=31)
-    data = data_for("lightgbm", rows, y)
-    large = lgb.train({**params, "seed": 999}, data, 300)
-    ends: dict[float, list[int]] = {0.5: [], 0.95: []}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        truth = rfsize.size(large, rows, oob=True, alpha=0.95).n_trees
-        for seed in range(4):
-            for sure, sizes in ends.items():
-                of = {"alpha": 0.95, "min_trees": 30, "max_trees": 800, "confidence": sure}
-                sizes.append(rfsize.grow({**params, "seed": seed}, data, **of)[0].num_trees())
-    assert np.mean(ends[0.5]) < np.mean(ends[0.95])
-    assert sum(size >= truth for size in ends[0.95]) >= 3
-    assert min(ends[0.95]) > truth / 2
 
 
 def test_what_would_be_unsure_is_warned_of() -> None:
@@ -237,9 +193,7 @@ GOALS = {
 
 
 @QUIET
-@pytest.mark.parametrize(
-    ("framework", "name"), [*zip(2 * FRAMEWORKS, GOALS, strict=True), ("xgboost", "probabilities"), ("sklearn", "rmse")]
-)
+@pytest.mark.parametrize(("framework", "name"), [*zip(2 * FRAMEWORKS, GOALS, strict=True)])
 def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> None:
     task, goal = GOALS[name]
     forest, report = grown(framework, task, min_trees=60, **goal)
@@ -253,8 +207,10 @@ def test_report_is_that_of_the_finished_forest(framework: str, name: str) -> Non
 
 
 @QUIET
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("goal", [{"alpha": 0.9}, {"metric": "brier", "tolerance": 0.01}])
+@pytest.mark.parametrize(
+    ("framework", "goal"),
+    [*((of, {"metric": "brier", "tolerance": 0.01}) for of in FRAMEWORKS), ("lightgbm", {"alpha": 0.9})],
+)
 def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -> None:
     forest, report = grown(framework, **goal, min_trees=60, validation=(FRESH, TRUTH["two"]))
     assert (report.source, report.estimate.n_rows, report.enough) == ("rows given", len(FRESH), True)
@@ -265,8 +221,7 @@ def test_validation_rows_size_the_forest(framework: str, goal: dict[str, Any]) -
 
 
 @QUIET
-@pytest.mark.parametrize("voting", ["hard", "soft"])
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(("framework", "voting"), [*zip(FRAMEWORKS, ("hard", "soft", "soft"), strict=True)])
 def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     of: dict[str, Any] = {"alpha": 0.9, "voting": voting}
     rare = (Y["number"] > 1.6).astype(int)
@@ -281,15 +236,6 @@ def test_growth_to_the_size_of_a_threshold(framework: str, voting: str) -> None:
     assert_same(found, rfsize.size(rfsize.tree_outputs(whole, X, rare, oob=True, threshold=0.1), **of))
 
 
-def test_estimators_of_other_learners_grow() -> None:
-    bagging = BaggingRegressor(KNeighborsRegressor(), max_samples=0.5, random_state=0)
-    forest, report = rfsize.grow(bagging, X, Y["number"], metric="scores", tolerance=0.1)
-    assert (len(forest.estimators_), report.enough) == (report.n_kept, True)
-    more, again = rfsize.grow(forest, X, Y["number"], metric="scores", tolerance=0.05)
-    assert len(more.estimators_) == again.n_kept > len(forest.estimators_)
-    assert np.array_equal(more.estimators_[3].predict(FRESH), forest.estimators_[3].predict(FRESH))
-
-
 @QUIET
 @pytest.mark.parametrize("framework", BOOSTERS)
 def test_a_forest_that_is_large_enough_keeps_its_trees(framework: str) -> None:
@@ -298,15 +244,6 @@ def test_a_forest_that_is_large_enough_keeps_its_trees(framework: str) -> None:
     assert report.n_trees < n_trees_of(same) == 80
     assert same is not forest
     assert predicted(same, FRESH) == pytest.approx(predicted(forest, FRESH), abs=1e-6)
-
-
-def test_names_of_classes_do_not_matter() -> None:
-    reports = []
-    for y in (Y["two"], np.array(["no", "yes"])[Y["two"]]):
-        report = rfsize.grow(ESTIMATORS["sklearn"], X, y, metric="brier", tolerance=0.01, min_trees=60)[1]
-        assert list(report.loss_at(9, "labels").by_class) == np.unique(y).tolist()
-        reports.append((report.n_trees, report.interval, report.loss_at(9).value))
-    assert reports[0] == reports[1]
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -324,8 +261,9 @@ def test_labels_that_mislead_are_warned_of(framework: str) -> None:
 
 
 @QUIET
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("groups", [None, "copies", "rows", "given"])
+@pytest.mark.parametrize(
+    ("framework", "groups"), [*zip(FRAMEWORKS, ("copies", "rows", "given"), strict=True), ("sklearn", None)]
+)
 def test_growth_by_groups_of_rows(framework: str, groups: Any) -> None:
     rows, y = twice(*continuous(250))
     expected = "rows" if groups is None else groups if isinstance(groups, str) else "given"
@@ -349,15 +287,6 @@ def test_groups_that_every_tree_sees_are_refused() -> None:
             rfsize.grow(*arguments, groups=groups, max_trees=120)
 
 
-def test_doubtful_copies_are_warned_of() -> None:
-    rows, y = twice(*of_few_values(150))
-    y = np.where(np.random.default_rng(0).random(len(y)) < 0.3, 1 - y, y)
-    forest = RandomForestClassifier(max_samples=0.5, random_state=1)
-    with pytest.warns(ForestWarning) as caught:
-        _, report = rfsize.grow(forest, rows, y, alpha=0.97, max_trees=400)
-    assert ({one.filename for one in caught}, report.groups) == ({__file__}, "rows")
-
-
 @QUIET
 def test_rows_that_are_gone_are_not_compared() -> None:
     gone = lgb.Dataset(X, Y["two"], params=params_for("lightgbm", Y["two"])).construct()
@@ -367,45 +296,14 @@ def test_rows_that_are_gone_are_not_compared() -> None:
         rfsize.grow(params_for("lightgbm", Y["two"]), gone, groups="copies")
 
 
-class Batches(xgb.DataIter):
-    """Rows and labels, 250 at a time, which XGBoost keeps in external memory."""
-
-    def __init__(self, cache: Any) -> None:
-        self.place = 0
-        super().__init__(cache_prefix=str(cache))
-
-    def next(self, input_data: Callable[..., Any]) -> bool:
-        rows = slice(250 * self.place, 250 * (self.place + 1))
-        if rows.start >= len(X):
-            return False
-        input_data(data=X[rows], label=Y["two"][rows])
-        self.place += 1
-        return True
-
-    def reset(self) -> None:
-        self.place = 0
-
-
-class Slices(lgb.Sequence):
-    batch_size = 200
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
-
-    def __getitem__(self, index: Any) -> np.ndarray:
-        return np.asarray(self.rows[index])
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 @QUIET
 @pytest.mark.parametrize("framework", BOOSTERS)
 def test_growth_on_rows_in_pieces(framework: str, tmp_path: Any) -> None:
     """The forest of the same rows in memory, bags proven."""
     params = params_for(framework, Y["two"])
     if framework == "xgboost":
-        rows: Any = Batches(tmp_path / "cache")
+        parts = [np.array_split(values, 3) for values in (X, Y["two"])]
+        rows: Any = Batches(parts[0], str(tmp_path / "cache"), label=parts[1])
         data, whole = xgb.ExtMemQuantileDMatrix(rows), xgb.QuantileDMatrix(X, Y["two"])
     else:
         rows = [Slices(part) for part in np.array_split(X, 3)]

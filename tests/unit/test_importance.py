@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.sparse import csr_matrix
 from scipy.stats import spearmanr
 from scipy.stats import t as student
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.inspection import permutation_importance
 from sklearn.metrics import make_scorer
 from sklearn.tree import DecisionTreeClassifier
 
@@ -20,8 +18,8 @@ import reference.bagging
 import reference.importances
 import reference.metrics
 import rfsize
-from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
-from rfsize.exceptions import FewVotesError, ForestWarning
+from helpers.trained import FRAMEWORKS, X, Y, probabilities, train, tree_scores
+from rfsize.exceptions import FewVotesError
 from rfsize.statistics.stability import instability, rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
@@ -49,11 +47,12 @@ METRICS: dict[str, tuple[str, Any]] = {  # of the truth and the predictions: num
 }
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("metric", [*METRICS, "scorer"])
+@pytest.mark.parametrize(
+    ("framework", "metric"), [*zip(2 * FRAMEWORKS, [*METRICS, "scorer"], strict=True), ("xgboost", "log_loss")]
+)
 def test_forest_loses_what_shuffled_rows_say(framework: str, metric: str) -> None:
     task, worse = METRICS.get(metric, METRICS["auc"])
-    forest = train(framework, X, Y[task], **({"min_samples_leaf": 20} if framework == "sklearn" else {}))
+    forest = train(framework, X, Y[task], 30, **({"min_samples_leaf": 20} if framework == "sklearn" else {}))
     scorer = make_scorer(reference.metrics.auc, response_method="predict_proba")
     importances = rfsize.oob_importance(forest, X, Y[task], metric=scorer if metric == "scorer" else metric)
     losses = reference.importances.of_forest(
@@ -65,6 +64,9 @@ def test_forest_loses_what_shuffled_rows_say(framework: str, metric: str) -> Non
         ALONE,
     )
     assert values(importances) == pytest.approx(losses, abs=1e-5)
+    ranked = [column.value for column in importances.columns]
+    assert ranked == sorted(ranked, reverse=True)
+    assert [column.rank for column in importances.columns] == [1 + sum(more > own for more in ranked) for own in ranked]
 
 
 @pytest.mark.parametrize("kind", ["subspaces", "groups", "weights"])
@@ -132,18 +134,9 @@ def linear(slopes: list[float], n_rows: int, seed: int) -> tuple[np.ndarray, np.
     return rows, rows @ np.array(slopes) + rng.normal(size=n_rows)
 
 
-def test_importances_are_near_those_on_fresh_rows() -> None:
-    rows, y = linear([4.0, 3.0, 2.0, 1.0, 0.0, 0.0], 2500, 0)
-    forest = RandomForestRegressor(80, min_samples_leaf=5, random_state=0).fit(rows[:800], y[:800])
-    fresh = permutation_importance(forest, rows[800:], y[800:], scoring="r2", n_repeats=3, random_state=0)
-    importances = rfsize.oob_importance(forest, rows[:800], y[:800])
-    assert values(importances)[:3] == pytest.approx(fresh.importances_mean[:3], rel=0.25)
-    assert importances.score == pytest.approx(forest.score(rows[800:], y[800:]), rel=0.05)
-
-
 def test_intervals_and_ranks_hold_the_truth() -> None:
     beyond, noise, first, second, half_widths = [], [], [], [], []
-    for seed in range(10):
+    for seed in range(6):
         rows, y = linear([2.0, 1.0, 0.5, 0.0, 0.0, 0.0], 300, seed)
         forest = RandomForestRegressor(60, min_samples_leaf=5, random_state=seed).fit(rows, y)
         importances = rfsize.oob_importance(forest, rows, y, metric="rmse")
@@ -154,15 +147,6 @@ def test_intervals_and_ranks_hold_the_truth() -> None:
         half_widths.append(np.ptp(importances["x1"].interval) / 2.0)
     assert (np.mean(beyond) > 0.85, np.mean(noise) > 0.75, np.mean(first) > 0.85) == (True, True, True)
     assert 0.8 < np.mean(half_widths) / np.std(second, ddof=1) < 5.0
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "auc"])
-def test_noise_of_seeds_is_what_blocks_say(metric: str) -> None:
-    forests = [RandomForestClassifier(60, min_samples_leaf=5, random_state=seed).fit(X, Y["two"]) for seed in range(8)]
-    importances = [rfsize.oob_importance(forest, X, Y["two"], metric=metric) for forest in forests]
-    scatter = np.var([values(of_seed) for of_seed in importances], axis=0, ddof=1).sum()
-    claimed = np.mean([np.cov(of_seed.block_losses.T).trace() / 20 for of_seed in importances])
-    assert 0.5 < np.sqrt(claimed / scatter) < 1.6
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(150) // 2])
@@ -201,17 +185,6 @@ def test_columns_that_no_tree_tests_lose_nothing() -> None:
         assert (none.value, none.interval, none.is_noise) == (0.0, (0.0, 0.0), True)
 
 
-def test_columns_are_ranked_and_drawn() -> None:
-    importances = rfsize.oob_importance(model("lightgbm"), X, Y["two"], metric="auc")
-    names, losses = zip(*((column.name, column.value) for column in importances.columns), strict=True)
-    assert [column.rank for column in importances.columns] == list(range(1, 7))
-    assert list(losses) == sorted(losses, reverse=True)
-    assert [column["name"] for column in importances.to_dict()["columns"]] == list(names)
-    ax = importances.plot()
-    assert [label.get_text() for label in ax.get_yticklabels()] == list(names)
-    assert sorted(bar.get_width() for bar in ax.patches) == pytest.approx(sorted(losses))
-
-
 # How many trees importances take
 
 
@@ -227,9 +200,9 @@ def test_rank_correlation_and_shares_in_common() -> None:
 
 def test_instability_of_known_losses() -> None:
     rng, truth = np.random.default_rng(0), np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.0, 0.0, 0.0])
-    forests = truth + rng.normal(size=(20, 20, 8))  # blocks of five trees
+    forests = truth + rng.normal(size=(8, 20, 8))  # blocks of five trees
     for n_trees in (25, 100):
-        pairs = truth + rng.normal(size=(2, 4000, 8)) * np.sqrt(5 / n_trees)
+        pairs = truth + rng.normal(size=(2, 2000, 8)) * np.sqrt(5 / n_trees)
         foretold = [instability(blocks, 5.0, rank_correlation).at(n_trees) for blocks in forests]
         assert np.mean(foretold) == pytest.approx(1.0 - rank_correlation(*pairs).mean(), rel=0.2)
 
@@ -254,20 +227,3 @@ def test_size_and_loss_are_of_one_curve(importances: rfsize.Importances, top: in
     loss = report.loss_at(40)
     assert loss.interval[0] <= loss.value <= loss.interval[1]
     assert report.to_dict().get("top") == top
-
-
-def test_size_foretells_forests_of_other_seeds(importances: rfsize.Importances) -> None:
-    rows, y = linear(SLOPES, 300, 0)
-    forests = [RandomForestRegressor(60, min_samples_leaf=5, random_state=seed).fit(rows, y) for seed in range(1, 7)]
-    names = [f"x{column}" for column in range(8)]
-    losses = [values(rfsize.oob_importance(forest, rows, y, metric="rmse"), names) for forest in forests]
-    real = np.mean([spearmanr(*pair).statistic for pair in itertools.combinations(losses, 2)])
-    assert 1.0 - importances.size().loss_at(60).value == pytest.approx(real, abs=0.05)
-
-
-def test_size_warns_of_dependent_trees() -> None:
-    forest = train("lightgbm", X, Y["two"], bagging_freq=2)
-    importances = rfsize.oob_importance(forest, X, Y["two"], metric="auc")
-    with pytest.warns(ForestWarning):
-        report = importances.size(top=3)
-    assert ForestWarning in {warning.category for warning in report.warnings}

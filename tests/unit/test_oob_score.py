@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pickle
 import warnings
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import Perceptron
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import (
     accuracy_score,
     average_precision_score,
@@ -25,11 +20,10 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-import reference.metrics
 import reference.predictions
 import rfsize
 from helpers.lookup import classifier, regressor, rows_of
-from helpers.trained import FRAMEWORKS, X, Y, model, predicted, probabilities, problem, train, tree_scores
+from helpers.trained import FRAMEWORKS, X, Y, model, probabilities, train, tree_scores
 
 WEIGHT = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
 OF_CLASSES: dict[str, Callable[..., float]] = {
@@ -78,15 +72,6 @@ def test_value_is_the_metric_of_the_predictions(framework: str, task: str, weigh
         assert rfsize.oob_score(forest, X, Y[task], metric=metric).to_dict() == score.to_dict()
 
 
-def test_score_is_that_of_scikit_learn() -> None:
-    for forest, y in (
-        (ExtraTreesClassifier(60, bootstrap=True, oob_score=True, random_state=0), Y["three"]),
-        (BaggingClassifier(Perceptron(), 60, oob_score=True, random_state=0), Y["three"]),
-        (RandomForestRegressor(60, oob_score=True, random_state=0), Y["number"]),
-    ):
-        assert rfsize.oob_score(forest.fit(X, y), X, y).value == pytest.approx(forest.oob_score_, abs=1e-12)
-
-
 def test_threshold_decides_the_labels() -> None:
     label = rfsize.oob_predict_proba(model("lightgbm"), X)[:, 1] > 0.2
     outputs = rfsize.tree_outputs(model("lightgbm"), X, Y["two"], oob=True, threshold=0.2)
@@ -106,31 +91,6 @@ def test_curve_is_that_of_the_first_trees(framework: str) -> None:
 
 
 # Intervals
-
-
-@cache
-def forests_of_other_rows() -> list[tuple[Any, np.ndarray, dict[str, np.ndarray], np.ndarray, np.ndarray]]:
-    """LightGBM forests with their rows, and what they predict of fresh rows."""
-    fresh, truth = problem(10_000, 99)
-    trained = []
-    for seed in range(20):
-        rows, y = problem(400, 100 + seed)
-        forest = train("lightgbm", rows, y["two"], 60, seed=seed)
-        trained.append((forest, rows, y, predicted(forest, fresh), truth["two"]))
-    return trained
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss"])
-def test_intervals_hold_the_metric_on_fresh_rows(metric: str) -> None:
-    """And their middle is nearer to it than the value, which is of fewer trees."""
-    held, off = 0, []
-    for forest, rows, y, p, truth in forests_of_other_rows():
-        real, found = OF_CLASSES[metric](truth, p, None), rfsize.oob_score(forest, rows, y["two"], metric=metric)
-        held += found.interval[0] < real < found.interval[1]
-        off.append([found.value - real, found.at_all_trees - real])
-    assert held >= 17
-    by_value, by_middle = np.abs(np.mean(off, axis=0))
-    assert by_middle < by_value
 
 
 @pytest.mark.parametrize(("right", "rows"), [(20, 1000), (500, 1000), (970, 1000)])
@@ -190,18 +150,6 @@ def test_rows_of_a_group_are_one_draw() -> None:
         grouped, alone = (rfsize.oob_score(forest, rows, y, metric=metric, groups=of) for of in (once, "rows"))
         assert (grouped.groups, alone.groups) == ("given", "rows")
         assert np.ptp(grouped.interval) > 2.0 * np.ptp(alone.interval)
-
-
-def test_copies_do_not_count_as_fresh_rows() -> None:
-    rows, y = np.concatenate([X, X]), np.concatenate([Y["two"], Y["two"]])
-    forest = RandomForestClassifier(150, random_state=0).fit(rows, y)
-    fresh, truth = problem(10_000, 99)
-    real = forest.score(fresh, truth["two"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        of_copies, alone = (rfsize.oob_score(forest, rows, y, groups=groups) for groups in ("copies", "rows"))
-    assert of_copies.interval[0] < real < of_copies.interval[1]
-    assert alone.interval[0] > real
 
 
 def test_rows_without_weight_make_no_interval_narrower() -> None:
@@ -277,14 +225,3 @@ def test_one_tree_and_rows_that_it_saw() -> None:
     found = rfsize.oob_score(forest, X, Y["two"])
     assert found.n_dropped == rfsize.inbag(forest, X).sum()
     assert found.at_all_trees == found.value
-
-
-def test_result_is_stored_and_drawn() -> None:
-    found = rfsize.oob_score(model("lightgbm"), X, Y["two"], metric="auc")
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert (stored["interval"], stored["curve"]["sizes"]) == (list(found.interval), found.curve.sizes.tolist())
-    assert (stored["value"], stored["metric"], stored["available"]) == (found.value, "auc", 60)
-    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
-    ax = found.plot()
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), found.curve.values)
-    assert found.plot(ax) is ax

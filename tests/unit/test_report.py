@@ -154,20 +154,12 @@ def test_other_losses_are_those_that_can_be_told() -> None:
     assert rmse.loss_at(25, "scores") == scores.loss_at(25)
 
 
-def test_other_losses_do_not_depend_on_the_rule_of_voting() -> None:
-    soft, hard = (rfsize.size(model("lightgbm"), FRESH, alpha=0.9, voting=voting) for voting in ("soft", "hard"))
-    assert hard.loss_at(21, "probabilities") == soft.loss_at(21, "probabilities")
-    assert hard.loss_at(21) != soft.loss_at(21)
-
-
 def test_a_pickle_knows_what_the_report_listed() -> None:
     report = rfsize.size(out_of_bag(), alpha=0.8)
     again = pickle.loads(pickle.dumps(report))
     for metric in (None, "probabilities", "auc"):
         assert again.loss_at(7, metric) == report.loss_at(7, metric)
     assert (again.interval, again.size_at(0.7)) == (report.interval, report.size_at(0.7))
-    with pytest.raises(ValueError, match="report"):
-        again.loss_at(7, "accuracy")
 
 
 @pytest.mark.parametrize("kind", [*REPORTS, *OTHERS])
@@ -175,6 +167,7 @@ def test_showing_storing_and_copying_compute_nothing(kind: str, monkeypatch: pyt
     """Neither estimators nor trees are called."""
     original = result(kind)
     shown, values = str(original), original.to_dict() if hasattr(original, "to_dict") else {}
+    json.dumps(values, allow_nan=False)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("something was estimated, predicted, or made")
@@ -239,14 +232,6 @@ def test_classes_without_labels_are_warned_of() -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_balanced_classes_are_quiet(framework: str) -> None:
     assert given(lambda: rfsize.truncate(model(framework, n_trees=200), FRESH, alpha=0.95)) == []
-
-
-def test_a_forest_that_is_too_small_warns_so_alone() -> None:
-    report = rfsize.size(model("lightgbm"), FRESH, alpha=0.9999)
-    assert [caution.category for caution in report.warnings] == [NotConvergedWarning]
-    small = []
-    warned = given(lambda: small.append(rfsize.truncate(model("lightgbm"), n_trees=report)))
-    assert ([category for category, *_ in warned], small[0].num_trees()) == ([NotConvergedWarning], 60)
 
 
 def test_few_rows_leave_the_size_open() -> None:
@@ -370,14 +355,6 @@ def test_without_what_draws_a_page(missing: str, tmp_path: Any, monkeypatch: pyt
     with pytest.raises(ImportError, match="report"):
         of.to_html(tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_page_that_fails_leaves_the_file_alone(tmp_path: Any) -> None:
-    (tmp_path / "page.html").write_text("before")
-    with pytest.raises(ValueError, match="list"):
-        result("score").to_html(tmp_path / "page.html", [result("labels")])
-    assert (tmp_path / "page.html").read_text() == "before"
-    assert page_of(result("score"), tmp_path).startswith("<!DOCTYPE html>")
 
 
 def test_pictures_of_a_page_leave_matplotlib_as_it_is() -> None:

@@ -175,15 +175,6 @@ def test_metrics_lose_what_the_same_rows_say() -> None:
     assert np.ptp(loss.interval) / 3.92 == pytest.approx(np.std(differences), rel=0.2)
 
 
-def test_report_is_stored_and_knows_the_sizes_tried() -> None:
-    _, report = rfsize.shrink(booster(), REST, TRUTH["two"], rows=X, alpha=ALPHA)
-    again = pickle.loads(pickle.dumps(report))
-    assert (again.to_dict(), str(again)) == (report.to_dict(), str(report))
-    assert report.loss_at(70).value == report.loss_at(70, "auc").value == 0.0
-    kept = report.loss_at(int(report.n_trees)).value
-    assert kept == pytest.approx(report.certificate.disagreements / len(REST))
-
-
 def test_too_hard_a_promise_keeps_all_trees() -> None:
     with pytest.warns(NotConvergedWarning):
         small, report = rfsize.shrink(booster(), REST, rows=X, alpha=0.9985)
@@ -200,13 +191,3 @@ def test_macro_and_probabilities() -> None:
     small, report = rfsize.shrink(booster(), REST, rows=X, **near)
     differ = np.abs(small.predict(REST) - booster().predict(REST)) > 0.04
     assert np.count_nonzero(differ) == report.certificate.disagreements
-
-
-def test_certificates_hold_on_fresh_rows() -> None:
-    """Of 24 splits at a confidence of 0.8, few are above: 5 on average at worst, 10 with a chance of 0.01."""
-    forest = RandomForestClassifier(30, max_leaf_nodes=15, random_state=1).fit(X, Y["two"])
-    rng, above, fresh = np.random.default_rng(0), 0, np.random.default_rng(5).normal(size=(10_000, 6))
-    for _ in range(24):
-        small, _ = rfsize.shrink(forest, rng.normal(size=(500, 6)), rows=X, alpha=0.9, confidence=0.8)
-        above += bool(np.mean(small.predict(fresh) != forest.predict(fresh)) > 0.1)
-    assert above < 10

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 import reference.majority
 import reference.multiclass
@@ -53,12 +52,6 @@ def test_instance_size_at_one_half_and_near_it() -> None:
     near = [0.49, 0.499, 0.4999, 0.5003]
     assert theory.instance_size_closed_form(0.99, near) == pytest.approx(theory.instance_size(0.99, near), rel=5e-3)
     assert 8_000_000 < theory.instance_size(0.99, 0.5 - 4e-4) < math.inf
-
-
-@pytest.mark.parametrize("z", [0.5, 2.0, 4.0])
-def test_ten_million_trees_follow_the_normal_law(z: float) -> None:
-    pi = 0.5 - z / (2.0 * math.sqrt(10_000_001))
-    assert theory.disagreement(10_000_001, pi) == pytest.approx(norm.cdf(-z), rel=1e-4)
 
 
 def test_asymptotics_are_integrals_over_the_density() -> None:
