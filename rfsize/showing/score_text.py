@@ -1,22 +1,27 @@
-"""Scores and comparisons in words, and their pages."""
+"""Scores, comparisons and bagging fractions in words, and their pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rfsize._util import how_many
 from rfsize.showing.html import Alert, KeyNumber, Page, Picture, Section, Table
 from rfsize.showing.text import decimals, rows_from, sentence
 from rfsize.statistics.metrics import label_of
+from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:
     from rfsize.api.compare import Comparison, Difference
     from rfsize.api.oob_score import OobScore
+    from rfsize.training.bagging_fraction import FractionSearch
 
 _SOURCES = {
     "oob": "out of bag: each training row is predicted by the trees that did not see it",
     "rows given": "as given: predicted by all trees",
 }
+_SE = 1.96  # standard errors on either side of a 95 % interval
 _GROUPED = {"given": " in groups", "copies": " with copies in groups"}
 
 
@@ -113,3 +118,86 @@ def _in_digits(comparison: Comparison, *values: float) -> tuple[str, ...]:
     """Values of the metric, with as many digits as the interval of the difference is worth."""
     digits = decimals(comparison.at_hand.interval)
     return tuple(f"{value:.{digits}f}".replace("-", "−") for value in values)
+
+
+def fraction_text(search: FractionSearch) -> str:
+    """The lines of a printed search for the bagging fraction."""
+    marks = ["*" if fraction == search.best else " " for fraction in search.curve["fraction"]]
+    lines = [
+        f"{mark}{fraction:>8}{trees:>7}" + "".join(f"{number:>10}" for number in numbers)
+        for mark, (fraction, trees, *numbers) in zip([" ", *marks], _fraction_cells(search), strict=True)
+    ]
+    lines += [fraction_choice(search), *(f"! {text}" for text in _fraction_remarks(search))]
+    ratio = f"{ratio_with_replacement(search.best):.2f}"
+    lines.append(f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement")
+    return "\n".join([*lines, f"{search.trees_grown:,} trees grown; {_fraction_rows(search)}"])
+
+
+def fraction_page(search: FractionSearch) -> Page:
+    """The contents of the page of a search for the bagging fraction."""
+    heads, *rows = _fraction_cells(search)
+    picture = Picture(f"Out-of-bag {search.metric} over the bagging fraction", search.plot)
+    table = Table(heads, tuple(rows), int((search.curve["fraction"] == search.best).argmax()))
+    return Page(
+        title="Bagging fraction",
+        verdict=sentence(fraction_choice(search)),
+        alerts=tuple(Alert(sentence(text)) for text in _fraction_remarks(search)),
+        sections=(Section("", pictures=(picture,), tables=(table,)),),
+        code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
+        origin=(("rows", _fraction_rows(search)), ("trees grown to compare", f"{search.trees_grown:,}")),
+    )
+
+
+def _fraction_cells(search: FractionSearch) -> list[tuple[str, ...]]:
+    """The heads and the rows of the table of all fractions."""
+    names = (search.metric, "standard_error", "difference", "difference_se")
+    cells: list[tuple[str, ...]] = [("fraction", "trees", search.metric, "± s.e.", "worse by", "± s.e.")]
+    for row in search.curve:
+        numbers = (_fraction_number(search, row[name]) for name in names)
+        cells.append((f"{row['fraction']:.3f}", f"{row['trees']:,}", *numbers))
+    return cells
+
+
+def _fraction_number(search: FractionSearch, value: float) -> str:
+    """An error of labels as a share, any other error or score as a number."""
+    return f"{100.0 * value:.2f} %" if search.of_labels and search.metric == "error" else f"{value:.4g}"
+
+
+def fraction_choice(search: FractionSearch) -> str:
+    """The sentence that says which fraction is chosen, and how much better it is."""
+    metric, n_fractions, difference = search.metric, len(search.curve), search.curve["difference"]
+    least = float(search.curve["fraction"][difference.argmin()])
+    level = int(np.sum(difference <= _SE * search.curve["difference_se"])) - 1
+    also = f"; {how_many(level, 'other')} may be as good, within noise" if level else ""
+    if search.own is None or search.own in search.left_out:
+        return f"fraction {search.best:.3f} has the best {metric} of {n_fractions}{also}"
+    own = search.curve[search.curve["fraction"] == search.own][0]
+    apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
+    if search.best != search.own:
+        return f"take fraction {search.best:.3f}: its {metric} is better than your {search.own:.3f}'s by {apart}"
+    if least == search.own:
+        return f"keep your fraction {search.own:.3f}: it has the best {metric} of {n_fractions}{also}"
+    return f"keep your fraction {search.own:.3f}: the best of {n_fractions}, {least:.3f}, is better by {apart}: noise"
+
+
+def _fraction_remarks(search: FractionSearch) -> list[str]:
+    """That fractions were left out, and that the best is the smallest or the largest of those compared."""
+    remarks, fractions = [], search.curve["fraction"]
+    if search.left_out:
+        left_out = ", ".join(f"{fraction:.3f}" for fraction in search.left_out)
+        own = ", your own," if search.own in search.left_out else ""
+        remarks.append(
+            f"left out: {left_out}{own} for which {int(search.curve['trees'][0]):,} trees leave rows too few "
+            "out-of-bag votes: give a larger n_trees"
+        )
+    least = fractions[search.curve["difference"].argmin()]
+    if len(fractions) > 1 and least in (fractions[0], fractions[-1]):
+        end = "at the end of the fractions compared: compare fractions beyond it"
+        remarks.append(f"the best {search.metric} is at {least:.3f}, {end}")
+    return remarks
+
+
+def _fraction_rows(search: FractionSearch) -> str:
+    n_dropped = search.n_dropped
+    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
+    return f"{search.n_rows:,} rows, predicted by the trees that did not see them{dropped}"

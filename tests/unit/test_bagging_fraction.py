@@ -294,7 +294,6 @@ def test_result_is_stored_and_drawn() -> None:
     found = search("xgboost")
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert (stored["best"], [row["fraction"] for row in stored["curve"]]) == (found.best, list(GRID))
-    assert found.to_frame()["error"].tolist() == found.curve["error"].tolist()
     ax = found.plot()
     drawn = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 3]
     assert any(np.allclose(of, np.stack([found.curve["fraction"], found.curve["error"]], axis=1)) for of in drawn)
