@@ -117,6 +117,7 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.cv is None:
             estimator, target = of_size(self.estimator, rule.next_size), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
+            of_rows["min_trees"] = rule.next_size
             try:
                 growth = start_from_estimator(estimator, X, target, criterion, **of_rows)
                 forest, report = grow_until_enough(growth, rule)
