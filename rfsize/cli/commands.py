@@ -15,16 +15,20 @@ from rfsize._util import class_indices, how_many, printable
 from rfsize.api.report import Report
 from rfsize.api.shrink import shrink
 from rfsize.api.size import size, truncate
-from rfsize.cli.models import LoadedModel, files_of, load_model, load_model_if_any, save_model
-from rfsize.cli.tables import (
+from rfsize.cli.files import (
     STDIO,
+    LoadedModel,
     Table,
     align_columns,
     as_trained,
     categories_of,
     check_columns,
+    files_of,
+    load_model,
+    load_model_if_any,
     pop_groups,
     prediction_writer,
+    save_model,
     with_categories,
 )
 from rfsize.counting.api import tree_outputs
@@ -176,10 +180,10 @@ def _rows(options: argparse.Namespace, columns: Columns | None = None) -> tuple[
 
 def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     """The report on a model; what does not fit is refused before any tree votes."""
-    if options.metric in METRICS and options.labels is None:
-        raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     goal = _given(options, *_SIZE)
-    make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    criterion = make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    if criterion.kind == "metric" and options.labels is None:
+        raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     X, y, groups = _rows(options, loaded.columns)
     of_rows = _given(options, "oob", "threshold", "seed", "subsample", "missing")
     return size(tree_outputs(loaded.with_class_names(), X, y, groups=groups, **of_rows), **goal)
