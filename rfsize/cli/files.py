@@ -85,25 +85,29 @@ def load_model(path: Path) -> LoadedModel:
     """
     loaded = load_model_if_any(path)
     if loaded is None:
-        frameworks, broken = _importable_frameworks()
-        kinds = [framework.files.kind for _, framework in frameworks if framework.files is not None]
-        raise ValueError(f"{path} is neither {' nor '.join(kinds)}{''.join(f'; {error}' for error in broken)}")
+        readers, broken = _importable_files()
+        kinds = " nor ".join(files.kind for files in readers.values())
+        raise ValueError(f"{path} is neither {kinds}{''.join(f'; {error}' for error in broken)}")
     return loaded
 
 
 def load_model_if_any(path: Path) -> LoadedModel | None:
     """Read a model as `load_model` does, but return None if no framework recognises the file."""
     content = path.read_bytes()
-    for name, framework in _importable_frameworks()[0]:
-        files = framework.files
-        if files is not None and files.recognises(content):
+    for name, files in _importable_files()[0].items():
+        if files.recognises(content):
             if hash(content) not in _LOADABLE:
                 _load_in_child(name, path, files.kind)
                 _LOADABLE.add(hash(content))
             model = files.load(path)
             names = files.class_names(model, path)
             return LoadedModel(model, files, None if names is None else _class_names(model, names, path))
-    _refuse_pickle(path, content)
+    if content.startswith(b"\x80") or path.suffix in {".pkl", ".pickle", ".joblib"}:
+        raise ValueError(
+            f"{path} is a pickle. rfsize reads no pickles, because reading one can run any program: save the model "
+            "with save_model of LightGBM or XGBoost, or with skops.io.dump (pip install rfsize[skops]) of "
+            "scikit-learn"
+        )
     return None
 
 
@@ -130,15 +134,17 @@ def files_of(framework: Framework) -> ModelFiles:
     return framework.files
 
 
-def _importable_frameworks() -> tuple[list[tuple[str, Framework]], list[ImportError]]:
-    """The frameworks that can be imported, and the errors of the others. One framework does not need another."""
-    frameworks, broken = [], []
+def _importable_files() -> tuple[dict[str, ModelFiles], list[ImportError]]:
+    """Files of the frameworks that can be imported, and errors of the others. One framework does not need another."""
+    readers, broken = {}, []
     for name in framework_names():
         try:
-            frameworks.append((name, framework_named(name)))
+            files = framework_named(name).files
         except ImportError as error:
             broken.append(error)
-    return frameworks, broken
+        else:
+            readers |= {} if files is None else {name: files}
+    return readers, broken
 
 
 def save_model(model: Any, files: ModelFiles, path: Path, classes: list[Any] | None) -> None:
@@ -166,16 +172,6 @@ def _class_names(model: Any, text: str, path: Path) -> NDArray[Any]:
             "again with rfsize grow, or save it again with its framework, which drops the names"
         )
     return labels
-
-
-def _refuse_pickle(path: Path, content: bytes) -> None:
-    """Refuse pickles with a clear message: reading a pickle can run any program."""
-    if content.startswith(b"\x80") or path.suffix in {".pkl", ".pickle", ".joblib"}:
-        raise ValueError(
-            f"{path} is a pickle. rfsize reads no pickles, because reading one can run any program: save the model "
-            "with save_model of LightGBM or XGBoost, or with skops.io.dump (pip install rfsize[skops]) of "
-            "scikit-learn"
-        )
 
 
 # Tables
