@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
 from pathlib import Path
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from rfsize._files import written_whole
 from rfsize._util import did_you_mean, rows_bar
-from rfsize.counting.groups import WORDS
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
@@ -136,7 +135,8 @@ def files_of(framework: Framework) -> ModelFiles:
 
 def _importable_files() -> tuple[dict[str, ModelFiles], list[ImportError]]:
     """Files of the frameworks that can be imported, and errors of the others. One framework does not need another."""
-    readers, broken = {}, []
+    readers: dict[str, ModelFiles] = {}
+    broken: list[ImportError] = []
     for name in framework_names():
         try:
             files = framework_named(name).files
@@ -210,7 +210,7 @@ class Table:
     def __str__(self) -> str:
         return self._name
 
-    def read(self, numbers_stay: Collection[str] = ()) -> Any:
+    def read(self, numbers_stay: Collection[str | None] = ()) -> Any:
         """All rows as a pandas DataFrame; whole numbers stay what they are in these columns.
 
         Raises
@@ -223,6 +223,19 @@ class Table:
         with self._readable():
             pieces = of_files(dataset_at(self._path)).tables(None) if self._is_parquet else self._csv(numbers_stay)
             return _frame(pa.concat_tables(list(pieces)).unify_dictionaries())
+
+    def pop(self, X: Any, name: str, purpose: str = "") -> Any:
+        """Take a column out of the rows that were read, and return it.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column; the message says what it is for.
+        """
+        if name not in X.columns:
+            near = did_you_mean(name, list(map(str, X.columns)))
+            raise ValueError(f"{self} has no column '{name}'{purpose}{near}; it has {list(X.columns)}")
+        return X.pop(name)
 
     def pieces(self, columns: Columns) -> Iterator[Any]:
         """The rows as pandas DataFrames with the columns of training, piece by piece.
@@ -252,7 +265,7 @@ class Table:
         except (EOFError, zlib.error, OSError, ArrowException) as error:
             raise ValueError(f"{self} could not be read: {' '.join(str(error).split())}") from error
 
-    def _csv(self, numbers_stay: Collection[str]) -> Iterator[Any]:
+    def _csv(self, numbers_stay: Collection[str | None]) -> Iterator[Any]:
         """Arrow tables of some megabytes each. The first of them decides the type of each column."""
         import pyarrow as pa
         from pyarrow import csv
@@ -287,7 +300,7 @@ def _copied_input(folder: Path) -> Path:
     return copy.rename(copy.with_suffix(ending))
 
 
-def _type_to_read(field: Any, numbers_stay: Collection[str]) -> Any:
+def _type_to_read(field: Any, numbers_stay: Collection[str | None]) -> Any:
     """The type of a column in all pieces: whole numbers may have a fraction further down, and dates are text."""
     from pyarrow import float64, string, types
 
@@ -295,22 +308,6 @@ def _type_to_read(field: Any, numbers_stay: Collection[str]) -> Any:
         return string()
     is_number = types.is_integer(field.type) or types.is_null(field.type)
     return float64() if is_number and field.name not in numbers_stay else field.type
-
-
-def check_columns(frame: Any, names: Sequence[str], table: Table, purpose: str = "") -> None:
-    """``ValueError`` if the table lacks one of the columns; ``purpose`` says what they are for."""
-    for name in names:
-        if name not in frame.columns:
-            near = did_you_mean(name, list(map(str, frame.columns)))
-            raise ValueError(f"{table} has no column '{name}'{purpose}{near}; it has {list(frame.columns)}")
-
-
-def pop_groups(X: Any, groups: str | None, table: Table) -> Any:
-    """Take the column of groups out of the table, and return the groups; a word such as "copies" stays a word."""
-    if groups is None or (groups in WORDS and groups not in X.columns):
-        return groups
-    check_columns(X, [groups], table, f" of groups, and the words are {' and '.join(WORDS)}")
-    return X.pop(groups).to_numpy()
 
 
 def with_categories(X: Any) -> Any:
@@ -325,10 +322,11 @@ def align_columns(X: Any, columns: Columns) -> Any:
     return X if places is None else X.iloc[:, places]
 
 
-def categories_of(columns: Columns) -> list[str]:
+def categories_of(columns: Columns | None) -> list[str]:
     """Names of the features that were categorical at training."""
-    features = None if columns.conventions is None else columns.conventions.category_features
-    return [] if features is None or columns.names is None else [columns.names[feature] for feature in features]
+    if columns is None or columns.conventions is None or columns.names is None:
+        return []
+    return [columns.names[feature] for feature in columns.conventions.category_features or ()]
 
 
 def as_trained(X: Any, columns: Columns) -> Any:

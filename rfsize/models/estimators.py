@@ -73,7 +73,7 @@ def chosen_tree_count(estimator: Any) -> int | None:
     """The number of trees that an unfitted estimator is set to train; None if it is the default of its class."""
     defaults: dict[str, Any] = {}
     for kind in reversed(type(estimator).__mro__):  # XGBClassifier passes parameters on to its base class
-        defaults |= {name: parameter.default for name, parameter in signature(kind.__init__).parameters.items()}
+        defaults |= {name: parameter.default for name, parameter in signature(kind).parameters.items()}
     counts = {name: estimator.get_params()[name] for name in tree_counts(estimator)}
     chosen = [count for name, count in counts.items() if count not in (None, defaults.get(name))]
     if not chosen:

@@ -28,6 +28,7 @@ from rfsize._util import (
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
+from rfsize.counting.sums import Scores
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
@@ -323,12 +324,12 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     parts.insert(0, (sums.scores.number, sums.counts[sums.scores.number] if by_votes else sums.scores))
     predictions = []
     for rows, sample in parts:
-        n_votes = sample.sum(axis=1) if by_votes else sample.n_votes
-        known = n_votes > 0
-        if by_votes:
-            predicted = sample[known] / n_votes[known, None]
-        else:
+        if isinstance(sample, Scores):
+            known = sample.n_votes > 0
             predicted = trainer.link.predictions(sample.mean[known], n_classes)
+        else:
+            known = np.asarray(sample.any(axis=1))
+            predicted = sample[known] / sample[known].sum(axis=1, keepdims=True)
         predictions.append((rows[known], predicted))
     return _Forest(predictions[0], predictions[1:], seconds)
 
