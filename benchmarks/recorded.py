@@ -29,10 +29,11 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from functools import partial, wraps
+from functools import cache, partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,23 @@ from rfsize import baselines, theory
 ROWS, TREES = 400, 60
 WEIGHTS = np.random.default_rng(7).uniform(0.5, 2.0, ROWS)
 GROUPS = np.repeat(np.arange(ROWS // 2), 2)
+GIVEN_GROUPS: dict[str, Any] = {"rows": "rows", "copies": "copies", "given": GROUPS}
 FOLDER = tempfile.TemporaryDirectory()
-KEPT: dict[Any, Any] = {}
+CASES: dict[str, Callable[[], Any]] = {}
+
+
+def each(pattern: str, call: Callable[..., Any], *axes: Iterable[str], **options: Any) -> None:
+    """Add the calls with all combinations of arguments, which fill the gaps in the pattern of their names."""
+    for arguments in product(*axes):
+        name = pattern.format(*arguments)
+        if name in CASES:
+            raise ValueError(f"two calls are named {name!r}")
+        CASES[name] = partial(call, *arguments, **options)
+
+
+def listed(names: str) -> list[str]:
+    return re.split("; |\n", names)
+
 
 # Forests, each named by its kind, its target and its parameters. `CHOSEN` are asked more questions than the others.
 CHOSEN = "lightgbm rare rows=named; lightgbm seven; xgboost three; RandomForestClassifier words"
@@ -78,7 +94,8 @@ BaggingClassifier names max_features=0.6; BaggingClassifier two members=logistic
 OTHERS = """AdaBoostClassifier two members=deep; AdaBoostClassifier names; GradientBoostingClassifier two n_estimators=5
 HistGradientBoostingClassifier two max_iter=5; lightgbm two boosting=gbdt; xgboost two eta=0.3 rounds=3
 lightgbm two bagging_fraction=1; xgboost two tree_method=approx; pipeline two; logistic two"""
-CHOSEN, NUMBERS, FORESTS, OTHERS = (re.split("; |\n", names) for names in (CHOSEN, NUMBERS, FORESTS, OTHERS))
+CHOSEN, NUMBERS, FORESTS, OTHERS = map(listed, (CHOSEN, NUMBERS, FORESTS, OTHERS))
+CENTRAL = [*CHOSEN, *NUMBERS]
 
 BOOSTERS = {
     "lightgbm": "objective=binary boosting=rf bagging_fraction=0.632 bagging_freq=1 feature_fraction=0.7 num_leaves=15 "
@@ -100,16 +117,14 @@ CLASSES = {"two": [0.0], "rare": [2.3], "three": [-1, 1], "seven": [-1.5, -0.8, 
 REGRESSIONS = ("number", "positive", "count", "targets")
 
 
-def kept(function: Callable[..., Any]) -> Any:
+def quietly(function: Callable[..., Any]) -> Any:
     """Call once, and outside of the record of warnings: else these would be those of the call that comes first."""
 
-    @wraps(function)
+    @cache
     def once(*arguments: Any) -> Any:
-        if (function, *arguments) not in KEPT:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                KEPT[function, *arguments] = function(*arguments)
-        return KEPT[function, *arguments]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*arguments)
 
     return once
 
@@ -160,7 +175,7 @@ def level(forest: str) -> dict[str, float]:
     return {} if forest.split()[1] in REGRESSIONS else {"alpha": 0.9}
 
 
-@kept
+@quietly
 def fitted(forest: str) -> Any:
     return train(forest, *data(forest, "train"))
 
@@ -192,15 +207,16 @@ def estimator(kind: str, **params: Any) -> Any:
     return made(**options_of(usual) | params)
 
 
-@kept
-def outputs(forest: str, part: str) -> Any:
-    return tree_outputs(forest, part)
-
-
 def tree_outputs(forest: str, part: str, **options: Any) -> Any:
-    options |= {"oob": True} if part == "train" else {}
-    options |= {"sample_weight": WEIGHTS} if part == "train" and "weight=1" in forest else {}
+    options |= {"oob": True} | weights(forest) if part == "train" else {}
     return rfsize.tree_outputs(fitted(forest), *data(forest, part), **options)
+
+
+def weights(forest: str) -> dict[str, Any]:
+    return {"sample_weight": WEIGHTS} if "weight=1" in forest else {}
+
+
+outputs = quietly(tree_outputs)
 
 
 # What is recorded of each kind of result: attributes and methods, by the name of its class.
@@ -257,46 +273,49 @@ def c_source(fast: Any, path: Path) -> dict[str, Any]:
     return {"length": len(source), "digest": digest(source.encode())}
 
 
-# The calls, area by area. `record` takes a name, a function and its arguments.
+# The calls, area by area
+
+OF_CLASSES = [forest for forest in FORESTS if level(forest)]
 
 
-def record_outputs(record: Record) -> None:
-    for forest in FORESTS:
-        record(f"{forest}/oob", tree_outputs, forest, "train")
-        record(f"{forest}/fresh", tree_outputs, forest, "fresh")
-    for forest in CHOSEN:
-        for groups in ("rows", "copies", GROUPS):
-            name = groups if isinstance(groups, str) else "given"
-            record(f"{forest}/oob groups={name}", tree_outputs, forest, "train", groups=groups)
-    for kind in ("LGBMClassifier", "XGBClassifier", "RandomForestClassifier", "RandomForestRegressor"):
-        y = target("number" if "Regressor" in kind else "three", "train")
-        record(f"{kind}/cv=3", rfsize.tree_outputs, estimator(kind), rows("plain", "train"), y, cv=3)
-    twice = [np.concatenate([part, part[:250]]) for part in data("xgboost two", "train")]
-    for forest in ("lightgbm two", "xgboost two", "RandomForestClassifier two"):
-        record(f"{forest}/copies", lambda name=forest: rfsize.tree_outputs(train(name, *twice), *twice, oob=True))
+def copies(forest: str) -> Any:
+    twice = [np.concatenate([part, part[:250]]) for part in data(forest, "train")]
+    return rfsize.tree_outputs(train(forest, *twice), *twice, oob=True)
+
+
+def from_file(words: str) -> Any:
     loaded = xgb.Booster(model_file=fitted("xgboost two").save_raw("json"))
-    for words in ("", "seed=3 subsample=0.632", "seed=4 subsample=0.632"):
-        given = (loaded, *data("xgboost two", "train"))
-        record(f"xgboost from a file/{words}", rfsize.tree_outputs, *given, oob=True, **options_of(words))
-    record("lightgbm two/threshold=0.3", tree_outputs, "lightgbm two", "fresh", threshold=0.3)
+    return rfsize.tree_outputs(loaded, *data("xgboost two", "train"), oob=True, **options_of(words))
 
 
-def record_bags(record: Record) -> None:
-    for forest in FORESTS:
-        model, (X, y) = fitted(forest), data(forest, "train")
-        weights = {"sample_weight": WEIGHTS} if "weight=1" in forest else {}
-        record(f"{forest}/inbag", rfsize.inbag, model, X, y, **weights)
-        record(f"{forest}/oob_predict", rfsize.oob_predict, model, X, y, **({"fill": y[0]} if level(forest) else {}))
-        if level(forest):
-            record(f"{forest}/oob_predict_proba", rfsize.oob_predict_proba, model, X, y)
+each("outputs/{}/oob", tree_outputs, FORESTS, part="train")
+each("outputs/{}/fresh", tree_outputs, FORESTS, part="fresh")
+each("outputs/{}/oob groups={}", lambda f, by: tree_outputs(f, "train", groups=GIVEN_GROUPS[by]), CHOSEN, GIVEN_GROUPS)
+FOLDS = {"LGBMClassifier": "three", "XGBClassifier": "three"}
+FOLDS |= {"RandomForestClassifier": "three", "RandomForestRegressor": "number"}
+each("outputs/{}/cv=3", lambda k: rfsize.tree_outputs(estimator(k), *data(f"{k} {FOLDS[k]}", "train"), cv=3), FOLDS)
+each("outputs/{}/copies", copies, ["lightgbm two", "xgboost two", "RandomForestClassifier two"])
+each("outputs/xgboost from a file/{}", from_file, ["", "seed=3 subsample=0.632", "seed=4 subsample=0.632"])
+each("outputs/{}/threshold=0.3", tree_outputs, ["lightgbm two"], part="fresh", threshold=0.3)
 
 
-LABELS = """alpha=0.99; alpha=0.9 average=macro; alpha=0.9 voting=hard; alpha=0.9 voting=soft; alpha=0.9 method=plugin
-alpha=0.9 method=smooth voting=hard; metric=probabilities tolerance=0.05; metric=scores tolerance=0.5"""
-SCORES = "; metric=scores tolerance=0.4"
-CERTIFIED = """alpha=0.9; alpha=0.6 average=macro; alpha=0.9 confidence=0.99; alpha=0.9 voting=hard
-metric=probabilities tolerance=0.15 alpha=0.9; metric=scores tolerance=0.5 alpha=0.9"""
-LABELS, SCORES, CERTIFIED = (re.split("; |\n", words) for words in (LABELS, SCORES, CERTIFIED))
+def of_bags(forest: str, function: Callable[..., Any], **options: Any) -> Any:
+    X, y = data(forest, "train")
+    options |= weights(forest) if function is rfsize.inbag else {}
+    options |= {"fill": y[0]} if function is rfsize.oob_predict and level(forest) else {}
+    return function(fitted(forest), X, y, **options)
+
+
+each("bags/{}/inbag", of_bags, FORESTS, function=rfsize.inbag)
+each("bags/{}/oob_predict", of_bags, FORESTS, function=rfsize.oob_predict)
+each("bags/{}/oob_predict_proba", of_bags, OF_CLASSES, function=rfsize.oob_predict_proba)
+
+LABELS = listed("""alpha=0.99; alpha=0.9 average=macro; alpha=0.9 voting=hard; alpha=0.9 voting=soft
+alpha=0.9 method=plugin; alpha=0.9 method=smooth voting=hard; metric=probabilities tolerance=0.05
+metric=scores tolerance=0.5""")
+SCORES = ["", "metric=scores tolerance=0.4"]
+CERTIFIED = listed("""alpha=0.9; alpha=0.6 average=macro; alpha=0.9 confidence=0.99; alpha=0.9 voting=hard
+metric=probabilities tolerance=0.15 alpha=0.9; metric=scores tolerance=0.5 alpha=0.9""")
 
 
 def metrics_of(forest: str) -> tuple[str, ...]:
@@ -310,61 +329,68 @@ def size(forest: str, part: str, **options: Any) -> Any:
     return rfsize.size(fitted(forest), *data(forest, part), oob=part == "train", **options)
 
 
-def size_again(forest: str, **options: Any) -> Any:
-    return rfsize.size(outputs(forest, "train"), **options)
+def size_to_level(forest: str, part: str, **options: Any) -> Any:
+    return size(forest, part, **options, **level(forest))
 
 
-def record_size(record: Record) -> None:
-    for forest in FORESTS:
-        record(f"{forest}/oob", size, forest, "train", **level(forest))
-    for forest in (*CHOSEN, *NUMBERS):
-        record(f"{forest}/fresh", size, forest, "fresh", **level(forest))
-        report = kept(partial(size, forest, "fresh", **level(forest)))
-        for words in LABELS if level(forest) else SCORES:
-            record(f"{forest}/oob {words}", size_again, forest, **options_of(words))
-        for metric in metrics_of(forest):
-            record(f"{forest}/oob {metric}", size_again, forest, metric=metric, tolerance=0.02)
-            record(f"{forest}/loss {metric}", lambda m=metric, r=report: [r().loss_at(n, m) for n in (1, 9, 500)])
-        for words in CERTIFIED if level(forest) else CERTIFIED[-1:]:
-            record(f"{forest}/certified {words}", size, forest, "fresh", target="model", **options_of(words))
-        record(f"{forest}/sizes at levels", lambda r=report: [r().size_at(level) for level in (0.5, 0.8, 0.95)])
-        record(f"{forest}/pickled", lambda r=report: pickle.loads(pickle.dumps(r())))
-        record(f"{forest}/oob groups", size, forest, "train", groups=GROUPS, **level(forest))
-        record(f"{forest}/max_rows=250", size, forest, "fresh", max_rows=250, **level(forest))
-    record("scorer", size_again, "xgboost three", metric=make_scorer(f1_score, average="weighted"), tolerance=0.02)
-    rng = np.random.default_rng(8)
+def size_again(forest: str, words: str = "", **options: Any) -> Any:
+    return rfsize.size(outputs(forest, "train"), **options_of(words), **options)
+
+
+report = quietly(partial(size_to_level, part="fresh"))
+
+
+@quietly
+def drawn_votes() -> dict[str, Any]:
+    """Votes for so many classes."""
+    rng, votes = np.random.default_rng(8), {}
     for n_classes in (2, 3, 7):
-        counts = np.array([rng.multinomial(50, p) for p in rng.dirichlet(np.full(n_classes, 0.4), 300)])
-        for method in ("auto", "plugin", "smooth"):
-            record(f"votes of {n_classes}/{method}", rfsize.size, rfsize.Votes(counts), alpha=0.9, method=method)
+        shares = rng.dirichlet(np.full(n_classes, 0.4), 300)
+        votes[str(n_classes)] = rfsize.Votes(np.array([rng.multinomial(50, share) for share in shares]))
+    return votes
 
 
-def oob_score(forest: str, **options: Any) -> Any:
-    return rfsize.oob_score(outputs(forest, "train"), **options)
+each("size/{}/oob", size_to_level, FORESTS, part="train")
+each("size/{}/fresh", size_to_level, CENTRAL, part="fresh")
+each("size/{}/sizes at levels", lambda forest: [report(forest).size_at(level) for level in (0.5, 0.8, 0.95)], CENTRAL)
+each("size/{}/pickled", lambda forest: pickle.loads(pickle.dumps(report(forest))), CENTRAL)
+each("size/{}/oob groups", size_to_level, CENTRAL, part="train", groups=GROUPS)
+each("size/{}/max_rows=250", size_to_level, CENTRAL, part="fresh", max_rows=250)
+for forest in CENTRAL:
+    each("size/{}/oob {}", size_again, [forest], LABELS if level(forest) else SCORES)
+    levels = CERTIFIED if level(forest) else CERTIFIED[-1:]
+    each("size/{}/certified {}", lambda f, w: size(f, "fresh", target="model", **options_of(w)), [forest], levels)
+    each("size/{}/oob {}", lambda f, m: size_again(f, metric=m, tolerance=0.02), [forest], metrics_of(forest))
+    each("size/{}/loss {}", lambda f, m: [report(f).loss_at(n, m) for n in (1, 9, 500)], [forest], metrics_of(forest))
+f1_weighted = make_scorer(f1_score, average="weighted")
+each("size/scorer", lambda: size_again("xgboost three", metric=f1_weighted, tolerance=0.02))
+METHODS = ["auto", "plugin", "smooth"]
+each("size/votes of {}/{}", lambda n, m: rfsize.size(drawn_votes()[n], alpha=0.9, method=m), "237", METHODS)
+
+
+def oob_score(forest: str, metric: str | None = None) -> Any:
+    return rfsize.oob_score(outputs(forest, "train"), metric=metric)
 
 
 def importance(forest: str, **options: Any) -> Any:
     return rfsize.oob_importance(fitted(forest), *data(forest, "train"), **options)
 
 
-def compared(pair: str, part: str, **options: Any) -> Any:
-    return rfsize.compare(*(outputs(forest, part) for forest in pair.split("; ")), **options)
+def compared(pair: str, metric: str | None = None, part: str = "train") -> Any:
+    return rfsize.compare(*(outputs(forest, part) for forest in pair.split("; ")), metric=metric)
 
 
-def record_scores(record: Record) -> None:
-    for forest in FORESTS:
-        record(f"{forest}/oob_score", oob_score, forest)
-    for forest in (*CHOSEN, *NUMBERS):
-        for metric in metrics_of(forest):
-            record(f"{forest}/{metric}", oob_score, forest, metric=metric)
-        record(f"{forest}/importances", importance, forest)
-        sets = {"first": [0, 1], "rest": [2, 3, 4]}
-        record(f"{forest}/importances of sets", importance, forest, metric=metrics_of(forest)[0], columns=sets)
-    pairs = ["lightgbm two; xgboost two", "xgboost three; lightgbm three", "lightgbm seven; xgboost seven"]
-    for pair in (*pairs, "lightgbm number objective=regression; RandomForestRegressor number"):
-        record(f"{pair}/fresh", compared, pair, "fresh")
-        for metric in metrics_of(pair.split("; ")[0]):
-            record(f"{pair}/{metric}", compared, pair, "train", metric=metric)
+PAIRS = ["lightgbm two; xgboost two", "xgboost three; lightgbm three", "lightgbm seven; xgboost seven"]
+PAIRS += ["lightgbm number objective=regression; RandomForestRegressor number"]
+each("scores/{}/oob_score", oob_score, FORESTS)
+each("scores/{}/importances", importance, CENTRAL)
+SETS = {"first": [0, 1], "rest": [2, 3, 4]}
+each("scores/{}/importances of sets", lambda f: importance(f, metric=metrics_of(f)[0], columns=SETS), CENTRAL)
+each("scores/{}/fresh", compared, PAIRS, part="fresh")
+for forest in CENTRAL:
+    each("scores/{}/{}", oob_score, [forest], metrics_of(forest))
+for pair in PAIRS:
+    each("scores/{}/{}", compared, [pair], metrics_of(pair.split("; ")[0]))
 
 
 def truncated(forest: str, *given: Any, **options: Any) -> Any:
@@ -376,14 +402,11 @@ def shrunk(forest: str, **options: Any) -> Any:
     return predictions(small, kind_of_rows(forest)) | {"kept": report.n_kept, "certificate": report.certificate}
 
 
-def record_cuts(record: Record) -> None:
-    for forest in FORESTS:
-        record(f"{forest}/first 17", truncated, forest, n_trees=17)
-        record(f"{forest}/shrunk", shrunk, forest, rows=data(forest, "train")[0], n_trees=10)
-    for forest in (*CHOSEN, *NUMBERS):
-        record(f"{forest}/enough", truncated, forest, *data(forest, "train"), oob=True, **level(forest))
-        record(f"{forest}/max_bytes", truncated, forest, max_bytes=60_000)
-        record(f"{forest}/shrunk to a level", shrunk, forest, alpha=0.8)
+each("cuts/{}/first 17", truncated, FORESTS, n_trees=17)
+each("cuts/{}/shrunk", lambda forest: shrunk(forest, rows=data(forest, "train")[0], n_trees=10), FORESTS)
+each("cuts/{}/enough", lambda forest: truncated(forest, *data(forest, "train"), oob=True, **level(forest)), CENTRAL)
+each("cuts/{}/max_bytes", truncated, CENTRAL, max_bytes=60_000)
+each("cuts/{}/shrunk to a level", shrunk, CENTRAL, alpha=0.8)
 
 
 def compiled_by_name(names: str, **options: Any) -> Any:
@@ -391,16 +414,13 @@ def compiled_by_name(names: str, **options: Any) -> Any:
     return compiled(models if len(models) > 1 else models[0], data(names, "fresh")[0], **options)
 
 
-def record_compiled(record: Record) -> None:
-    pairs = ["lightgbm two; xgboost two", "RandomForestRegressor number; xgboost number objective=reg:squarederror"]
-    for names in (*FORESTS, *OTHERS, *pairs):
-        record(names, compiled_by_name, names)
-    for forest in (*CHOSEN, "AdaBoostClassifier names"):
-        record(f"{forest}/hard", compiled_by_name, forest, voting="hard")
-    record("threshold=0.2", compiled_by_name, "xgboost two", threshold=0.2)
+MEANS = [PAIRS[0], "RandomForestRegressor number; xgboost number objective=reg:squarederror"]
+each("compiled/{}", compiled_by_name, [*FORESTS, *OTHERS, *MEANS])
+each("compiled/{}/hard", compiled_by_name, [*CHOSEN, "AdaBoostClassifier names"], voting="hard")
+each("compiled/threshold=0.2", lambda: compiled_by_name("xgboost two", threshold=0.2))
 
 
-@kept
+@quietly
 def calibrated(forest: str, words: str) -> Any:
     return rfsize.StopTable.calibrate(fitted(forest), data(forest, "fresh")[0], **options_of(words))
 
@@ -410,32 +430,46 @@ def applied(forest: str, words: str) -> Any:
     return compiled(fitted(forest), data(forest, "train")[0], table=calibrated(forest, words), **threshold)
 
 
-@kept
+@quietly
 def table_of_votes(forest: str) -> Any:
     return rfsize.StopTable.build(TREES, alpha=0.95, prior=outputs(forest, "train"))
 
 
-def record_tables(record: Record) -> None:
-    build = rfsize.StopTable.build
-    for forest in (*CHOSEN, *NUMBERS, "xgboost two", "RandomForestClassifier three rows=holes"):
-        for words in (*CERTIFIED, "alpha=0.9 threshold=0.3") if level(forest) else CERTIFIED[-1:]:
-            record(f"{forest}/{words}", calibrated, forest, words)
-            record(f"{forest}/{words}, applied", applied, forest, words)
-    for forest in CHOSEN:
-        model, (fresh, _) = fitted(forest), data(forest, "fresh")
-        record(f"{forest}/of votes", table_of_votes, forest)
-        record(f"{forest}/of votes, applied", lambda f=forest: table_of_votes(f).apply(outputs(f, "fresh").by_tree()))
-        record(f"{forest}/of votes, certified", lambda f=forest, m=model, X=fresh: table_of_votes(f).certified(m, X))
-    rng = np.random.default_rng(9)
+@quietly
+def drawn_by_tree() -> dict[str, Any]:
+    """For so many classes, votes by tree, and weights of the trees."""
+    rng, drawn = np.random.default_rng(9), {}
     for n_classes in (2, 3, 5):
         votes = np.where(rng.random((200, 41)) < 0.5, 0, rng.integers(0, n_classes, (200, 41)))
-        tables = [partial(build, 41, alpha=alpha, n_classes=n_classes) for alpha in (0.9, 0.99, 1.0)]
-        for make in (*tables, partial(rfsize.StopTable.lossless, rng.random(41), n_classes=n_classes)):
-            name = f"{n_classes} classes/{make.keywords.get('alpha', 'lossless')}"
-            record(name, lambda make=make, votes=votes: [make(), make().apply(votes)])
-    record("prior of numbers", build, 21, alpha=0.9, prior=np.arange(1.0, 23.0))
+        drawn[str(n_classes)] = votes, rng.random(41)
+    return drawn
+
+
+def table_of(n_classes: str, alpha: str) -> Any:
+    votes, weight = drawn_by_tree()[n_classes]
+    if alpha == "lossless":
+        table = rfsize.StopTable.lossless(weight, n_classes=int(n_classes))
+    else:
+        table = rfsize.StopTable.build(41, alpha=float(alpha), n_classes=int(n_classes))
+    return [table, table.apply(votes)]
+
+
+def table_from_file() -> Any:
     path = Path(FOLDER.name) / "table.json"
-    record("file", lambda: build(41, alpha=0.95).save(path) or rfsize.StopTable.load(path))
+    rfsize.StopTable.build(41, alpha=0.95).save(path)
+    return rfsize.StopTable.load(path)
+
+
+for forest in (*CENTRAL, "xgboost two", "RandomForestClassifier three rows=holes"):
+    levels = (*CERTIFIED, "alpha=0.9 threshold=0.3") if level(forest) else CERTIFIED[-1:]
+    each("tables/{}/{}", calibrated, [forest], levels)
+    each("tables/{}/{}, applied", applied, [forest], levels)
+each("tables/{}/of votes", table_of_votes, CHOSEN)
+each("tables/{}/of votes, applied", lambda f: table_of_votes(f).apply(outputs(f, "fresh").by_tree()), CHOSEN)
+each("tables/{}/of votes, certified", lambda f: table_of_votes(f).certified(fitted(f), data(f, "fresh")[0]), CHOSEN)
+each("tables/{} classes/{}", table_of, "235", ["0.9", "0.99", "1.0", "lossless"])
+each("tables/prior of numbers", partial(rfsize.StopTable.build, 21, alpha=0.9, prior=np.arange(1.0, 23.0)))
+each("tables/file", table_from_file)
 
 
 def training_data(kind: str) -> tuple[Any, ...]:
@@ -448,66 +482,53 @@ def training_data(kind: str) -> tuple[Any, ...]:
     return (options_of(BOOSTERS["xgboost"]), xgb.DMatrix(X, y)) if kind == "xgboost" else (estimator(kind), X, y)
 
 
-def grown(kind: str, **options: Any) -> Any:
-    return with_report(*rfsize.grow(*training_data(kind), **options))
-
-
-def more_grown(kind: str) -> Any:
-    return with_report(*rfsize.grow(fitted(f"{kind} two"), training_data(kind)[1], alpha=0.95))
+def grown(kind: str, words: str = "", model: Any = None, **options: Any) -> Any:
+    params, *rows = training_data(kind)
+    return with_report(*rfsize.grow(model or params, *rows, **options_of(words), **options))
 
 
 def with_report(model: Any, report: Any) -> dict[str, Any]:
     return {"report": report} | predictions(model)
 
 
-def fraction(kind: str, **options: Any) -> Any:
-    options |= {"fractions": [0.3, 0.5, 0.8], "n_trees": 60, "progress": False, "seed": 3}
-    return rfsize.select_bagging_fraction(*training_data(kind), **options)
+def fraction(kind: str, rule: str) -> Any:
+    options: dict[str, Any] = {"fractions": [0.3, 0.5, 0.8], "n_trees": 60, "progress": False, "seed": 3}
+    return rfsize.select_bagging_fraction(*training_data(kind), rule=rule, **options)
 
 
-def right_sized(kind: str, **options: Any) -> Any:
+def right_sized(kind: str, words: str) -> Any:
     sized = rfsize.RightSizedRegressor if "Regressor" in kind else rfsize.RightSizedClassifier
     _, X, y = training_data(kind)
-    model = sized(estimator(kind), **{"max_trees": 200} | options).fit(X, y)
+    model = sized(estimator(kind), **{"max_trees": 200} | options_of(words)).fit(X, y)
     return [model, predictions(model)]
 
 
-def record_training(record: Record) -> None:
-    labels = ["alpha=0.9", "alpha=0.85 average=macro", "alpha=0.99 max_trees=40 min_trees=20"]
-    labels += ["alpha=0.9 confidence=0.95 voting=hard", "metric=log_loss tolerance=0.03 max_trees=200"]
-    estimators = ["LGBMClassifier", "XGBClassifier", "RandomForestClassifier"]
-    for kind in ("lightgbm", "xgboost", *estimators, "numbers", "RandomForestRegressor"):
-        numbers = kind in ("numbers", "RandomForestRegressor")
-        for words in ["tolerance=0.5", "max_trees=150"] if numbers else labels:
-            record(f"grow {kind}/{words}", grown, kind, **options_of(words))
-        for rule in ("keep", "best"):
-            record(f"fraction {kind}/{rule}", fraction, kind, rule=rule)
-    for kind in ("lightgbm", "xgboost"):
-        record(f"grow {kind}/more", more_grown, kind)
-    record("grow LGBMClassifier/validation", grown, "LGBMClassifier", validation=rows("plain", "fresh"), alpha=0.9)
-    record("grow XGBClassifier/groups", grown, "XGBClassifier", groups=GROUPS, alpha=0.9)
-    for words in (
-        *labels[:2],
-        "alpha=0.8 min_trees=10",
-        "alpha=0.9 validation=fresh",
-        "metric=log_loss tolerance=0.03",
-    ):
-        record(f"callback/{words}", stopped, "lightgbm", **options_of(words))
-    record("callback/groups", stopped, "lightgbm", alpha=0.9, groups=GROUPS)
-    record("callback/data", stopped, "lightgbm", alpha=0.9, voting="hard", data=rows("plain", "train"))
-    record("callback/numbers", stopped, "numbers", metric="scores", tolerance=0.3)
-    for kind in estimators:
-        for words in ("alpha=0.9", "alpha=0.85 cv=3 min_trees=20", labels[-1]):
-            record(f"right-sized {kind}/{words}", right_sized, kind, **options_of(words))
-    record("right-sized XGBClassifier/threshold", right_sized, "XGBClassifier", alpha=0.9, threshold=0.3)
-    record("right-sized RandomForestRegressor", right_sized, "RandomForestRegressor", max_trees=150)
-
-
-def stopped(kind: str, **options: Any) -> dict[str, Any]:
+def stopped(words: str, kind: str = "lightgbm", **options: Any) -> dict[str, Any]:
+    options |= options_of(words)
     callback, (params, train) = rfsize.SizeCallback(**options), training_data(kind)
     valid = train.create_valid(rows("plain", "fresh"), target("two", "fresh"))
     held_out = {"valid_sets": [valid], "valid_names": ["fresh"]} if "validation" in options else {}
     return with_report(lgb.train(params, train, 250, callbacks=[callback], **held_out), callback.report_)
+
+
+LEVELS = listed("""alpha=0.9; alpha=0.85 average=macro; alpha=0.99 max_trees=40 min_trees=20
+alpha=0.9 confidence=0.95 voting=hard; metric=log_loss tolerance=0.03 max_trees=200""")
+LOOKS = [*LEVELS[:2], "alpha=0.8 min_trees=10", "alpha=0.9 validation=fresh", "metric=log_loss tolerance=0.03"]
+ESTIMATED = ["LGBMClassifier", "XGBClassifier", "RandomForestClassifier"]
+OF_NUMBERS = ["numbers", "RandomForestRegressor"]
+each("training/grow {}/{}", grown, ["lightgbm", "xgboost", *ESTIMATED], LEVELS)
+each("training/grow {}/{}", grown, OF_NUMBERS, ["tolerance=0.5", "max_trees=150"])
+each("training/fraction {}/{}", fraction, ["lightgbm", "xgboost", *ESTIMATED, *OF_NUMBERS], ["keep", "best"])
+each("training/grow {}/more", lambda k: grown(k, "alpha=0.95", fitted(f"{k} two")), ["lightgbm", "xgboost"])
+each("training/grow {}/validation", grown, ["LGBMClassifier"], validation=rows("plain", "fresh"), alpha=0.9)
+each("training/grow {}/groups", grown, ["XGBClassifier"], groups=GROUPS, alpha=0.9)
+each("training/callback/{}", stopped, LOOKS)
+each("training/callback/groups", partial(stopped, "alpha=0.9", groups=GROUPS))
+each("training/callback/data", partial(stopped, "alpha=0.9 voting=hard", data=rows("plain", "train")))
+each("training/callback/numbers", partial(stopped, "metric=scores tolerance=0.3", "numbers"))
+each("training/right-sized {}/{}", right_sized, ESTIMATED, [LEVELS[0], "alpha=0.85 cv=3 min_trees=20", LEVELS[-1]])
+each("training/right-sized XGBClassifier/threshold", partial(right_sized, "XGBClassifier", "alpha=0.9 threshold=0.3"))
+each("training/right-sized RandomForestRegressor", partial(right_sized, "RandomForestRegressor", "max_trees=150"))
 
 
 class Batches(xgb.DataIter):
@@ -564,7 +585,7 @@ xgb.QuantileDMatrix(X); lgb.Dataset(X); Sequence(X); [Sequence(X[:150]), Sequenc
 file_of(X); file_of(X, 3)"""
 
 
-def read(forest: str, kind: str) -> dict[str, Any]:
+def read(kind: str, forest: str) -> dict[str, Any]:
     model, given = fitted(forest), {part: rows("plain", part) for part in ("train", "fresh")}
     form = lambda part: eval(kind, globals(), {"X": given[part]})  # noqa: E731
     return {
@@ -574,55 +595,68 @@ def read(forest: str, kind: str) -> dict[str, Any]:
     }
 
 
-def record_rows(record: Record) -> None:
-    for kind in re.split("; |\n", KINDS):
-        for forest in ("lightgbm two", CHOSEN[0], "xgboost two", "RandomForestClassifier two"):
-            record(f"{kind}/{forest}", read, forest, kind)
-    mixed = rows("mixed", "fresh")
-    for kind, X in {"pandas": mixed, "Polars": pl.from_pandas(mixed), "Arrow": pa.Table.from_pandas(mixed)}.items():
-        for forest in ("lightgbm two rows=mixed", "xgboost two rows=mixed"):
-            record(f"categories, {kind}/{forest}", lambda name=forest, X=X: rfsize.tree_outputs(fitted(name), X))
+def mixed(kind: str) -> Any:
+    return MIXED[kind](rows("mixed", "fresh"))
 
 
-def record_votes(record: Record) -> None:
-    counts = np.random.default_rng(9).multinomial(40, [0.5, 0.3, 0.2], 50)
-    by_tree = partial(outputs, "xgboost two", "fresh")
-    votes, pi = rfsize.Votes(counts, ["ash", "elm", "oak"]), np.array([0.1, 0.3, 0.45, 0.49, 0.7, 0.8])
-    record("votes", lambda: [votes, votes.take(np.arange(0, 50, 7)), votes.concat(votes), votes.merge(votes)])
-    record("out of bag", rfsize.Votes, counts[:, :2], n_trees=100, threshold=0.3)
-    for name in ("agreement", "class_probability", "disagreement"):
-        record(name, lambda name=name: getattr(theory, name)(np.array([[1], [5], [50], [501]]), pi))
-    for name in ("instance_size", "instance_size_closed_form", "ensemble_size", "asymptotic_size"):
-        record(name, lambda name=name: [getattr(theory, name)(alpha, pi) for alpha in (0.6, 0.8, 0.99)])
-    record("mean_agreement", lambda: [theory.mean_agreement(size, pi) for size in (1, 25, 400)])
-    record("ratios", lambda: [theory.ratio_with_replacement(0.632), theory.fraction_without_replacement(1.0)])
-    record("mcnemar", lambda: baselines.mcnemar_size(by_tree().by_tree(), target("two", "fresh")))
-    record("banfield", lambda: baselines.banfield_size(by_tree().by_tree(), target("two", "fresh")))
+MIXED = {"pandas": pd.DataFrame, "Polars": pl.from_pandas, "Arrow": pa.Table.from_pandas}
+each("rows/{}/{}", read, listed(KINDS), ["lightgbm two", CHOSEN[0], "xgboost two", "RandomForestClassifier two"])
+MIXED_ROWS = ["lightgbm two rows=mixed", "xgboost two rows=mixed"]
+each("rows/categories, {}/{}", lambda k, f: rfsize.tree_outputs(fitted(f), mixed(k)), MIXED, MIXED_ROWS)
+
+COUNTS = np.random.default_rng(9).multinomial(40, [0.5, 0.3, 0.2], 50)
+PI = np.array([0.1, 0.3, 0.45, 0.49, 0.7, 0.8])
+N_TREES = np.array([[1], [5], [50], [501]])
 
 
-REFUSED = """alpha=1; tolerance=0.1; metric=auc; metric=aux tolerance=0.1; metric=rmse tolerance=0.1; target=model
-groups=[0,1]; voting=both; max_rows=100; confidence=0.9; average=both; method=both; metric=probabilities"""
+def of_votes() -> Any:
+    votes = rfsize.Votes(COUNTS, ["ash", "elm", "oak"])
+    return [votes, votes.take(np.arange(0, 50, 7)), votes.concat(votes), votes.merge(votes)]
 
 
-def record_refusals(record: Record) -> None:
-    forest, (X, y) = "lightgbm two", data("lightgbm two", "train")
-    for other in OTHERS:
-        record(f"{other}/size", size, other, "train", alpha=0.9)
-        record(f"{other}/truncate", truncated, other, n_trees=2)
-    for words in re.split("; |\n", REFUSED):
-        record(words, size, forest, "train", **options_of(words))
-    given = {"short y": (X, y[:5]), "no X": (None, y), "few": (X[:99], y[:99]), "shuffled": (X[::-1], y[::-1])}
-    given |= {"labels": (X, y + 5), "missing y": (X, np.where(y, 1.0, np.nan)), "training rows": (X, y)}
-    for name, (some, truth) in given.items():
-        record(f"{name}/oob", rfsize.size, fitted(forest), some, truth, oob=True, metric="auc", tolerance=0.1)
-        record(f"{name}/fresh", rfsize.size, fitted(forest), some, truth, alpha=0.9)
-        record(f"{name}/calibrate", rfsize.StopTable.calibrate, fitted(forest), some)
+def by_tree() -> Any:
+    return outputs("xgboost two", "fresh").by_tree(), target("two", "fresh")
+
+
+OF_SIZE = ["agreement", "class_probability", "disagreement"]
+OF_ALPHA = ["instance_size", "instance_size_closed_form", "ensemble_size", "asymptotic_size"]
+each("votes/votes", of_votes)
+each("votes/out of bag", partial(rfsize.Votes, COUNTS[:, :2], n_trees=100, threshold=0.3))
+each("votes/{}", lambda name: getattr(theory, name)(N_TREES, PI), OF_SIZE)
+each("votes/{}", lambda name: [getattr(theory, name)(alpha, PI) for alpha in (0.6, 0.8, 0.99)], OF_ALPHA)
+each("votes/mean_agreement", lambda: [theory.mean_agreement(size, PI) for size in (1, 25, 400)])
+each("votes/ratios", lambda: [theory.ratio_with_replacement(0.632), theory.fraction_without_replacement(1.0)])
+each("votes/mcnemar", lambda: baselines.mcnemar_size(*by_tree()))
+each("votes/banfield", lambda: baselines.banfield_size(*by_tree()))
+
+REFUSED = listed("""alpha=1; tolerance=0.1; metric=auc; metric=aux tolerance=0.1; metric=rmse tolerance=0.1
+target=model; groups=[0,1]; voting=both; max_rows=100; confidence=0.9; average=both; method=both
+metric=probabilities""")
+REFUSER = "lightgbm two"
+X, Y = data(REFUSER, "train")
+GIVEN = {"short y": (X, Y[:5]), "no X": (None, Y), "few": (X[:99], Y[:99]), "shuffled": (X[::-1], Y[::-1])}
+GIVEN |= {"labels": (X, Y + 5), "missing y": (X, np.where(Y, 1.0, np.nan)), "training rows": (X, Y)}
+
+
+def by_table_of_another() -> Any:
     table = rfsize.StopTable.calibrate(fitted("xgboost two"), rows("plain", "fresh"), alpha=0.9)
-    record("table of another forest", lambda: rfsize.compile(fitted(forest), table).predict(X))
-    record("too many trees", rfsize.truncate, fitted(forest), n_trees=TREES + 1)
-    record("too few bytes", rfsize.truncate, fitted(forest), max_bytes=10)
-    record("no file", rfsize.load, "nowhere.npz")
+    return rfsize.compile(fitted(REFUSER), table).predict(X)
 
+
+def sized_again(name: str, **options: Any) -> Any:
+    return rfsize.size(fitted(REFUSER), *GIVEN[name], **options)
+
+
+each("refusals/{}/size", size, OTHERS, part="train", alpha=0.9)
+each("refusals/{}/truncate", truncated, OTHERS, n_trees=2)
+each("refusals/{}", lambda words: size(REFUSER, "train", **options_of(words)), REFUSED)
+each("refusals/{}/oob", sized_again, GIVEN, oob=True, metric="auc", tolerance=0.1)
+each("refusals/{}/fresh", sized_again, GIVEN, alpha=0.9)
+each("refusals/{}/calibrate", lambda name: rfsize.StopTable.calibrate(fitted(REFUSER), GIVEN[name][0]), GIVEN)
+each("refusals/table of another forest", by_table_of_another)
+each("refusals/too many trees", lambda: rfsize.truncate(fitted(REFUSER), n_trees=TREES + 1))
+each("refusals/too few bytes", lambda: rfsize.truncate(fitted(REFUSER), max_bytes=10))
+each("refusals/no file", partial(rfsize.load, "nowhere.npz"))
 
 COMMANDS = """size lightgbm.txt train.csv --labels label --drop word --oob --alpha 0.9 --json
 size lightgbm.txt train.parquet --labels label --drop word --oob --alpha 0.999 --json
@@ -638,7 +672,8 @@ predict lightgbm.txt fresh.csv -o - --proba --n-jobs 1
 predict grown.json fresh.csv -o words.parquet --n-jobs 1"""
 
 
-def record_command_line(record: Record) -> None:
+@quietly
+def folder_of_files() -> Path:
     folder = Path(FOLDER.name)
     for part in ("train", "fresh"):
         table = rows("named", part).assign(label=target("two", part), word=target("names", part))
@@ -646,12 +681,12 @@ def record_command_line(record: Record) -> None:
         table.to_parquet(folder / f"{part}.parquet")
     for name in ("lightgbm.txt", "xgboost.json", "xgboost.ubj"):
         train(f"{name.partition('.')[0]} two", rows("named", "train"), target("two", "train")).save_model(folder / name)
-    for command in COMMANDS.split("\n"):  # some read what the commands before them write
-        record(command, run, folder, command.split())
+    return folder
 
 
-def run(folder: Path, arguments: list[str]) -> dict[str, Any]:
+def run(command_line: str) -> dict[str, Any]:
     """Exit status, the numbers of a report that is printed, and the predictions written, or of the model written."""
+    folder, arguments = folder_of_files(), command_line.split()
     environment = os.environ | {"PYTHONPATH": str(Path(rfsize.__file__).parents[1])}
     command = [sys.executable, "-W", "ignore", "-m", "rfsize", *arguments]
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -671,9 +706,10 @@ def run(folder: Path, arguments: list[str]) -> dict[str, Any]:
     return numbers | {str(name): column.to_numpy() for name, column in table.items()}
 
 
-def record_dask(record: Record) -> None:
-    if not (find_spec("dask") and find_spec("distributed")):
-        return
+each("command_line/{}", run, COMMANDS.split("\n"))  # some read what the commands before them write
+
+
+def on_dask(question: str) -> Any:
     import dask.array as da
     import dask.dataframe as dd
     import distributed
@@ -682,49 +718,37 @@ def record_dask(record: Record) -> None:
 
     model, (train, y), fresh = fitted("lightgbm two"), data("lightgbm two", "train"), rows("plain", "fresh")
     fast, params = rfsize.compile(model, n_jobs=1), options_of(BOOSTERS["lightgbm"])
+    array, table = da.from_array(fresh, chunks=(150, -1)), dd.from_pandas(frame_of(fresh), npartitions=3)
     with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
-        array, table = da.from_array(fresh, chunks=(150, -1)), dd.from_pandas(frame_of(fresh), npartitions=3)
-        record("outputs", rfsize.tree_outputs, model, array)
-        record("outputs of a frame", rfsize.tree_outputs, model, table)
-        record("outputs, oob", rfsize.tree_outputs, model, da.from_array(train, chunks=(150, -1)), y, oob=True)
-        record("size", rfsize.size, model, array, alpha=0.9)
-        record("calibrate", rfsize.StopTable.calibrate, model, array, alpha=0.9)
-        record("predict", lambda: rfsize.dask.predict(fast, array).compute())
-        record("labels of a frame", lambda: rfsize.dask.predict_labels(fast, table).compute().to_numpy())
-        record("grow", lambda: with_report(*rfsize.dask.grow(client, params, train, y, alpha=0.9)))
+        answers: dict[str, Callable[[], Any]] = {
+            "outputs": lambda: rfsize.tree_outputs(model, array),
+            "outputs of a frame": lambda: rfsize.tree_outputs(model, table),
+            "outputs, oob": lambda: rfsize.tree_outputs(model, da.from_array(train, chunks=(150, -1)), y, oob=True),
+            "size": lambda: rfsize.size(model, array, alpha=0.9),
+            "calibrate": lambda: rfsize.StopTable.calibrate(model, array, alpha=0.9),
+            "predict": lambda: rfsize.dask.predict(fast, array).compute(),
+            "labels of a frame": lambda: rfsize.dask.predict_labels(fast, table).compute().to_numpy(),
+            "grow": lambda: with_report(*rfsize.dask.grow(client, params, train, y, alpha=0.9)),
+        }
+        return plain(answers[question]())
 
+
+ON_DASK = "outputs; outputs of a frame; outputs, oob; size; calibrate; predict; labels of a frame; grow"
+each("dask/{}", on_dask, listed(ON_DASK) if find_spec("distributed") else [])
 
 # Recording
 
 GONE = re.compile(r"has no attribute|unexpected keyword|cannot import name|No module named 'rfsize|positional argument")
 WHOLE_ARRAY, SAMPLE = 20, 200  # numbers recorded of small arrays and of large ones
+MOST_LINES = 30  # printed of a call
 
 
-class Record:
-    """The outputs of the calls whose names match."""
-
-    def __init__(self, only: list[str], without: list[str]) -> None:
-        self.outputs: dict[str, Any] = {}
-        self.area, self._only, self._without = "", only or ["*/*"], without
-
-    def wants(self, name: str) -> bool:
-        return any(map(partial(fnmatchcase, name), self._only)) and not any(
-            map(partial(fnmatchcase, name), self._without)
-        )
-
-    def wants_area(self, area: str) -> bool:
-        return any(fnmatchcase(area, pattern.partition("/")[0]) for pattern in self._only)
-
-    def __call__(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        name = f"{self.area}/{name}"
-        if name in self.outputs:
-            raise ValueError(f"two calls are named {name!r}")
-        if not self.wants(name):
-            return
-        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("always")
-            output = outcome(function, *arguments, **options)
-        self.outputs[name] = {"output": output, "warnings": sorted({warning.category.__name__ for warning in caught})}
+def recorded(name: str) -> dict[str, Any]:
+    """What a call returns, and the classes of its warnings."""
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        output = outcome(CASES[name])
+    return {"output": output, "warnings": sorted({warning.category.__name__ for warning in caught})}
 
 
 def outcome(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -774,58 +798,41 @@ def digest(content: bytes) -> str:
 # Comparing
 
 
-def differences(old: Any, new: Any, tolerance: float, path: str = "") -> Iterator[str]:
-    """A line for each part that differs."""
-    if isinstance(old, dict) and isinstance(new, dict) and "sample" in old and "sample" in new:
-        apart = 0.0 if old["digest"] == new["digest"] else far_apart(old, new)
-        if old["form"] != new["form"] or apart > tolerance:
-            yield f"{path}: {shown(old)} → {shown(new)}, relatively by {apart:.2g}"
-    elif isinstance(old, dict) and isinstance(new, dict) and not {*old, *new} & {"raises", "gone"}:
-        for name in {**old, **new}:
-            yield from differences(old.get(name, "nothing"), new.get(name, "nothing"), tolerance, f"{path}.{name}")
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, pair in enumerate(zip(old, new, strict=True)):
-            yield from differences(*pair, tolerance, f"{path}[{place}]")
-    elif not alike(old, new, tolerance):
-        yield f"{path}: {shown(old)} → {shown(new)}"
+def parts_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Numbers and texts of an output, each with its path."""
+    named = {f"[{place}]": part for place, part in enumerate(value)} if isinstance(value, list) else value
+    if not isinstance(named, dict):
+        yield path, value
+        return
+    for name, part in named.items():
+        yield from parts_of(part, f"{path}{name}" if name.startswith("[") else f"{path}.{name}")
 
 
-def shown(value: Any) -> str:
-    if isinstance(value, dict) and "sample" in value:
-        return f"{value['form']} of sum {value.get('sum')}, {value['sample'][:3]} …"
-    text = str(value)
-    return text if len(text) < 100 else f"{text[:100]} …"
-
-
-def far_apart(old: dict[str, Any], new: dict[str, Any]) -> float:
-    """The largest difference of two arrays, by their largest number; infinite if what is recorded does not tell."""
-    if old["form"] != new["form"] or "sum" not in old:
-        return np.inf
-    pair = np.array([[*array["sample"], array["sum"]] for array in (old, new)], dtype=float)
-    finite = np.isfinite(pair)
-    apart = np.max(np.abs(pair[0] - pair[1]), where=finite.all(axis=0), initial=0.0)
-    if (finite[0] != finite[1]).any() or not apart:
-        return np.inf
-    return float(apart / np.max(np.abs(pair), where=finite, initial=0.0))
-
-
-def alike(old: Any, new: Any, tolerance: float) -> bool:
-    if type(old) is not float or type(new) is not float:
-        return type(old) is type(new) and bool(old == new)
-    return old == new or (old != old and new != new) or abs(old - new) <= tolerance * max(abs(old), abs(new))
+def differ(path: str, old: Any, new: Any, tolerance: float) -> bool:
+    """Whether two parts differ by more than the tolerance, relative or absolute; arrays then by their samples."""
+    if type(old) is float and type(new) is float:
+        return not np.isclose(old, new, rtol=tolerance, atol=tolerance, equal_nan=True)
+    return (type(old) is not type(new) or old != new) and not (tolerance and path.endswith(".digest"))
 
 
 def compare(old: dict[str, Any], new: dict[str, Any], tolerance: float) -> int:
     """Print what differs, and return the number of calls that do."""
-    told: dict[str, list[str]] = {"differs": [], "gone": []}
+    printed: dict[str, list[str]] = {"differs": [], "gone": []}
     for name in {**old, **new}:
-        lines = list(differences(old.get(name, "not recorded"), new.get(name, "not computed"), tolerance))
+        before, after = (dict(parts_of(record.get(name, "nothing"))) for record in (old, new))
+        pairs = {path: (before.get(path, "nothing"), after.get(path, "nothing")) for path in {**before, **after}}
+        lines = [
+            f"{path.removeprefix('.output')}: {str(first)[:100]} → {str(second)[:100]}"
+            for path, (first, second) in pairs.items()
+            if differ(path, first, second, tolerance)
+        ]
         if lines:
-            title = "gone" if any("→ {'gone'" in line for line in lines) else "differs"
-            told[title].append("\n    ".join([f"{title}: {name}", *(line.removeprefix(".output") for line in lines)]))
-    print(*told["differs"], *told["gone"], sep="\n")
-    print(f"{len(new)} outputs: {len(told['differs'])} differ, {len(told['gone'])} are gone")
-    return len(told["differs"]) + len(told["gone"])
+            title = "gone" if any(".gone" in path for path in after.keys() - before.keys()) else "differs"
+            more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+            printed[title].append("\n    ".join([f"{title}: {name}", *lines[:MOST_LINES], *more]))
+    print(*printed["differs"], *printed["gone"], sep="\n")
+    print(f"{len(new)} outputs: {len(printed['differs'])} differ, {len(printed['gone'])} are gone")
+    return len(printed["differs"]) + len(printed["gone"])
 
 
 def main() -> int:
@@ -833,24 +840,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, help="JSON file of recorded outputs")
     parser.add_argument("--write", action="store_true", help="record the outputs of the code of today")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="PATTERN", help="AREA/NAME of calls, as 'size/*oob*'"
-    )
-    parser.add_argument("--without", action="append", default=[], metavar="PATTERN", help="calls to leave out")
+    parser.add_argument("--only", nargs="+", action="extend", metavar="PATTERN", help="AREA/NAME, as 'size/*oob*'")
+    parser.add_argument("--without", nargs="+", action="extend", default=[], metavar="PATTERN", help="calls left out")
     parser.add_argument("--tolerance", type=float, default=0.0, help="relative difference that is no difference")
     options = parser.parse_args()
-    begin, record = time.perf_counter(), Record(options.only, options.without)
-    for area in [name.removeprefix("record_") for name in globals() if name.startswith("record_")]:
-        record.area = area
-        if record.wants_area(area):
-            globals()[f"record_{area}"](record)
-    KEPT.clear()
-    print(f"{len(record.outputs)} outputs in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+    def is_wanted(name: str) -> bool:
+        is_named = any(fnmatchcase(name, pattern) for pattern in options.only or ["*"])
+        return is_named and not any(fnmatchcase(name, pattern) for pattern in options.without)
+
+    started = time.perf_counter()
+    outputs = {name: recorded(name) for name in CASES if is_wanted(name)}
+    print(f"{len(outputs)} outputs in {time.perf_counter() - started:.0f} s", file=sys.stderr)
     if options.write:
-        options.file.write_text(json.dumps(record.outputs, indent=0))
+        options.file.write_text(json.dumps(outputs, indent=0))
         return 0
-    old = {name: output for name, output in json.loads(options.file.read_text()).items() if record.wants(name)}
-    return int(compare(old, json.loads(json.dumps(record.outputs)), options.tolerance) > 0)
+    old = {name: output for name, output in json.loads(options.file.read_text()).items() if is_wanted(name)}
+    return int(compare(old, json.loads(json.dumps(outputs)), options.tolerance) > 0)
 
 
 if __name__ == "__main__":

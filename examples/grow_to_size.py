@@ -18,11 +18,10 @@ X, digit = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, digit >= 5, random_state=0)
 
 # %%
-# ``grow`` finds the number of parallel trees; ``num_parallel_tree`` only says how many to begin with.
+# ``grow`` finds the number of parallel trees. If you set ``num_parallel_tree``, it trains no more than that.
 
 forest = XGBClassifier(
     n_estimators=1,
-    num_parallel_tree=100,
     learning_rate=1,
     subsample=0.632,
     colsample_bynode=0.3,

@@ -37,16 +37,20 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     # The resolved name of a pipe in /proc does not exist.
     target = path if is_special else Path(os.path.realpath(path))
     folder = Path(tempfile.gettempdir()) if is_special else target.parent
+    # Readers of whole folders skip names that begin with a dot.
+    partial = folder / f".rfsize-{secrets.token_hex(8)}{path.suffix}"
     try:
-        partial = _new_file(folder, path.suffix, _SHARED if status is None else _OWN)
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _SHARED if status is None else _OWN))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         yield partial
         if is_special:
-            _copy(partial, target)
+            with partial.open("rb") as content, target.open("wb") as file:
+                shutil.copyfileobj(content, file)
         else:
-            _flush(partial)
+            with partial.open("rb+") as file:  # on the disk first, so that no crash leaves a name without its content
+                os.fsync(file.fileno())
             if status is not None:
                 partial.chmod(stat.S_IMODE(status.st_mode))
             partial.replace(target)
@@ -65,24 +69,6 @@ def _status(path: Path) -> os.stat_result | None:
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return status
-
-
-def _new_file(folder: Path, suffix: str, mode: int) -> Path:
-    """An empty file with a unique name. The name begins with a dot, which readers of whole folders skip."""
-    path = folder / f".rfsize-{secrets.token_hex(8)}{suffix}"
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-    return path
-
-
-def _flush(path: Path) -> None:
-    """Flush a file to the disk, so that no crash leaves its name without its content."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-def _copy(path: Path, target: Path) -> None:
-    with path.open("rb") as content, target.open("wb") as file:
-        shutil.copyfileobj(content, file)
 
 
 def json_of(content: bytes) -> Any:

@@ -12,20 +12,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfsize._util import (
-    Floats,
-    choice,
-    give,
-    refuse_unused,
-    sample_weights,
-    share,
-)
+from rfsize._util import Floats, choice, give, refuse_unused, sample_weights, share
 from rfsize.api.report import Report, finished, report_of, with_warnings
 from rfsize.counting.cross_validation import held_out_folds, outputs_of_estimator
 from rfsize.counting.groups import resolve_groups
@@ -105,9 +98,53 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     _example = ""  # forests that fit, for messages
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, criterion: Criterion) -> Criterion:
-        """Train the forest; returns the criterion as it was checked."""
-        rule, of_labels = StoppingRule(self.min_trees, self.max_trees), isinstance(self, ClassifierMixin)
+    def _criterion(self) -> Criterion:
+        """What the parameters say must stay the same."""
+        raise NotImplementedError
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
+    ) -> Self:
+        """Train a forest of T* trees.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
+            Training rows. Tables go to the estimator as they are, with the categories it may take.
+        y : array_like, shape (n_rows,)
+            Class labels of any kind, or numbers for a regression.
+        sample_weight : array_like, shape (n_rows,), optional
+            Training weights. They weigh the rows in training and in metrics. T* by labels or "scores" is a mean over
+            rows without weights.
+        groups : array_like of shape (n_rows,), "copies" or "rows", optional
+            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
+            With metadata routing, request them by ``set_fit_request(groups=True)``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotAForestError
+            If the estimator is not a forest of independent trees, or not one for labels or for numbers.
+        InbagError, FewVotesError
+            If a forest can be sized neither out of bag nor by cross-validation.
+        ValueError
+            If the rows, y or a parameter do not fit.
+
+        Warns
+        -----
+        NotConvergedWarning
+            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
+            trees.
+        LabelsOnlyWarning
+            If labels take so few trees that the ranking or the probabilities would suffer.
+        ForestWarning
+            As in `size`.
+        """
+        criterion, rule = self._criterion(), StoppingRule(self.min_trees, self.max_trees)
+        of_labels = isinstance(self, ClassifierMixin)
         self._check_estimator()
         X = self._checked_rows(X, reset=True)
         classes, label = checked_target(y, n_rows_of(X), of_labels=of_labels)
@@ -115,10 +152,10 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         criterion = checked_criterion(criterion, classes, data.truth, data.weight)
         self.oob_refusal_ = None
         if self.cv is None:
-            estimator, target = of_size(self.estimator, rule.next_size), data.target(self.estimator)
             of_rows: dict[str, Any] = {"sample_weight": data.weight, "groups": groups, "threshold": self.threshold}
+            of_rows |= {"criterion": criterion, "min_trees": rule.next_size}
             try:
-                growth = start_from_estimator(estimator, X, target, criterion, **of_rows)
+                growth = start_from_estimator(clone(self.estimator), X, data.target(self.estimator), **of_rows)
                 forest, report = grow_until_enough(growth, rule)
             except (InbagError, FewVotesError) as error:
                 self.oob_refusal_ = str(error)
@@ -135,7 +172,9 @@ class _RightSized(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_, self._report, self.n_trees_ = forest, report, report.n_kept
         if of_labels:
             self.classes_ = classes
-        return criterion
+        else:
+            self.tolerance_ = criterion.level
+        return self
 
     def _cross_validated(self, data: TrainingData, criterion: Criterion) -> Report:
         """The report on forests of all folds, trained with more and more trees until these are enough."""
@@ -416,51 +455,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
         self.min_trees = min_trees
         self.cv = cv
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | str | None = None,
-    ) -> Self:
-        """Train a forest of T* trees.
-
-        Parameters
-        ----------
-        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Training rows. Tables go to the estimator as they are, with the categories it may take.
-        y : array_like, shape (n_rows,)
-            Class labels of any kind.
-        sample_weight : array_like, shape (n_rows,), optional
-            Training weights. They weigh the rows in training and in metrics. T*(α) is a mean over rows without weights.
-        groups : array_like of shape (n_rows,), "copies" or "rows", optional
-            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
-            With metadata routing, request them by ``set_fit_request(groups=True)``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        NotAForestError
-            If the estimator is not a forest of independent trees.
-        InbagError, FewVotesError
-            If a forest can be sized neither out of bag nor by cross-validation.
-        ValueError
-            If the rows, the labels or a parameter do not fit.
-
-        Warns
-        -----
-        NotConvergedWarning
-            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
-            trees.
-        LabelsOnlyWarning
-            If labels take so few trees that the ranking or the probabilities would suffer.
-        ForestWarning
-            As in `size`.
-        """
+    def _criterion(self) -> Criterion:
         choice("voting", self.voting, VOTINGS)
         share("threshold", self.threshold)
         of_labels: dict[str, Any] = {"alpha": self.alpha, "voting": self.voting, "average": self.average}
@@ -470,9 +465,7 @@ class RightSizedClassifier(ClassifierMixin, _RightSized):  # type: ignore[misc]
             reason = f"with metric={self.metric!r} tolerance says how far off predictions may be. Leave it out"
             refuse_unused(reason, **changed)
             of_labels = {}
-        criterion = make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
-        self._fit(X, y, sample_weight, groups, criterion)
-        return self
+        return make_criterion(self.metric, self.tolerance, confidence=self.confidence, **of_labels)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels as `estimator_` does, or by ``threshold``.
@@ -630,49 +623,9 @@ class RightSizedRegressor(RegressorMixin, _RightSized):  # type: ignore[misc]
         self.min_trees = min_trees
         self.cv = cv
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | str | None = None
-    ) -> Self:
-        """Train a forest of T* trees.
-
-        Parameters
-        ----------
-        X : array_like, DataFrame, SciPy sparse matrix or Arrow table, shape (n_rows, n_features)
-            Training rows. Tables go to the estimator as they are, with the categories it may take.
-        y : array_like, shape (n_rows,)
-            Numbers.
-        sample_weight : array_like, shape (n_rows,), optional
-            Training weights. They weigh the rows in training and in metrics. T* by "scores" is a mean over rows without
-            weights.
-        groups : array_like of shape (n_rows,), "copies" or "rows", optional
-            Training rows that belong together, as in `tree_outputs`. Folds of cross-validation keep them together too.
-            With metadata routing, request them by ``set_fit_request(groups=True)``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        NotAForestError
-            If the estimator is not a regression forest of independent trees.
-        InbagError, FewVotesError
-            If a forest can be sized neither out of bag nor by cross-validation.
-        ValueError
-            If the rows, y or a parameter do not fit.
-
-        Warns
-        -----
-        NotConvergedWarning
-            If ``max_trees`` trees are fewer than T*, or too few to be sure of it. The forest then has ``max_trees``
-            trees.
-        ForestWarning
-            As in `size`.
-        """
+    def _criterion(self) -> Criterion:
         is_usual = self.tolerance is None and one_name(self.metric) == "scores"
-        criterion = make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
-        self.tolerance_ = self._fit(X, y, sample_weight, groups, criterion).level
-        return self
+        return make_criterion("auto" if is_usual else self.metric, self.tolerance, confidence=self.confidence)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict numbers, as `estimator_` does.

@@ -15,19 +15,22 @@ from rfsize._util import class_indices, how_many, printable
 from rfsize.api.report import Report
 from rfsize.api.shrink import shrink
 from rfsize.api.size import size, truncate
-from rfsize.cli.models import LoadedModel, files_of, load_model, load_model_if_any, save_model
-from rfsize.cli.tables import (
+from rfsize.cli.files import (
     STDIO,
+    LoadedModel,
     Table,
     align_columns,
     as_trained,
     categories_of,
-    check_columns,
-    pop_groups,
+    files_of,
+    load_model,
+    load_model_if_any,
     prediction_writer,
+    save_model,
     with_categories,
 )
 from rfsize.counting.api import tree_outputs
+from rfsize.counting.groups import WORDS
 from rfsize.inference.api import compile as compile_model
 from rfsize.inference.api import load
 from rfsize.inference.compiled import CompiledForest
@@ -35,8 +38,7 @@ from rfsize.inference.mean import CompiledMean
 from rfsize.inference.rows import columns_of
 from rfsize.models.columns import Columns
 from rfsize.models.framework import framework_named
-from rfsize.statistics.criterion import make_criterion
-from rfsize.statistics.metrics import METRICS
+from rfsize.statistics.criterion import PREDICTIONS, make_criterion
 from rfsize.stopping.table import StopTable
 from rfsize.training.grow import grow
 
@@ -161,25 +163,28 @@ def _given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
+def _compares_with_labels(options: argparse.Namespace) -> bool:
+    return options.metric not in (None, "auto", "labels", *PREDICTIONS)
+
+
 def _rows(options: argparse.Namespace, columns: Columns | None = None) -> tuple[Any, Any, Any]:
     """Features of DATA, labels, and groups of rows; for a model, the features have its ``columns``."""
     table, groups = Table(options.data), getattr(options, "groups", None)
-    labels = [] if options.labels is None else [options.labels]
-    X = table.read({*labels, *([groups] if groups else []), *([] if columns is None else categories_of(columns))})
-    check_columns(X, labels, table)
-    y = X.pop(options.labels) if labels else None
-    check_columns(X, options.drop, table, " to drop")
-    X = X.drop(columns=options.drop)
-    groups = pop_groups(X, groups, table)
+    X = table.read([options.labels, groups, *categories_of(columns)])
+    y = None if options.labels is None else table.pop(X, options.labels)
+    for name in options.drop:
+        table.pop(X, name, " to drop")
+    if groups is not None and (groups not in WORDS or groups in X.columns):
+        groups = table.pop(X, groups, f" of groups, and the words are {' and '.join(WORDS)}").to_numpy()
     return X if columns is None else as_trained(X, columns), y, groups
 
 
 def _sized(options: argparse.Namespace, loaded: LoadedModel) -> Report:
     """The report on a model; what does not fit is refused before any tree votes."""
-    if options.metric in METRICS and options.labels is None:
-        raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     goal = _given(options, *_SIZE)
     make_criterion(goal.get("metric", "auto"), goal.get("tolerance"), alpha=goal.get("alpha"))
+    if options.labels is None and _compares_with_labels(options):
+        raise ValueError(f"--metric {options.metric} compares predictions with labels: name their column by --labels")
     X, y, groups = _rows(options, loaded.columns)
     of_rows = _given(options, "oob", "threshold", "seed", "subsample", "missing")
     return size(tree_outputs(loaded.with_class_names(), X, y, groups=groups, **of_rows), **goal)
@@ -243,14 +248,13 @@ def _classes_and_codes(y: Any, objective: str | None) -> tuple[list[Any], NDArra
 def _validation_rows(options: argparse.Namespace, X: Any, classes: list[Any] | None) -> tuple[Any, Any]:
     """The validation rows, with their labels if a metric needs them."""
     table, labels = Table(options.validation), options.labels
-    rows = table.read({labels})
-    y = None
-    if options.metric in METRICS:
-        check_columns(rows, [labels], table)
-        y = rows[labels]
+    rows, y = table.read([labels]), None
+    if _compares_with_labels(options):
+        y = table.pop(rows, labels)
         y = y if classes is None else class_indices(np.asarray(classes), y, len(y))
+    rows = rows.drop(columns=labels, errors="ignore")
     columns = Columns([str(name) for name in X.columns], X.shape[1])
-    return with_categories(align_columns(rows.drop(columns=labels, errors="ignore"), columns)), y
+    return with_categories(align_columns(rows, columns)), y
 
 
 def _model_to_grow(path: Path, classes: list[Any] | None) -> Any:

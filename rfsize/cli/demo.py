@@ -64,11 +64,8 @@ def run_demo(_: argparse.Namespace) -> None:
     for framework, (extra, untrained) in _FORESTS.items():
         try:
             forest = untrained(_TREES)
-        except ImportError:
-            missing.append(f'{framework} is not installed: pip install -e ".[{extra}]"')
-            continue
-        except OSError as error:  # a library of the system is missing
-            missing.append(f"{framework} cannot be imported: {error}")
+        except (ImportError, OSError) as error:  # it, or a library of the system that it needs, is missing
+            missing.append(f'{framework} ({error}): pip install -e ".[{extra}]"')
             continue
         promises.append(_shown(framework, forest, *split))
     print("  other labels: of held-out rows, against the forest as trained; seconds: of the second call")

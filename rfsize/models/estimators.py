@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from rfsize._util import Int64s
 from rfsize.models.framework import framework_of, training_of
@@ -66,6 +68,21 @@ def tree_counts(estimator: Any) -> set[str]:
     if framework is None or framework.training is None:
         return set()
     return framework.training.tree_count_names(estimator) & estimator.get_params().keys()
+
+
+def chosen_tree_count(estimator: Any) -> int | None:
+    """The number of trees that an unfitted estimator is set to train; None if it is the default of its class."""
+    defaults: dict[str, Any] = {}
+    for kind in reversed(type(estimator).__mro__):  # XGBClassifier passes parameters on to its base class
+        defaults |= {name: parameter.default for name, parameter in signature(kind).parameters.items()}
+    counts = {name: estimator.get_params()[name] for name in tree_counts(estimator)}
+    chosen = [count for name, count in counts.items() if count not in (None, defaults.get(name))]
+    if not chosen:
+        return None
+    with suppress(NotFittedError):
+        check_is_fitted(estimator)
+        return None
+    return max(chosen)
 
 
 def of_size(estimator: Any, n_trees: int) -> Any:

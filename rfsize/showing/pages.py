@@ -1,4 +1,4 @@
-"""The contents of every page: of reports, scores, comparisons and importances; `rfsize.showing.html` writes them."""
+"""The contents of every page: of reports, scores, comparisons, importances and fractions, which `html.py` writes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ from rfsize.showing.plots import draw_by_class, draw_distances, draw_size
 from rfsize.showing.text import (
     comparison_in_digits,
     comparison_verdict,
+    fraction_cells,
+    fraction_choice,
+    fraction_remarks,
+    fraction_rows,
     from_to,
     how_likely,
     importance_cells,
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from rfsize.api.importance import Importances
     from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
+    from rfsize.training.bagging_fraction import FractionSearch
 
 _SOURCES = {
     "oob": "out of bag: the trees that did not see a training row predict it",
@@ -330,4 +335,19 @@ def importances_page(importances: Importances) -> Page:
             ("rows", _rows(importances.n_rows, "oob")),
             ("trees of a row", f"{importances.votes_per_row:,.1f} of {importances.available:,} on average"),
         ),
+    )
+
+
+def fraction_page(search: FractionSearch) -> Page:
+    """The contents of the page of a search for the bagging fraction."""
+    heads, *rows = fraction_cells(search)
+    picture = Picture(f"Out-of-bag {search.metric} over the bagging fraction", search.plot)
+    table = Table(heads, tuple(rows), int((search.curve["fraction"] == search.best).argmax()))
+    return Page(
+        title="Bagging fraction",
+        verdict=sentence(fraction_choice(search)),
+        alerts=tuple(Alert(sentence(text)) for text in fraction_remarks(search)),
+        sections=(Section("", pictures=(picture,), tables=(table,)),),
+        code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
+        origin=(("rows", fraction_rows(search)), ("trees grown to compare", f"{search.trees_grown:,}")),
     )

@@ -1,4 +1,4 @@
-"""Every sentence of results: of reports on the size of a forest, of scores, comparisons and importances."""
+"""Every sentence of results: of reports, scores, comparisons, importances and bagging fractions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.labels import FEWEST_ROWS
 from rfsize.statistics.metrics import get_metric, label_of
 from rfsize.statistics.paired import PairedCurve
+from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:
     from rfsize.api.compare import Comparison
     from rfsize.api.importance import Importance, Importances
     from rfsize.api.oob_score import OobScore
     from rfsize.api.report import Report
+    from rfsize.training.bagging_fraction import FractionSearch
 
 RARE = 0.05
 """A class with a smaller share of the labels is rare."""
@@ -31,6 +33,7 @@ _CLASSES, _COLUMNS, _LETTERS = 12, 20, 24  # shown at most: of many classes, of 
 _Class = TypeVar("_Class")
 
 _VOTED = {"hard": "majority vote", "soft": "averaged scores"}
+_SE = 1.96  # standard errors on either side of a 95 % interval
 _GROUPED = {"given": " in groups", "copies": " with copies in groups"}
 
 
@@ -537,3 +540,74 @@ def importances_text(importances: Importances) -> str:
     trees = how_many(importances.available, "tree")
     origin = f"from {how_many(importances.n_rows, 'out-of-bag row')}, {importances.votes_per_row:.1f} of {trees} each"
     return "\n".join([importances_score(importances), *table, f"{importances_title(importances)}{noise}", origin])
+
+
+# Bagging fractions
+
+
+def fraction_text(search: FractionSearch) -> str:
+    """The lines of a printed search for the bagging fraction."""
+    marks = ["*" if fraction == search.best else " " for fraction in search.curve["fraction"]]
+    lines = [
+        f"{mark}{fraction:>8}{trees:>7}" + "".join(f"{number:>10}" for number in numbers)
+        for mark, (fraction, trees, *numbers) in zip([" ", *marks], fraction_cells(search), strict=True)
+    ]
+    lines += [fraction_choice(search), *(f"! {text}" for text in fraction_remarks(search))]
+    ratio = f"{ratio_with_replacement(search.best):.2f}"
+    lines.append(f"fraction {search.best:.3f} is worth a sampling ratio of {ratio} with replacement")
+    return "\n".join([*lines, f"{search.trees_grown:,} trees grown; {fraction_rows(search)}"])
+
+
+def fraction_cells(search: FractionSearch) -> list[tuple[str, ...]]:
+    """The heads and the rows of the table of all fractions."""
+    names = (search.metric, "standard_error", "difference", "difference_se")
+    cells: list[tuple[str, ...]] = [("fraction", "trees", search.metric, "± s.e.", "worse by", "± s.e.")]
+    for row in search.curve:
+        numbers = (_fraction_number(search, row[name]) for name in names)
+        cells.append((f"{row['fraction']:.3f}", f"{row['trees']:,}", *numbers))
+    return cells
+
+
+def _fraction_number(search: FractionSearch, value: float) -> str:
+    """An error of labels as a share, any other error or score as a number."""
+    return f"{100.0 * value:.2f} %" if search.of_labels and search.metric == "error" else f"{value:.4g}"
+
+
+def fraction_choice(search: FractionSearch) -> str:
+    """The sentence that says which fraction is chosen, and how much better it is."""
+    metric, n_fractions, difference = search.metric, len(search.curve), search.curve["difference"]
+    least = float(search.curve["fraction"][difference.argmin()])
+    level = int(np.sum(difference <= _SE * search.curve["difference_se"])) - 1
+    also = f"; {how_many(level, 'other')} may be as good, within noise" if level else ""
+    if search.own is None or search.own in search.left_out:
+        return f"fraction {search.best:.3f} has the best {metric} of {n_fractions}{also}"
+    own = search.curve[search.curve["fraction"] == search.own][0]
+    apart = f"{_fraction_number(search, own['difference'])} ± {_fraction_number(search, own['difference_se'])}"
+    if search.best != search.own:
+        return f"take fraction {search.best:.3f}: its {metric} is better than your {search.own:.3f}'s by {apart}"
+    if least == search.own:
+        return f"keep your fraction {search.own:.3f}: it has the best {metric} of {n_fractions}{also}"
+    return f"keep your fraction {search.own:.3f}: the best of {n_fractions}, {least:.3f}, is better by {apart}: noise"
+
+
+def fraction_remarks(search: FractionSearch) -> list[str]:
+    """That fractions were left out, and that the best is the smallest or the largest of those compared."""
+    remarks, fractions = [], search.curve["fraction"]
+    if search.left_out:
+        left_out = ", ".join(f"{fraction:.3f}" for fraction in search.left_out)
+        own = ", your own," if search.own in search.left_out else ""
+        remarks.append(
+            f"left out: {left_out}{own} for which {int(search.curve['trees'][0]):,} trees leave rows too few "
+            "out-of-bag votes: give a larger n_trees"
+        )
+    least = fractions[search.curve["difference"].argmin()]
+    if len(fractions) > 1 and least in (fractions[0], fractions[-1]):
+        end = "at the end of the fractions compared: compare fractions beyond it"
+        remarks.append(f"the best {search.metric} is at {least:.3f}, {end}")
+    return remarks
+
+
+def fraction_rows(search: FractionSearch) -> str:
+    n_dropped = search.n_dropped
+    dropped = f"; {n_dropped:,} left out, because in some forest every tree saw them" if n_dropped else ""
+    return f"{search.n_rows:,} rows, predicted by the trees that did not see them{dropped}"

@@ -270,6 +270,8 @@ _OF_NUMBERS = (
 METRICS = {metric.name: metric for metric in (*_OF_CLASSES, *_OF_NUMBERS)}
 """The metrics that compare predictions with the truth, by name."""
 
+SQUARED_ERROR = _of_means("mean squared error", _square)
+
 _CLIPPED_ROWS = _of_means("clipped rows", _is_clipped, bounds=(0.0, 1.0))
 
 

@@ -28,21 +28,21 @@ from rfsize._util import (
 from rfsize.counting.coverage import Coverage
 from rfsize.counting.groups import Groups, resolve_groups
 from rfsize.counting.outputs import VOTINGS
+from rfsize.counting.sums import Scores
 from rfsize.exceptions import FewVotesError
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.link import Predictor
 from rfsize.models.rows import n_rows_of
-from rfsize.models.training import ForestInTraining, Trainer
-from rfsize.showing.html import Alert, Page, Picture, Result, Section, Table
+from rfsize.models.training import Trainer
+from rfsize.showing.html import Page, Result
+from rfsize.showing.pages import fraction_page
 from rfsize.showing.plots import finish, new_axes
-from rfsize.showing.text import sentence
-from rfsize.statistics.margins import scores_of_blocks
-from rfsize.statistics.metrics import Metric, check_direction, metric_on_rows, value_of
+from rfsize.showing.text import fraction_choice, fraction_text
+from rfsize.statistics.margins import halves
+from rfsize.statistics.metrics import SQUARED_ERROR, Metric, check_direction, metric_on_rows, value_of
 from rfsize.statistics.row_errors import metric_error
-from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 _MIN_TREES = 10
@@ -58,7 +58,6 @@ _ANY_FRACTION = 0.5
 _FAIR_SHARE = 0.5
 
 _TITLE_WIDTH = 60  # characters
-_SE = 1.96  # standard errors on either side of a 95 % interval
 
 
 def select_bagging_fraction(
@@ -167,33 +166,27 @@ def select_bagging_fraction(
     trainer, X, own, with_fraction = _resolve_trainer(params, data, y, sample_weight)
     if fractions is None:
         fractions = [fraction for fraction in DEFAULT_FRACTIONS if fraction <= trainer.largest_fraction]
-    fractions, own = _with_own(_checked_fractions(fractions), own if rule == "keep" else None)
+    grid, own = _with_own(_checked_fractions(fractions), own if rule == "keep" else None)
     measure, grouped = _metric(metric, trainer), resolve_groups(groups, X, len(trainer.label))
-    fractions, left_out = _with_enough_votes(fractions, trainer, grouped, n_trees)
+    grid, left_out = _with_enough_votes(grid, trainer, grouped, n_trees)
     forests = []
-    with progress_bar("bagging fractions", n_trees * len(fractions), "trees", shown=progress) as bar:
-        for fraction in fractions:
+    with progress_bar("bagging fractions", n_trees * len(grid), "trees", shown=progress) as bar:
+        for fraction in grid:
             forests.append(_trained(trainer, fraction, n_trees, seed, grouped, voting))
             bar.update(n_trees)
-    compared, n_rows = _compared(forests, measure, trainer.weight, grouped)
-    name, value = "score", -measure.worse * compared.value
-    if metric is None:
-        name, value = "error", 1.0 - compared.value if len(trainer.classes) else compared.value
-    columns: dict[str, Any] = {
-        "fraction": fractions,
-        "trees": np.full(len(fractions), n_trees, dtype=np.int64),
-        name: value,
-        "standard_error": compared.value_se,
-        "difference": compared.difference,
-        "difference_se": compared.difference_se,
-        "seconds": [forest.seconds for forest in forests],
-    }
-    curve = np.empty(len(fractions), dtype=[(key, np.asarray(column).dtype) for key, column in columns.items()])
-    for key, column in columns.items():
-        curve[key] = column
-    best = fractions[int(compared.difference.argmin())]  # of equals the smallest
-    if own in fractions:
-        at_own = curve[fractions.index(own)]
+    of_labels, name = len(trainer.classes) > 0, "error" if metric is None else "score"
+    value, *errors, n_rows = _compared(forests, measure, trainer.weight, grouped)
+    if metric is not None:
+        value = -measure.worse * value
+    elif of_labels:
+        value = 1.0 - value
+    names = (name, "standard_error", "difference", "difference_se", "seconds")
+    columns = (grid, [n_trees] * len(grid), value, *errors, [forest.seconds for forest in forests])
+    types = [("fraction", np.float64), ("trees", np.int64), *((name, np.float64) for name in names)]
+    curve = np.array(list(zip(*columns, strict=True)), dtype=types)
+    best = grid[int(curve["difference"].argmin())]  # of equals the smallest
+    if own in grid:
+        at_own = curve[grid.index(own)]
         best = own if at_own["difference"] <= at_own["difference_se"] else best
     return FractionSearch(
         best=best,
@@ -205,7 +198,7 @@ def select_bagging_fraction(
         left_out=left_out,
         n_rows=n_rows,
         n_dropped=len(trainer.label) - n_rows,
-        of_labels=len(trainer.classes) > 0,
+        of_labels=of_labels,
     )
 
 
@@ -223,8 +216,7 @@ def _resolve_trainer(
                 "select_bagging_fraction compares predictions with classes, and the labels are soft, between 0 and 1: "
                 "give labels 0 and 1 with weights, a row of each for every soft label"
             )
-        own = trainer.fraction if 0.0 < trainer.fraction < 1.0 else None
-        return trainer, X, own, trainer.with_fraction
+        return trainer, X, trainer.fraction if 0.0 < trainer.fraction < 1.0 else None, trainer.with_fraction
     # Here, because scikit-learn takes long to import.
     from sklearn.base import clone
 
@@ -244,8 +236,7 @@ def _resolve_trainer(
     weighted, n_rows = {} if sample_weight is None else {"sample_weight": sample_weight}, n_rows_of(X)
     forest = read_forest(training.with_fraction(of_size(params, 1), _ANY_FRACTION, n_rows).fit(X, y, **weighted))
     forest.open(X)
-    trainer = training.trainer_of(forest, X, y, sample_weight)
-    own = training.fraction_of(params, n_rows)
+    trainer, own = training.trainer_of(forest, X, y, sample_weight), training.fraction_of(params, n_rows)
     return trainer, X, own, lambda fraction: training.with_fraction(clone(params), fraction, n_rows)
 
 
@@ -270,28 +261,14 @@ def _with_own(fractions: list[float], own: float | None) -> tuple[list[float], f
 
 def _metric(metric: Any, trainer: Trainer) -> Metric:
     """The metric with the truth of the training rows; for None the accuracy, or the mean squared error."""
-    is_usual, classes, y = metric is None, trainer.classes, trainer.label
-    if is_usual:
-        metric = "accuracy" if len(classes) else "rmse"
+    classes, y = trainer.classes, trainer.label
     y = classes[y.astype(np.int64)] if len(classes) else y
-    made: Any = metric_on_rows(metric, Predictor(classes, trainer.link), len(y), y, trainer.weight)
-    check_direction(made)
-    if is_usual and not len(classes):
-        made = _squared(made)
-    return made
-
-
-def _squared(rmse: Metric) -> Metric:
-    """The mean squared error."""
-    root, influence = rmse.value, rmse.influence
-    assert influence is not None
-    return replace(
-        rmse,
-        name="mean squared error",
-        value=lambda truth, predicted, weight: root(truth, predicted, weight) ** 2,
-        influence=lambda *given: 2.0 * root(*given) * influence(*given),
-        replicates=None,
-    )
+    usual = "accuracy" if len(classes) else "rmse"
+    on_rows = metric_on_rows(metric or usual, Predictor(classes, trainer.link), len(y), y, trainer.weight)
+    check_direction(on_rows)
+    if metric is None and not len(classes):
+        return replace(SQUARED_ERROR, truth=on_rows.truth, weight=on_rows.weight)
+    return on_rows
 
 
 def _left_out_share(trainer: Trainer, fraction: float, groups: Groups) -> Floats:
@@ -321,7 +298,7 @@ _Predictions = tuple[Int64s, Floats]
 
 
 class _Forest(NamedTuple):
-    """Out-of-bag predictions of all trees and of each half of them, and the seconds that the training took."""
+    """Out-of-bag predictions by all trees and by each half of them, and the seconds that the training took."""
 
     whole: _Predictions
     halves: list[_Predictions]
@@ -333,8 +310,8 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
     forest = trainer.start(fraction=fraction, seed=seed, groups=groups)
     forest.add(n_trees)
     forest.check_bags()
-    seconds = time.perf_counter() - started
-    votes = float(forest.out_of_bag.scores.n_votes.mean()) / n_trees
+    seconds, sums = time.perf_counter() - started, forest.out_of_bag
+    votes = float(sums.scores.n_votes.mean()) / n_trees
     expected = float(_left_out_share(trainer, fraction, groups).mean())
     if votes < _FAIR_SHARE * expected:
         raise ValueError(
@@ -342,42 +319,29 @@ def _trained(trainer: Trainer, fraction: float, n_trees: int, seed: int | None, 
             f"{in_percent(expected)}, because XGBoost draws a bag for the tree of each class: grow more trees "
             "(n_trees), or, from XGBoost 3.2 on, one tree for all classes (multi_strategy='multi_output_tree')"
         )
-    whole, *halves = _oob_predictions(forest, trainer, voting)
-    return _Forest(whole, halves, seconds)
-
-
-def _oob_predictions(forest: ForestInTraining, trainer: Trainer, voting: str) -> list[_Predictions]:
-    """Out-of-bag predictions of all trees, and of each half of the trees on the rows whose blocks are kept."""
-    sums, n_classes = forest.out_of_bag, len(trainer.classes)
-    blocks = sums.blocks
-    sources = [(sums.scores.number, sums.counts[sums.scores.number], sums.scores)]
-    even = np.arange(blocks.votes.shape[1]) % 2 == 0
-    for half in (even, ~even):
-        sources.append((blocks.rows, blocks.votes[:, half].sum(axis=1), scores_of_blocks(blocks, half)))
+    blocks, n_classes = sums.blocks, len(trainer.classes)
+    by_votes = voting == "hard" and n_classes > 0
+    parts = [(blocks.rows, half) for half in halves(blocks, of_scores=not by_votes)]
+    parts.insert(0, (sums.scores.number, sums.counts[sums.scores.number] if by_votes else sums.scores))
     predictions = []
-    for rows, counts, scores in sources:
-        known = scores.n_votes > 0
-        if voting == "hard" and n_classes:
-            predicted = counts[known] / counts[known].sum(axis=1, keepdims=True)
+    for rows, sample in parts:
+        if isinstance(sample, Scores):
+            known = sample.n_votes > 0
+            predicted = trainer.link.predictions(sample.mean[known], n_classes)
         else:
-            predicted = trainer.link.predictions(scores.mean[known], n_classes)
+            known = np.asarray(sample.any(axis=1))
+            predicted = sample[known] / sample[known].sum(axis=1, keepdims=True)
         predictions.append((rows[known], predicted))
-    return predictions
-
-
-class _Compared(NamedTuple):
-    """For each forest: the metric, how much worse it is than the best, and the standard errors of both."""
-
-    value: Floats
-    value_se: Floats
-    difference: Floats
-    difference_se: Floats
+    return _Forest(predictions[0], predictions[1:], seconds)
 
 
 def _compared(
     forests: Sequence[_Forest], metric: Metric, weight: Floats | None, groups: Groups
-) -> tuple[_Compared, int]:
-    """Compare the forests on the rows on which each of them has out-of-bag votes; also returns their number.
+) -> tuple[Floats, Floats, Floats, Floats, int]:
+    """Compare the forests on the rows on which each of them has out-of-bag votes.
+
+    Returns the metric of each forest and its standard error, how much worse it is than the best and the standard error
+    of that, and the number of rows.
 
     The standard error of a difference is over other rows, paired row by row, and other trees. Other trees have another
     error on the same rows. The difference between the errors of the two halves of a forest has four times the variance
@@ -392,24 +356,24 @@ def _compared(
             "compared, too few to compare them: give more trees, or smaller fractions"
         )
     units = rows if groups.units is None else groups.units[rows]
-    value = np.array([value_of(metric, rows, of) for of in predicted])
+    value = np.array([value_of(metric, rows, of_forest) for of_forest in predicted])
     best = int((metric.worse * value).argmin())
     value_se, difference_se = np.zeros((2, len(forests)))
-    for place, of in enumerate(predicted):
-        value_se[place] = metric_error([metric], [of], rows, units)[0]
+    for place, of_forest in enumerate(predicted):
+        value_se[place] = metric_error([metric], [of_forest], rows, units)[0]
         if place != best:
-            difference_se[place] = metric_error([metric] * 2, [of, predicted[best]], rows, units)[0]
+            difference_se[place] = metric_error([metric] * 2, [of_forest, predicted[best]], rows, units)[0]
     if len(forests) > 1:
-        rows, halves = _on_common_rows([half for forest in forests for half in forest.halves])
-        of_halves = np.array([value_of(metric, rows, of) for of in halves])
+        rows_of_halves, predicted = _on_common_rows([half for forest in forests for half in forest.halves])
+        of_halves = np.array([value_of(metric, rows_of_halves, of_half) for of_half in predicted])
         over_trees = np.var(of_halves[::2] - of_halves[1::2], ddof=1) / 2.0
         difference_se = np.where(np.arange(len(forests)) == best, 0.0, np.sqrt(difference_se**2 + over_trees))
-    return _Compared(value, value_se, np.abs(value - value[best]), difference_se), len(units)
+    return value, value_se, np.abs(value - value[best]), difference_se, len(rows)
 
 
 def _on_common_rows(predictions: Sequence[_Predictions]) -> tuple[Int64s, list[Floats]]:
     rows = reduce(np.intersect1d, (rows for rows, _ in predictions))
-    return rows, [predicted[np.searchsorted(of, rows)] for of, predicted in predictions]
+    return rows, [predicted[np.searchsorted(of_rows, rows)] for of_rows, predicted in predictions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,18 +444,6 @@ class FractionSearch(Result):
         """Number of trees that the search trained."""
         return int(self.curve["trees"].sum())
 
-    def to_frame(self) -> pandas.DataFrame:
-        """The curve as a pandas.DataFrame.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        import pandas
-
-        return pandas.DataFrame(self.curve)
-
     def to_dict(self) -> dict[str, Any]:
         """The search as plain Python values that ``json`` can write, without `params`."""
         names = self.curve.dtype.names or ()
@@ -519,96 +471,18 @@ class FractionSearch(Result):
         chosen = curve[curve["fraction"] == self.best]
         ax.plot(chosen["fraction"], chosen[self.metric], "D", color="C1", zorder=5, label="chosen")
         ax.axvline(self.best, color="C1", linewidth=1.0, linestyle="--", zorder=1)
-        ax.set_title("\n".join(wrap(self._choice(), _TITLE_WIDTH)))
+        ax.set_title("\n".join(wrap(fraction_choice(self), _TITLE_WIDTH)))
         ax.set_xlabel("bagging fraction (rows drawn without replacement)")
         ax.set_ylabel(f"out-of-bag {self.metric}")
-        if self._is_share:
+        if self.of_labels and self.metric == "error":
             ax.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         finish(ax)
         return ax
 
     def page(self) -> Page:
-        picture = Picture(f"Out-of-bag {self.metric} over the bagging fraction", self.plot)
-        rows = tuple((f"{row['fraction']:.3f}", f"{row['trees']:,}", *self._numbers(row)) for row in self.curve)
-        grid = Table(_heads(self.metric), rows, int((self.curve["fraction"] == self.best).argmax()))
-        return Page(
-            title="Bagging fraction",
-            verdict=sentence(self._choice()),
-            alerts=tuple(Alert(sentence(text)) for text in self._remarks()),
-            sections=(Section("", pictures=(picture,), tables=(grid,)),),
-            code="forest, report = rfsize.grow(search.params, data)  # with this fraction, and as many trees as needed",
-            origin=(("rows", self._rows()), ("trees grown to compare", f"{self.trees_grown:,}")),
-        )
+        return fraction_page(self)
 
     def __str__(self) -> str:
-        fraction, trees, *heads = _heads(self.metric)
-        lines = [f"{fraction:>9}{trees:>7}" + "".join(f"{head:>10}" for head in heads)]
-        for row in self.curve:
-            mark = "*" if row["fraction"] == self.best else " "
-            numbers = "".join(f"{number:>10}" for number in self._numbers(row))
-            lines.append(f"{mark}{row['fraction']:>8.3f}{row['trees']:>7,}{numbers}")
-        ratio = f"{ratio_with_replacement(self.best):.2f}"
-        return "\n".join(
-            [
-                *lines,
-                self._choice(),
-                *(f"! {text}" for text in self._remarks()),
-                f"fraction {self.best:.3f} is worth a sampling ratio of {ratio} with replacement",
-                f"{self.trees_grown:,} trees grown; {self._rows()}",
-            ]
-        )
+        return fraction_text(self)
 
     __repr__ = __str__
-
-    @property
-    def _is_share(self) -> bool:
-        return self.of_labels and self.metric == "error"
-
-    def _number(self, value: float) -> str:
-        return f"{100.0 * value:.2f} %" if self._is_share else f"{value:.4g}"
-
-    def _numbers(self, row: np.void) -> list[str]:
-        names = (self.metric, "standard_error", "difference", "difference_se")
-        return [self._number(row[name]) for name in names]
-
-    def _choice(self) -> str:
-        """The sentence that says which fraction is chosen, and how much better it is."""
-        n_fractions, difference = len(self.curve), self.curve["difference"]
-        least = float(self.curve["fraction"][difference.argmin()])
-        level = int(np.sum(difference <= _SE * self.curve["difference_se"])) - 1
-        also = f"; {how_many(level, 'other')} may be as good, within noise" if level else ""
-        if self.own is None or self.own in self.left_out:
-            return f"fraction {self.best:.3f} has the best {self.metric} of {n_fractions}{also}"
-        own = self.curve[self.curve["fraction"] == self.own][0]
-        apart = f"{self._number(own['difference'])} ± {self._number(own['difference_se'])}"
-        if self.best != self.own:
-            return f"take fraction {self.best:.3f}: its {self.metric} is better than your {self.own:.3f}'s by {apart}"
-        if least == self.own:
-            return f"keep your fraction {self.own:.3f}: it has the best {self.metric} of {n_fractions}{also}"
-        return f"keep your fraction {self.own:.3f}: the best of {n_fractions}, {least:.3f}, is better by {apart}: noise"
-
-    def _remarks(self) -> list[str]:
-        """That fractions were left out, and that the best is the smallest or the largest of those compared."""
-        remarks, fractions = [], self.curve["fraction"]
-        if self.left_out:
-            left_out = ", ".join(f"{fraction:.3f}" for fraction in self.left_out)
-            own = ", your own," if self.own in self.left_out else ""
-            remarks.append(
-                f"left out: {left_out}{own} for which {int(self.curve['trees'][0]):,} trees leave rows too few "
-                "out-of-bag votes: give a larger n_trees"
-            )
-        least = fractions[self.curve["difference"].argmin()]
-        if len(fractions) > 1 and least in (fractions[0], fractions[-1]):
-            remarks.append(
-                f"the best {self.metric} is at {least:.3f}, at the end of the fractions compared: compare fractions "
-                "beyond it"
-            )
-        return remarks
-
-    def _rows(self) -> str:
-        dropped = f"; {self.n_dropped:,} left out, because in some forest every tree saw them" if self.n_dropped else ""
-        return f"{self.n_rows:,} rows, predicted by the trees that did not see them{dropped}"
-
-
-def _heads(metric: str) -> tuple[str, ...]:
-    return "fraction", "trees", metric, "± s.e.", "worse by", "± s.e."

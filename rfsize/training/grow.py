@@ -26,6 +26,8 @@ from rfsize.statistics.criterion import Criterion, make_criterion, refuse_soft_l
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_on_rows
 from rfsize.training.stopping_rule import StoppingRule
 
+_MOST_TREES = 5000
+
 
 def grow(
     params: Any,
@@ -40,7 +42,7 @@ def grow(
     voting: str | None = None,
     threshold: float | None = None,
     confidence: float = 0.8,
-    max_trees: int = 5000,
+    max_trees: int | None = None,
     min_trees: int = 100,
     groups: ArrayLike | str | None = None,
     sample_weight: ArrayLike | None = None,
@@ -59,9 +61,8 @@ def grow(
     params : dict, booster or scikit-learn estimator
         Training parameters, as for `lightgbm.train` (with ``boosting="rf"``) or `xgboost.train` (`grow` finds the
         number of parallel trees). Or an estimator (`LGBMClassifier`, `XGBRegressor`, `RandomForestClassifier`,
-        `BaggingRegressor`, …); an unfitted estimator begins with its own number of trees, and may end with fewer. Or a
-        finished forest, which gets more trees with new bags. Give the labels and weights of its training: rfsize cannot
-        check them.
+        `BaggingRegressor`, …), which is not changed. Or a finished forest, which gets more trees with new bags. Give
+        the labels and weights of its training: rfsize cannot check them.
     data : lightgbm.Dataset, xgboost.DMatrix or QuantileDMatrix
         Training data. To add trees to a LightGBM forest, give a `Dataset` that kept its rows
         (``free_raw_data=False``). For an estimator, the rows that its ``fit`` takes.
@@ -79,8 +80,9 @@ def grow(
         How sure it must be that the forest has T* trees, at least 0.5, because the first trees may agree with each
         other by luck. The forest gets ``report.upper(confidence)`` trees. With 0.5 it gets T* trees, or more if the
         labels of T* trees still changed.
-    max_trees : int, default 5000
-        The most trees to train.
+    max_trees : int, optional
+        The most trees to train. By default 5000, or the number of trees of an unfitted estimator if you set another one
+        than its default (``n_estimators``; of `XGBClassifier` and `XGBRegressor` ``num_parallel_tree``).
     min_trees : int, default 100
         Number of trees before the first estimate.
     init_model : booster, optional
@@ -145,7 +147,7 @@ def grow(
     """
     of_labels: dict[str, Any] = {"alpha": alpha, "average": average, "voting": voting}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
-    rule = StoppingRule(min_trees, max_trees)
+    rule = StoppingRule(min_trees, _most_trees(params) if max_trees is None else max_trees)
     X_val, y_val = validation if isinstance(validation, tuple) and len(validation) == 2 else (validation, None)
     if X_val is not None and groups is not None:
         raise ValueError(
@@ -160,7 +162,8 @@ def grow(
     if hasattr(params, "fit"):
         if init_model is not None:
             raise ValueError("the new trees are added to the fitted estimator: leave out init_model")
-        growth = start_from_estimator(params, data, y, criterion, sample_weight=sample_weight, **of_rows)
+        of_rows |= {"sample_weight": sample_weight, "min_trees": rule.next_size}
+        growth = start_from_estimator(params, data, y, criterion, **of_rows)
     elif y is not None or sample_weight is not None:
         raise ValueError("labels and weights are in the Dataset or DMatrix; y and sample_weight are for an estimator")
     else:
@@ -174,6 +177,16 @@ def grow(
         return Task.of(read_forest(model, missing=missing), X_val, threshold=of_rows["threshold"])
 
     return grow_until_enough(growth, rule, on_validation, y_val)
+
+
+def _most_trees(params: Any) -> int:
+    """The most trees to train if the user does not say: as many as an unfitted estimator is set to train."""
+    if not hasattr(params, "fit"):
+        return _MOST_TREES
+    # Here, because scikit-learn takes long to import.
+    from rfsize.models.estimators import chosen_tree_count
+
+    return chosen_tree_count(params) or _MOST_TREES
 
 
 @dataclass(frozen=True)
@@ -234,16 +247,15 @@ def _from_parameters(
 
 
 def start_from_estimator(
-    estimator: Any, X: Any, y: Any, criterion: Criterion, *, threshold: float, groups: Any, sample_weight: Any
+    estimator: Any, X: Any, y: Any, criterion: Criterion, *, min_trees: int, sample_weight: Any, **of_rows: Any
 ) -> Growth:
-    """Begin from an estimator, fitted or not; arguments as in `grow`."""
+    """Begin from a fitted estimator, or train one to ``min_trees`` trees; arguments as in `grow`."""
     if y is None:
         raise ValueError("y is missing: an estimator is grown from X and y, as it is fitted")
     # Here, because scikit-learn takes long to import.
-    from sklearn.base import clone
     from sklearn.exceptions import NotFittedError
 
-    from rfsize.models.estimators import checked_target, is_regression
+    from rfsize.models.estimators import checked_target, is_regression, of_size
 
     training, fitted = training_of(estimator), None
     try:
@@ -253,22 +265,22 @@ def start_from_estimator(
     X = for_training(X)
     classes, _ = checked_target(y, n_rows_of(X), of_labels=not is_regression(estimator))
     criterion = checked_criterion(criterion, classes, y, sample_weight)
-    is_new = fitted is None
+    n_given = 0 if fitted is None else fitted.n_trees
     if fitted is None:
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
-        fitted = read_forest(clone(estimator).fit(X, y, **weighted))
+        fitted = read_forest(of_size(estimator, min_trees).fit(X, y, **weighted))
     if fitted.wrapper is not None:
         raise NotAForestError(
             f"found a {fitted.wrapper.kind}, whose own fit grows its forest: fit it with a larger alpha or "
             "max_trees, or give the forest that it has fitted, model.estimator_"
         )
-    threshold = fitted.checked_threshold(threshold)
+    threshold = fitted.checked_threshold(of_rows["threshold"])
     fitted.open(X)
     trainer = training.trainer_of(fitted, X, y, sample_weight)
-    groups = resolve_groups(groups, X, n_rows_of(X))
+    groups = resolve_groups(of_rows["groups"], X, n_rows_of(X))
     forest = trainer.resume(fitted.booster, threshold=threshold, groups=groups)
     forest.classes = fitted.classes if len(fitted.classes) else None
-    return Growth(criterion, forest, y, sample_weight, fitted.with_booster, 0 if is_new else fitted.n_trees)
+    return Growth(criterion, forest, y, sample_weight, fitted.with_booster, n_given)
 
 
 def grow_until_enough(

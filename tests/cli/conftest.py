@@ -13,7 +13,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from rfsize.cli.main import main
+from rfsize.cli import main
 
 NAMES = list("abcde")
 LIGHTGBM = {"objective": "binary", "boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1, "num_leaves": 15}

@@ -19,7 +19,7 @@ import pytest
 import xgboost as xgb
 
 import rfsize
-from rfsize.cli.main import main
+from rfsize.cli import main
 
 from .conftest import FRESH, TABLE, WORDS, Y, train
 

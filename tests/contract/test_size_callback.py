@@ -33,7 +33,10 @@ def assert_same(found: rfsize.Report, expected: rfsize.Report, rtol: float = 1e-
     assert found.n_trees == pytest.approx(expected.n_trees, rel=rtol)
     np.testing.assert_allclose(found.interval, expected.interval, rtol=rtol)
     assert np.isfinite(expected.n_trees)
-    facts = [(report.estimate.n_rows, report.available, report.source, report.estimate.votes_per_row) for report in (found, expected)]
+    facts = [
+        (report.estimate.n_rows, report.available, report.source, report.estimate.votes_per_row)
+        for report in (found, expected)
+    ]
     assert facts[0] == facts[1]
 
 

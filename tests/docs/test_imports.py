@@ -86,7 +86,7 @@ def is_allowed(one: Import) -> bool:
         return room == "integrations" or other not in FRAMEWORKS
     if one.name.startswith("_") and not one.name.startswith("__") and other != "_core":
         return False
-    if (room, other) == ("showing", "api"):  # texts and pictures name the types of what they show
+    if room == "showing" and other in ("api", "training"):  # texts and pictures name the types of what they show
         return one.is_for_types
     if room == "integrations":
         return other in OF_INTEGRATIONS or one.imported.split(".")[:2] == one.importer.split(".")[:2]

@@ -21,7 +21,7 @@ import pytest
 import rfsize
 from helpers.damaged import damaged_archive, damaged_bytes, damaged_numbers, damaged_text, damaged_values, some
 from helpers.models import FRESH, model
-from rfsize.cli.main import main
+from rfsize.cli import main
 from rfsize.exceptions import FileError
 
 pytestmark = [

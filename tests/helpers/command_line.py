@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rfsize.cli.main import main
+from rfsize.cli import main
 
 
 def run(folder: Path, *arguments: str) -> int:

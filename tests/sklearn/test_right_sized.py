@@ -150,7 +150,7 @@ def test_classifiers_are_the_forests_that_grow_grows(kind: str) -> None:
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_regressors_are_the_forests_that_grow_grows(kind: str) -> None:
     model = regressor(kind, min_trees=100)
-    grown, report = rfsize.grow(REGRESSORS[kind], X, NUMBER, metric="scores", tolerance=0.2)
+    grown, report = rfsize.grow(REGRESSORS[kind], X, NUMBER, metric="scores", tolerance=0.2, max_trees=500)
     assert (model.report_.source, model.oob_refusal_) == ("oob", None)
     assert model.report_.n_trees == report.n_trees
     assert model.n_trees_ == n_trees(model.estimator_) == report.n_kept

@@ -30,7 +30,7 @@ ESTIMATORS: dict[str, Any] = {
         boosting_type="rf", subsample=0.6, subsample_freq=1, num_leaves=15, n_jobs=1, random_state=1, verbose=-1
     ),
     "xgboost": XGBClassifier(n_estimators=1, learning_rate=1, subsample=0.6, max_depth=5, n_jobs=1, random_state=1),
-    "sklearn": RandomForestClassifier(20, min_samples_leaf=5, random_state=1),
+    "sklearn": RandomForestClassifier(min_samples_leaf=5, random_state=1),
     "perceptrons": BaggingClassifier(Perceptron(), max_features=0.7, random_state=1),
 }
 
@@ -40,7 +40,7 @@ def grown(framework: str, task: str = "two", **options: Any) -> tuple[Any, rfsiz
     if framework in BOOSTERS:
         return rfsize.grow(params_for(framework, Y[task]), data_for(framework, X, Y[task]), **options)
     if task == "number":
-        return rfsize.grow(RandomForestRegressor(20, min_samples_leaf=5, random_state=3), X, Y[task], **options)
+        return rfsize.grow(RandomForestRegressor(min_samples_leaf=5, random_state=3), X, Y[task], **options)
     return rfsize.grow(ESTIMATORS[framework], X, Y[task], **options)
 
 
@@ -91,6 +91,22 @@ def test_too_few_trees_are_warned_of(framework: str) -> None:
     with pytest.warns(NotConvergedWarning) as caught:
         forest, report = grown(framework, alpha=0.99, max_trees=30, min_trees=10)
     assert (n_trees_of(forest), report.enough, caught[0].filename) == (30, False, __file__)
+
+
+@QUIET
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_trees_that_an_estimator_sets_are_the_most(framework: str) -> None:
+    """Unless they are the default of its class, or it is fitted, or ``max_trees`` is given."""
+    count = "num_parallel_tree" if framework == "xgboost" else "n_estimators"
+    usual, limited = (clone(ESTIMATORS[framework]).set_params(**{count: n}) for n in (None, 70))
+    usual = ESTIMATORS[framework] if framework != "xgboost" else usual
+    of: dict[str, Any] = {"alpha": 0.9999, "voting": "hard", "min_trees": 50}
+    forest, report = rfsize.grow(limited, X, Y["two"], **of)
+    assert (n_trees_of(forest), report.enough) == (70, False)
+    assert rfsize.grow(limited, X, Y["two"], **of | {"alpha": 0.7})[1].available == 50
+    assert rfsize.grow(limited, X, Y["two"], **of, max_trees=90)[1].available == 90
+    assert rfsize.grow(usual, X, Y["two"], **of | {"alpha": 0.99})[1].available > 100
+    assert rfsize.grow(forest, X, Y["two"], **of | {"alpha": 0.98})[1].available > 70
 
 
 @QUIET

@@ -123,7 +123,7 @@ def test_sparse_rows() -> None:
 
 @pytest.mark.parametrize(("task", "metric"), [("three", "brier"), ("number", "r2")])
 def test_without_a_metric_the_brier_score_or_r2(task: str, metric: str) -> None:
-    forest = model("lightgbm", task)
+    forest = train("lightgbm", X, Y[task], 60)
     named = rfsize.oob_importance(forest, X, Y[task], metric=metric)
     assert rfsize.oob_importance(forest, X, Y[task]).to_dict() == named.to_dict()
 
