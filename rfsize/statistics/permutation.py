@@ -21,7 +21,7 @@ from rfsize.counting.task import seen_mask
 from rfsize.exceptions import FewVotesError, NotAForestError
 from rfsize.models.rows import Rows
 from rfsize.statistics.curve import SEED, TAIL
-from rfsize.statistics.metrics import Metric, influence_of, predictions_for, replicates_of, value_of
+from rfsize.statistics.metrics import Metric, influence_of, predictions_for, value_of, values_of
 from rfsize.statistics.row_errors import without_groups
 from rfsize.walking.leaves import checked_walk, quantised
 
@@ -235,7 +235,7 @@ def _evaluation(
         # A half without an out-of-bag tree of a row takes the mean of all trees there.
         of_halves = np.where(n_of_halves > 0, np.tensordot(halves, total, axes=1) / np.maximum(n_of_halves, 1), mean)
         predicted, by_half = predictions(mean), predictions(of_halves)
-        first, second = np.split(replicates_of(metric, rows, [(slice(None), by_half)]), 2)
+        first, second = np.split(values_of(metric, rows, by_half), 2)
         by_row = influence_of(metric, rows, predicted)
         if by_row is None:
             by_row = np.array([value_of(metric, rows[part], predicted[part]) for part in parts])

@@ -13,24 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
+from rfsize._util import Floats, Int64s
 from rfsize.counting.sums import N_BLOCKS, Blocks
 from rfsize.statistics.curve import SEED
-from rfsize.statistics.metrics import Metric, replicates_of, value_of, value_or_nan
+from rfsize.statistics.metrics import Metric, value_or_nan, values_of
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
 
 Predictions = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""
 
 _SIZES = (1, 2, 3, 5, 9, 19, 37)
-_FORESTS, _FORESTS_OF_ROWS = 24, 4  # fewest forests of each size, and how many of them compute each row's influence
+_FORESTS, _FORESTS_OF_ROWS = 24, 4  # forests of one size, and how many of each size compute each row's influence
+_CELLS = 1 << 18  # numbers that are predicted at a time
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
 # Scatter between seeds that the estimate does not include, as a share of what single trees lose.
 _MODEL_ERROR = 0.1
@@ -45,49 +45,39 @@ class ForestParts:
     ----------
     rows : ndarray of int64, shape (n_rows,)
         Numbers of the rows, as in the truth of a metric.
-    total : ndarray of float64, shape (n_rows, n_parts, n_scores)
+    total : ndarray of float64, shape (n_parts, n_rows, n_scores)
         Sums of the scores of the trees of each part.
-    n_scored : ndarray, shape (n_rows, n_parts, 1 or n_scores)
+    n_scored : ndarray of float64, shape (n_parts, n_rows, 1 or n_scores)
         Number of trees that scored.
     predictions_of : callable
     """
 
     rows: Int64s
     total: Floats
-    n_scored: NDArray[np.generic]
+    n_scored: Floats
     predictions_of: Predictions
 
     @cached_property
     def whole(self) -> Floats:
         """The predictions of all parts together, shape (n_rows, n_outputs)."""
-        return self.predictions(slice(None), np.ones((1, self.total.shape[1])))[0]
+        return self.predictions(np.ones((1, len(self.total))))[0]
 
-    def predictions(self, rows: slice, forests: Floats, first: Int64s | None = None) -> Floats:
-        """The predictions of forests on some rows, shape (n_forests, n_rows, n_outputs).
+    def predictions(self, forests: Floats) -> Floats:
+        """The predictions of forests, shape (n_forests, n_rows, n_outputs).
 
-        Parameters
-        ----------
-        rows : slice
-        forests : ndarray of float, shape (n_forests, n_parts)
-            Which parts are in each forest.
-        first : ndarray of int64, shape (n_rows,), optional
-            Which part comes first on each row; the others follow in turn.
+        ``forests`` says which parts are in each, shape (n_forests, n_parts).
         """
-        total, n_scored = self.total[rows], self.n_scored[rows]
-        if first is not None:
-            n_parts = total.shape[1]
-            order = (first[rows][:, None, None] + np.arange(n_parts)[:, None]) % n_parts
-            total, n_scored = np.take_along_axis(total, order, axis=1), np.take_along_axis(n_scored, order, axis=1)
-        return self.predictions_of(weighted_sums(total, forests) / weighted_sums(n_scored, forests))
+        return self.predictions_of(np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1))
 
-    def values(self, metric: Metric, forests: Floats, first: Int64s | None = None) -> Floats:
-        """The metric of several forests; arguments as of `predictions`."""
-        if metric.replicates is None:  # it takes all rows at once, so one forest after another
-            return np.array([value_of(metric, self.rows, predicted) for predicted in self._one_by_one(forests, first)])
-        step = max(1, CELLS_PER_BLOCK // (len(forests) * max(self.total.shape[2], self.whole.shape[1])))
-        slices = [slice(start, start + step) for start in range(0, len(self.rows), step)]
-        blocks = ((rows, self.predictions(rows, forests, first)) for rows in slices)
-        return replicates_of(metric, self.rows, blocks)
+    def rotated(self, first: Int64s) -> ForestParts:
+        """The same, where each row has another part ``first``; the others follow in turn."""
+        order = ((first + np.arange(len(self.total))[:, None]) % len(self.total))[:, :, None]
+        total, n_scored = (np.take_along_axis(of_parts, order, axis=0) for of_parts in (self.total, self.n_scored))
+        return replace(self, total=total, n_scored=n_scored)
+
+    def values(self, metric: Metric, forests: Floats) -> Floats:
+        """The metric of each forest, shape (n_forests,); ``forests`` as in `predictions`."""
+        return np.concatenate([values_of(metric, self.rows, predicted) for predicted in self._in_turn(forests)])
 
     def row_covariance(self, metric: Metric, kinds: list[Floats], clusters: Int64s | None) -> Floats:
         """Covariance of the losses of forests of several kinds, over other rows or clusters of rows.
@@ -111,8 +101,9 @@ class ForestParts:
         now = metric.influence(truth, self.whole, weight)
         lost = np.zeros((len(kinds), len(self.rows)))
         for of_kind, forests in zip(lost, kinds, strict=True):
-            for predicted in self._one_by_one(forests):
-                of_kind += (metric.influence(truth, predicted, weight) - now) / len(forests)
+            for predicted in self._in_turn(forests):
+                for of_forest in predicted:
+                    of_kind += (metric.influence(truth, of_forest, weight) - now) / len(forests)
         _, cluster = np.unique(of_rows, return_inverse=True)
         by_cluster = np.stack([np.bincount(cluster, weights=of_kind) for of_kind in lost])
         return np.asarray(by_cluster @ by_cluster.T)
@@ -124,27 +115,29 @@ class ForestParts:
         def values(forests: Floats) -> Floats:
             """Mean of the metric of the forests, without each group of rows, shape (n_groups,)."""
             by_forest = [
-                [value_or_nan(metric, self.rows[on], predicted[on]) for on in without]
-                for predicted in self._one_by_one(forests)
+                [value_or_nan(metric, self.rows[on], of_forest[on]) for on in without]
+                for predicted in self._in_turn(forests)
+                for of_forest in predicted
             ]
             return np.asarray(np.mean(by_forest, axis=0))
 
-        whole = values(np.ones((1, self.total.shape[1])))
+        whole = values(np.ones((1, len(self.total))))
         losses = [values(forests[: max(1, len(forests) // _EVALUATED)]) - whole for forests in kinds]
         return delete_group_covariance(np.stack(losses, axis=1))
 
-    def _one_by_one(self, forests: Floats, first: Int64s | None = None) -> Iterator[Floats]:
-        """The predictions of each forest on all rows, shape (n_rows, n_outputs)."""
-        at_once = max(1, CELLS_PER_BLOCK // self.whole.size)
+    def _in_turn(self, forests: Floats) -> Iterator[Floats]:
+        """The predictions of a few forests at a time, so that they stay in the processor's cache."""
+        at_once = max(1, _CELLS // self.whole.size)
         for start in range(0, len(forests), at_once):
-            yield from self.predictions(slice(None), forests[start : start + at_once], first)
+            yield self.predictions(forests[start : start + at_once])
 
 
 def parts_with(blocks: Blocks, metric: Metric, predictions_of: Predictions, forests: Floats) -> ForestParts:
     """The blocks of a forest as parts, on the rows with a weight on which each of the forests of blocks has a tree."""
-    has_trees = (weighted_sums(blocks.n_scored, forests) > 0.0).all(axis=(0, 2))
+    n_scored = blocks.n_scored.swapaxes(0, 1).astype(np.float64)
+    has_trees = (np.tensordot(forests, n_scored, 1) > 0.0).all(axis=(0, 2))
     on = np.flatnonzero((metric.weight[blocks.rows] > 0.0) & has_trees)
-    return ForestParts(blocks.rows[on], blocks.total[on], blocks.n_scored[on], predictions_of)
+    return ForestParts(blocks.rows[on], blocks.total.swapaxes(0, 1)[:, on], n_scored[:, on], predictions_of)
 
 
 # Forests of few trees
@@ -180,7 +173,13 @@ class SubforestLoss(NamedTuple):
 
 
 def losses_of_few_trees(
-    blocks: Blocks, metric: Metric, predictions_of: Predictions, clusters: Int64s | None = None, *, below: float
+    blocks: Blocks,
+    metric: Metric,
+    predictions_of: Predictions,
+    clusters: Int64s | None,
+    *,
+    below: float,
+    n_forests: int,
 ) -> list[SubforestLoss]:
     """The losses of forests of 1, 2, 3, … trees, smaller than ``below`` and than half of the trees kept.
 
@@ -190,14 +189,16 @@ def losses_of_few_trees(
         As in `metric_loss.metric_loss`.
     below : float
         The size from which on blocks of trees show the loss.
+    n_forests : int
+        Fewest forests of each size.
     """
     trees = _single_trees(blocks, metric, predictions_of)
-    n_trees = trees.total.shape[1]
+    n_trees = len(trees.total)
     sizes = [size for size in _SIZES if size < below and 2 * size <= n_trees]
     if not sizes:
         return []
     generator = np.random.default_rng(SEED)
-    by_size = [_deals(n_trees, size, generator) for size in sizes]
+    by_size = [_deals(n_trees, size, n_forests, generator) for size in sizes]
     deals = [deal for of_size in by_size for deal in of_size]
     values = metric.worse * trees.values(metric, np.concatenate([np.ones((1, n_trees)), *deals]))
     by_deal = iter(np.split(values[1:] - values[0], np.cumsum([len(deal) for deal in deals])[:-1]))
@@ -214,8 +215,8 @@ def losses_of_few_trees(
 def mean_of_subforests(blocks: Blocks, metric: Metric, predictions_of: Predictions, n_trees: int) -> float:
     """The mean of a metric over forests of ``n_trees`` of the trees; many trees are taken in blocks."""
     generator, trees = np.random.default_rng(SEED), _single_trees(blocks, metric, predictions_of)
-    if 2 * n_trees <= trees.total.shape[1]:
-        forests = np.concatenate(_deals(trees.total.shape[1], n_trees, generator))
+    if 2 * n_trees <= len(trees.total):
+        forests = np.concatenate(_deals(len(trees.total), n_trees, _FORESTS, generator))
         return float(trees.values(metric, forests).mean())
     votes_per_row = max(1.0, float(blocks.n_scored.sum(axis=1).mean()))
     n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / votes_per_row)))
@@ -231,24 +232,15 @@ def _single_trees(blocks: Blocks, metric: Metric, predictions_of: Predictions) -
     n_first = blocks.n_first[on].min(axis=1)
     n_trees = int(np.quantile(n_first, _FEW_ROWS, method="lower"))
     on = on[n_first >= n_trees]
-    return ForestParts(blocks.rows[on], blocks.first[on, :n_trees], np.ones((len(on), n_trees, 1)), predictions_of)
+    first = np.ascontiguousarray(blocks.first[on, :n_trees].swapaxes(0, 1))
+    return ForestParts(blocks.rows[on], first, np.ones((n_trees, 1, 1)), predictions_of)
 
 
-def _deals(n_trees: int, size: int, generator: np.random.Generator) -> list[Floats]:
-    """Which trees are in each forest of a deal, shape (n_forests, n_trees)."""
+def _deals(n_trees: int, size: int, fewest: int, generator: np.random.Generator) -> list[Floats]:
+    """Which trees are in each forest of a deal, shape (n_forests, n_trees); in all at least ``fewest`` forests."""
     n_forests = n_trees // size
     deals = []
-    for _ in range(-(-_FORESTS // n_forests)):
+    for _ in range(-(-fewest // n_forests)):
         forest = generator.permutation(n_trees) // size
         deals.append((forest == np.arange(n_forests)[:, None]).astype(np.float64))
     return deals
-
-
-def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
-    """Sums over the blocks, shape (n_draws, n_rows, n), of an array of shape (n_rows, n_blocks, n).
-
-    ``weights`` has shape (n_draws, n_blocks).
-    """
-    n_rows, n_blocks, n = of_blocks.shape
-    by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)
-    return np.asarray((weights @ by_block).reshape(len(weights), n_rows, n))

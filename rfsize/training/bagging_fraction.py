@@ -290,7 +290,6 @@ def _squared(rmse: Metric) -> Metric:
         name="mean squared error",
         value=lambda truth, predicted, weight: root(truth, predicted, weight) ** 2,
         influence=lambda *given: 2.0 * root(*given) * influence(*given),
-        replicates=None,
     )
 
 
