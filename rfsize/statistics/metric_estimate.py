@@ -13,7 +13,7 @@ from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import COVERAGE, SIZES, Estimate, LossCurve, too_many_trees
 from rfsize.statistics.enough_votes import lacks_votes, problem_of_votes
-from rfsize.statistics.metric_loss import N_DEALS, MetricLoss, metric_loss
+from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
     Metric,
     check_direction,
@@ -28,9 +28,6 @@ from rfsize.statistics.subforests import mean_of_subforests
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
 # rows do not tell what a ranking loses: each is predicted by trees that lack one row of its class, itself.
 _FEW_ROWS, _FEWEST_RANKED = 100, 50
-
-# Of a loss that is reported beside another, 8 deals have a standard error at most 17 % above that of 24.
-_DEALS_BESIDE = 24
 
 # Replicates at even steps of probability, so that T* has the quantiles of the loss.
 _PROBABILITIES = np.arange(1, 200) / 200.0
@@ -92,8 +89,8 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
     blocks, predictions_of = sums_of(outputs).blocks, predictions_for(outputs, metric)
-    n_deals = N_DEALS if criterion.tolerance is not None else _DEALS_BESIDE
-    loss = metric_loss(blocks, metric, predictions_of, outputs.groups.units, n_deals=n_deals)
+    is_beside = criterion.tolerance is None
+    loss = metric_loss(blocks, metric, predictions_of, outputs.groups.units, is_beside=is_beside)
     quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)

@@ -12,7 +12,7 @@ Research 17(26), 1-41.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -28,7 +28,9 @@ from rfsize.statistics.row_errors import delete_group_covariance, without_groups
 Predictions = Callable[[Floats], Floats]
 """Makes a forest's predictions from mean scores, in the form that a metric takes."""
 
-_SIZES = (1, 2, 3, 5, 9, 19, 37)
+SIZES = (1, 2, 3, 5, 9, 19, 37)
+"""Sizes of forests of few trees."""
+
 _FORESTS, _FORESTS_OF_ROWS = 24, 4  # forests of one size, and how many of each size compute each row's influence
 _CELLS = 1 << 18  # numbers that are predicted at a time
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
@@ -179,6 +181,7 @@ def losses_of_few_trees(
     clusters: Int64s | None,
     *,
     below: float,
+    sizes: Sequence[int],
     n_forests: int,
 ) -> list[SubforestLoss]:
     """The losses of forests of 1, 2, 3, … trees, smaller than ``below`` and than half of the trees kept.
@@ -189,12 +192,14 @@ def losses_of_few_trees(
         As in `metric_loss.metric_loss`.
     below : float
         The size from which on blocks of trees show the loss.
+    sizes : sequence of int
+        Sizes that may be measured.
     n_forests : int
         Fewest forests of each size.
     """
     trees = _single_trees(blocks, metric, predictions_of)
     n_trees = len(trees.total)
-    sizes = [size for size in _SIZES if size < below and 2 * size <= n_trees]
+    sizes = [size for size in sizes if size < below and 2 * size <= n_trees]
     if not sizes:
         return []
     generator = np.random.default_rng(SEED)
