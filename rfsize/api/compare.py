@@ -20,8 +20,7 @@ from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import comparison_page, comparison_text
 from rfsize.statistics.criterion import loss_of
-from rfsize.statistics.curve import TAIL
-from rfsize.statistics.enough_votes import check_votes
+from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (

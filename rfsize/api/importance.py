@@ -27,8 +27,13 @@ from rfsize.showing.html import Page, Result
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_of, usual_metric
-from rfsize.statistics.permutation import PermutationLosses, permutation_losses
-from rfsize.statistics.stability import instability, rank_correlation, share_in_common
+from rfsize.statistics.permutation import (
+    PermutationLosses,
+    instability,
+    permutation_losses,
+    rank_correlation,
+    share_in_common,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,14 +19,13 @@ from rfsize.showing.text import RARE, finite, lines, notes
 from rfsize.showing.warnings import harms_of_cut, unlabelled_classes, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
-from rfsize.statistics.curve import TAIL, Estimate, LossCurve
-from rfsize.statistics.enough_votes import check_votes
+from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
 from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric
 from rfsize.statistics.metrics import MetricLike, clipping_of_rows, metric_of
-from rfsize.statistics.paired import paired_metrics
 from rfsize.statistics.predictions import estimate_predictions
+from rfsize.statistics.row_errors import paired_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

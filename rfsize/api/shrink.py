@@ -33,8 +33,8 @@ from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bou
 from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, sizes_tried
-from rfsize.statistics.paired import PairedCurve, PairedLoss, paired_metrics
 from rfsize.statistics.pruning import STEP, Leaves, leaves_of, most_trees_to_refit, order_of_trees, refitted
+from rfsize.statistics.row_errors import PairedCurve, PairedLoss, paired_metrics
 
 _Model = TypeVar("_Model")
 

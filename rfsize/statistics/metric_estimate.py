@@ -11,8 +11,7 @@ from rfsize._util import how_many
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import COVERAGE, SIZES, Estimate, LossCurve, too_many_trees
-from rfsize.statistics.enough_votes import lacks_votes, problem_of_votes
+from rfsize.statistics.curve import COVERAGE, SIZES, Estimate, LossCurve, lacks_votes, problem_of_votes, too_many_trees
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
     Metric,

@@ -31,10 +31,12 @@ from rfsize.statistics.curve import (
     LossCurve,
     crossing,
     interpolated,
+    lacks_votes,
     means_of_drawn_rows,
+    no_votes_error,
+    problem_of_votes,
     too_many_trees,
 )
-from rfsize.statistics.enough_votes import lacks_votes, no_votes_error, problem_of_votes
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
