@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
-from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, warnings_for
 from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Page, Result
 from rfsize.showing.score_text import comparison_page, comparison_text
@@ -240,8 +240,7 @@ def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, str | Non
     check_votes(counted, loss_of(name))
     metric = metric_of(name, counted)
     check_direction(metric)
-    blocks, predictions_of = sums_of(counted).blocks, predictions_for(counted, metric)
-    loss = metric_loss(blocks, metric, predictions_of, counted.groups.units)
+    loss = metric_loss(counted, metric)
     return loss, problem_of(loss, metric, counted)
 
 

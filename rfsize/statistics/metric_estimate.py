@@ -19,9 +19,7 @@ from rfsize.statistics.metrics import (
     clipped_rows,
     clipping_warnings,
     metric_of,
-    predictions_for,
 )
-from rfsize.statistics.predictions import scores_of
 from rfsize.statistics.subforests import mean_of_subforests
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
@@ -84,12 +82,9 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     ValueError
         If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
     """
-    scores_of(outputs, criterion.name)
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
-    blocks, predictions_of = sums_of(outputs).blocks, predictions_for(outputs, metric)
-    is_beside = criterion.tolerance is None
-    loss = metric_loss(blocks, metric, predictions_of, outputs.groups.units, is_beside=is_beside)
+    blocks, loss = sums_of(outputs).blocks, metric_loss(outputs, metric, is_beside=criterion.tolerance is None)
     quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)
@@ -101,7 +96,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         n_trees = loss.size(criterion.tolerance, quantile)
     behind = float(loss.loss(round(loss.n_votes), quantile))  # measured is the loss against all trees at hand
     clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
-    share = 0.0 if clipped is None else mean_of_subforests(blocks, clipped, predictions_of, n_kept)
+    share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
     replicates = [loss.loss(SIZES, float(probability)) for probability in _PROBABILITIES if interval]
     return Estimate(
         LossCurve(SIZES, loss.loss(SIZES, quantile), np.reshape(replicates, (-1, len(SIZES)))),

@@ -86,8 +86,7 @@ ByRow = Callable[[Floats, NDArray[Any]], Floats]
 
 def values_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats:
     """The metric on some rows, of predictions of shape (…, n_rows, n_outputs); ``ValueError`` if it is no number."""
-    if not metric.weight[rows].any():
-        raise _no_weight()
+    _check_weight(metric.weight[rows])
     values = metric.value(metric.truth[rows], predicted, metric.weight[rows])
     if np.isfinite(values).all():
         return np.asarray(values)
@@ -104,10 +103,7 @@ def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
 
 
 def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
-    """The metric of some of the rows that it is defined on; NaN if it is undefined on these, or a callable fails.
-
-    These may be rows without a rare class.
-    """
+    """The metric on rows that may lack a rare class; NaN if it is undefined on them, or a callable fails."""
     if not len(rows):
         return math.nan
     with warnings.catch_warnings():
@@ -192,8 +188,9 @@ def _variance(truth: NDArray[Any], weight: Floats) -> float:
     return variance
 
 
-def _no_weight() -> RfsizeError:
-    return RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
+def _check_weight(weight: Floats) -> None:
+    if not weight.any():
+        raise RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
 
 
 # Rankings of two classes, from the weights of both classes by level of the score
@@ -202,8 +199,7 @@ def _no_weight() -> RfsizeError:
 def auc(low: Floats, high: Floats) -> Floats:
     """Area under the ROC curve, NaN if a class has no weight; pairs of rows with the same score count half.
 
-    ``low`` and ``high`` are the weights of the rows of class 0 and of class 1 at each level of the score, lowest level
-    first, shape (n_levels,).
+    ``low`` and ``high`` are the weights of the rows of both classes at each level of the score, lowest level first.
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(np.sum(high * (np.cumsum(low) - low / 2.0)) / (low.sum() * high.sum()))
@@ -343,7 +339,9 @@ def is_metric(metric: MetricLike) -> bool:
 
 def other_names() -> list[str]:
     """Names of metrics that rfsize accepts besides its own."""
-    return [*_ALIASES, *_scorer_names()]
+    from sklearn.metrics import get_scorer_names
+
+    return [*_ALIASES, *get_scorer_names()]
 
 
 def goes_by_labels(metric: MetricLike) -> bool:
@@ -369,18 +367,12 @@ def _scorer_of(metric: MetricLike) -> Callable[..., float] | None:
     """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None."""
     if not isinstance(metric, str):  # a scorer is called as scorer(estimator, X, y)
         return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
-    if metric in METRICS or metric not in _scorer_names():
+    if metric in METRICS:
         return None
-    from sklearn.metrics import get_scorer
+    from sklearn.metrics import get_scorer, get_scorer_names
 
-    scorer: Callable[..., float] = get_scorer(metric)
+    scorer: Callable[..., float] | None = get_scorer(metric) if metric in get_scorer_names() else None
     return scorer
-
-
-def _scorer_names() -> list[str]:
-    from sklearn.metrics import get_scorer_names
-
-    return list(get_scorer_names())
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -390,20 +382,22 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-# Metrics with the truth of rows
-
-
 def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
     if outputs.scores is None or outputs.predictor is None:
-        raise NotAForestError(
-            f"metric={name_of(metric)!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
-            "model and its rows, or size the labels"
-        )
+        raise no_scores_error(name_of(metric))
     if outputs.y is None:
         what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
         raise ValueError(f"y is missing: {what} needs the truth of the rows")
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def no_scores_error(name: str) -> NotAForestError:
+    """The error if a metric, probabilities or scores are wanted of counted votes."""
+    return NotAForestError(
+        f"metric={name!r} needs the trees' scores, and counted Votes have none: give rfsize.size the model and its "
+        "rows, or size the labels"
+    )
 
 
 def metric_on_rows(
@@ -420,8 +414,7 @@ def metric_on_rows(
     if isinstance(metric, str) and metric in {*METRICS, *other_names()}.difference(names):
         raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
     choice("metric", metric, names, advice, others=other_names())
-    if not weight.any():
-        raise _no_weight()
+    _check_weight(weight)
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
         other = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""
@@ -478,9 +471,9 @@ def predictions_for(outputs: TreeOutputs, metric: Metric) -> Callable[[Floats], 
 def clipped_rows(metric: Metric) -> Metric | None:
     """The share of rows whose log loss is clipped, as a metric; None if the metric is not the log loss.
 
-    A leaf with rows of only one class gives the other classes no probability. If all trees send a row to such leaves
-    and the row is of another class, its log loss would be infinite. scikit-learn clips probabilities at the precision
-    of a float, so that such a row counts 36. A few of these rows decide the mean, and smaller forests have more.
+    If all trees send a row to leaves without rows of its class, its log loss would be infinite. scikit-learn clips
+    probabilities at the precision of a float, so that such a row counts 36. A few of these rows decide the mean, and
+    smaller forests have more.
     """
     if metric.value is not METRICS["log_loss"].value:
         return None

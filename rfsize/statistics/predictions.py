@@ -20,7 +20,6 @@ from rfsize._util import CELLS_PER_BLOCK, Floats
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
-from rfsize.exceptions import NotAForestError
 from rfsize.models.link import Link
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
@@ -37,6 +36,7 @@ from rfsize.statistics.curve import (
     problem_of_votes,
     too_many_trees,
 )
+from rfsize.statistics.metrics import no_scores_error
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
@@ -50,17 +50,6 @@ _LARGEST_SCORE = 1e60
 
 Deviations = Callable[[float], Floats]
 """Absolute deviations of forests of a size, shape (n_rows, n_draws)."""
-
-
-def scores_of(outputs: TreeOutputs, metric: str) -> tuple[Scores, Link]:
-    """The trees' scores, and the link from mean scores to predictions; `NotAForestError` if there are no scores."""
-    if outputs.scores is None or outputs.predictor is None:
-        raise NotAForestError(
-            f"metric={metric!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
-            "model and its rows, or size the labels"
-        )
-    is_score = metric == "scores" and len(outputs.classes) > 0
-    return outputs.scores, Link("identity") if is_score else predictor_of(outputs).link
 
 
 def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
@@ -84,7 +73,11 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     ValueError
         If the scores are too large or too small to be multiplied.
     """
-    scores, link = scores_of(outputs, criterion.name)
+    scores = outputs.scores
+    if scores is None or outputs.predictor is None:
+        raise no_scores_error(criterion.name)
+    is_score = criterion.metric == "scores" and len(outputs.classes) > 0
+    link = Link("identity") if is_score else predictor_of(outputs).link
     _check_scale(scores)
     used = scores.take(scores.n_votes > 1)
     if not len(used):
