@@ -6,7 +6,7 @@ The loss at T, its interval, T* at a level and the quantiles of T* have one impl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -240,12 +240,6 @@ def jackknife_error(without: Floats) -> Floats:
     B. Efron, C. Stein (1981). "The jackknife estimate of variance." The Annals of Statistics 9(3), 586-596.
     """
     return np.sqrt((len(without) - 1.0) * without.var(axis=0))
-
-
-def smallest_size(loss: Callable[[int], float], curve: LossCurve, level: float) -> int | float:
-    """The smallest size whose exact loss is at most ``level``; the curve tells where to look."""
-    guess = crossing(curve.sizes, curve.loss[None], level)[0]
-    return theory.smallest_size(loss, level, guess=float(guess), odd=curve.is_odd)
 
 
 # Whether the rows have enough votes to estimate how many trees are enough

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, predictor_of, voting_of
@@ -34,7 +35,6 @@ from rfsize.statistics.curve import (
     interpolated,
     no_votes_error,
     problem_of_votes,
-    smallest_size,
     too_many_trees,
     wider,
 )
@@ -181,7 +181,8 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         """The exact mean disagreement, which the curve interpolates."""
         return float(weights @ [one_kind.loss(np.array([n_trees]))[0] for one_kind in fits])
 
-    n_trees = math.inf if lacks else smallest_size(loss, curve, criterion.level)
+    guess = curve.size(criterion.level)
+    n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
     if interval:
         curve = _with_tree_noise(curve, rows, masks, fits, weights)
     return Estimate(

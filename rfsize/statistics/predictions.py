@@ -87,8 +87,13 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     # A loss that is only reported beside another takes fewer draws.
     deviations = _deviations(used, link, _DRAWS if criterion.tolerance is not None else _DRAWS_BESIDE)
     curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
-    lacks_level = lacks or criterion.tolerance is None
-    n_trees = math.inf if lacks_level else _size(deviations, curve, criterion.level)
+    n_trees: int | float = math.inf
+    if criterion.tolerance is not None and not lacks:
+        n_trees = theory.smallest_size(
+            lambda size: float(np.mean(deviations(size) > criterion.level)),
+            SHARE_BEYOND,
+            guess=curve.size(criterion.level),
+        )
     return Estimate(
         curve,
         n_trees,
@@ -135,15 +140,6 @@ def _curve(deviations: Deviations, error: float | None) -> LossCurve:
 def _at_sizes(losses: Floats) -> Floats:
     """Losses at `SIZES` from those at the computed sizes: they fall about like 1/√T, and the rest varies little."""
     return interpolated(SIZES, _COMPUTED, losses * np.sqrt(_COMPUTED)) / np.sqrt(SIZES)
-
-
-def _size(deviations: Deviations, curve: LossCurve, tolerance: float) -> int | float:
-    """The smallest size of which 95 % of the deviations are within the tolerance."""
-
-    def beyond(n_trees: int) -> float:
-        return float(np.mean(deviations(n_trees) > tolerance))
-
-    return theory.smallest_size(beyond, SHARE_BEYOND, guess=float(curve.size(tolerance)))
 
 
 def _error_of_trees(blocks: Blocks, link: Link) -> float:
