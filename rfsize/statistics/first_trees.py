@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -250,7 +249,7 @@ def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> Ag
     """
     forest = trees.forest
     n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
-    nothing: Callable[[], Int64s] = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
+    nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
     if target.metric != "labels":
         comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
         counts = trees.added_up("scores", partial(_by_predictions, comparison=comparison), nothing)
