@@ -33,6 +33,7 @@ ROUNDING = 1e-9  # of sizes that are read from a curve
 
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 _ZERO = 1e-300  # a loss below this is 0, and has no logarithm
+_MANY_ROWS = 5000
 _GROUPS_PER_FACTOR = 32.0  # groups of similar rows per factor of e in loss
 
 
@@ -157,6 +158,14 @@ class Estimate:
     notes: tuple[str, ...] = ()
     warnings: tuple[Caution, ...] = ()
     details: Any = None
+
+
+def is_brief(criterion: Criterion, n_rows: int) -> bool:
+    """Whether fewer draws are enough: of a loss that is only reported beside another, on so many rows that they cost.
+
+    Its own report has a tolerance, and the other losses of a report have none.
+    """
+    return criterion.tolerance is None and n_rows > _MANY_ROWS
 
 
 def too_many_trees() -> str:

@@ -11,7 +11,16 @@ from rfsize._util import how_many
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import COVERAGE, SIZES, Estimate, LossCurve, lacks_votes, problem_of_votes, too_many_trees
+from rfsize.statistics.curve import (
+    COVERAGE,
+    SIZES,
+    Estimate,
+    LossCurve,
+    is_brief,
+    lacks_votes,
+    problem_of_votes,
+    too_many_trees,
+)
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
     Metric,
@@ -84,7 +93,8 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     """
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
-    blocks, loss = sums_of(outputs).blocks, metric_loss(outputs, metric, is_beside=criterion.tolerance is None)
+    blocks = sums_of(outputs).blocks
+    loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)))
     quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)

@@ -69,9 +69,8 @@ _ALL, _WITHOUT_ONE = np.ones((1, N_BLOCKS)), 1.0 - np.eye(N_BLOCKS)
 _NEARLY_ALL, _TURNS = 0.99, 2  # share of the trees that predict nearly all rows, and orders of the blocks of each row
 _FEWEST_ROWS = 0.5  # share of the rows that every quarter must predict
 
-# Deals, sizes of few trees and turns for a loss that is reported beside another: with 8 deals its standard error is at
-# most 17 % larger than with 24.
-_BESIDE = 8, SIZES[::2], 1
+# Deals, sizes of few trees, and turns of a loss in brief: 8 deals have a standard error at most 17 % above that of 24.
+_IN_BRIEF = 8, SIZES[::2], 1
 
 # Up to which d/n a law is trusted; how uncertain log c may be; and how many standard errors make a loss significant.
 _MAX_OFFSET, _MAX_ERROR, _SIGNIFICANT = 0.6, 0.5, 2.0
@@ -201,7 +200,7 @@ class MetricLoss:
 
 
 def metric_loss(
-    outputs: TreeOutputs, metric: Metric, *, of_all_sizes: bool = True, is_beside: bool = False
+    outputs: TreeOutputs, metric: Metric, *, of_all_sizes: bool = True, in_brief: bool = False
 ) -> MetricLoss:
     """Measure how much a metric loses because a forest has too few trees.
 
@@ -213,8 +212,8 @@ def metric_loss(
         The metric with the truth of these rows.
     of_all_sizes : bool, default True
         Whether to measure forests of a few trees, and the scatter from seed to seed.
-    is_beside : bool, default False
-        Whether the loss is only reported beside another: fewer forests are measured, in a third of the time.
+    in_brief : bool, default False
+        Whether to measure fewer forests, in less than half of the time.
 
     Raises
     ------
@@ -226,7 +225,7 @@ def metric_loss(
     blocks = sums_of(outputs).blocks
     on = metric.weight[blocks.rows] > 0.0
     votes_per_row = float(blocks.n_scored[on].sum(axis=1).mean()) if on.any() else 0.0
-    n_deals, sizes, n_turns = _BESIDE if is_beside else (_N_DEALS, SIZES, _TURNS)
+    n_deals, sizes, n_turns = _IN_BRIEF if in_brief else (_N_DEALS, SIZES, _TURNS)
     deals = _deals(n_deals)
     parts = ForestParts.of_blocks(outputs, metric, _of_kinds(deals[1:])[1])
     has_enough = votes_per_row >= MIN_VOTES and blocks.n_filled == N_BLOCKS

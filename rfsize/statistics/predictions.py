@@ -30,6 +30,7 @@ from rfsize.statistics.curve import (
     LossCurve,
     crossing,
     interpolated,
+    is_brief,
     lacks_votes,
     means_of_drawn_rows,
     no_votes_error,
@@ -41,7 +42,7 @@ from rfsize.statistics.metrics import no_scores_error
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
 
-_DRAWS, _DRAWS_BESIDE, _FEWEST_DRAWS = 1 << 17, 1 << 15, 2  # draws over all rows, and fewest draws on each row
+_DRAWS, _DRAWS_IN_BRIEF, _FEWEST_DRAWS = 1 << 17, 1 << 15, 2  # draws over all rows, and fewest draws on each row
 _LEVELS = 2.0 ** np.arange(-1.0, 1.25, 0.25)  # multiples of the loss at which rows beyond are counted
 _COMPUTED = 4.0 ** np.arange(7)  # sizes whose deviation is computed; beyond, it falls like 1/√T
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -84,8 +85,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
         raise no_votes_error(outputs, "the scores of two trees")
     n_dropped, votes_per_row = len(scores) - len(used), float(used.n_votes.mean())
     lacks = lacks_votes(outputs, n_dropped, len(scores))
-    # A loss that is only reported beside another takes fewer draws.
-    deviations = _deviations(used, link, _DRAWS if criterion.tolerance is not None else _DRAWS_BESIDE)
+    deviations = _deviations(used, link, _DRAWS_IN_BRIEF if is_brief(criterion, len(used)) else _DRAWS)
     curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
     n_trees: int | float = math.inf
     if criterion.tolerance is not None and not lacks:
