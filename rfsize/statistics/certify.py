@@ -47,12 +47,10 @@ def clopper_pearson(differing: NDArray[Any], rows: NDArray[Any], confidence: flo
 @lru_cache(maxsize=256)
 def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
     """The most disagreements among ``rows`` rows that still certify α; −1 if even 0 disagreements do not."""
-    from scipy.stats import beta
-
     # A bound at a confidence below one half is below the share that was seen, but never by _FAR standard deviations.
     expected = rows * (1.0 - alpha)
     few = np.arange(min(rows, int(expected + _FAR * (1.0 + math.sqrt(expected))) + 1))
-    return int(np.count_nonzero(beta.ppf(confidence, few + 1, rows - few) <= 1.0 - alpha)) - 1
+    return int(np.count_nonzero(clopper_pearson(few, np.array(rows), confidence) <= 1.0 - alpha)) - 1
 
 
 def fewest_rows(alpha: float, confidence: float) -> int:

@@ -71,7 +71,7 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """What sentences call the metric."""
+        """See `label_of`."""
         return label_of(self.name)
 
     @property
@@ -156,23 +156,25 @@ def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[...
     precision. ``of_levels`` and its derivatives ``slopes`` are functions of the weights of both classes at each level.
     """
 
-    def levels(truth: NDArray[Any], score: Floats, weight: Floats) -> tuple[Int64s, Bools, Floats, Floats]:
+    def by_class(truth: NDArray[Any], weight: Floats) -> list[Floats]:
+        return [np.where(truth == label, weight, 0.0) for label in (0, 1)]
+
+    def levels(score: Floats, weights: list[Floats]) -> tuple[Int64s, Bools, Floats, Floats]:
         """An order of the rows, whether each begins a level, and the weights of both classes at each level."""
         score = score.astype(np.float32)
         order = np.argsort(score)
-        score, weight, is_high = score[order], weight[order], truth[order] == 1
+        score = score[order]
         is_first = np.append(True, score[1:] != score[:-1])
-        by_class = (np.where(of_class, weight, 0.0) for of_class in (~is_high, is_high))
-        low, high = (np.add.reduceat(of_class, np.flatnonzero(is_first)) for of_class in by_class)
+        low, high = (np.add.reduceat(weight[order], np.flatnonzero(is_first)) for weight in weights)
         return order, is_first, low, high
 
     def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        score = predicted[..., -1]
-        values = [of_levels(*levels(truth, of_forest, weight)[2:]) for of_forest in score.reshape(-1, len(truth))]
+        score, weights = predicted[..., -1], by_class(truth, weight)
+        values = [of_levels(*levels(of_forest, weights)[2:]) for of_forest in score.reshape(-1, len(truth))]
         return np.reshape(values, score.shape[:-1])
 
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        order, is_first, low, high = levels(truth, predicted[:, -1], weight)
+        order, is_first, low, high = levels(predicted[:, -1], by_class(truth, weight))
         level, terms = np.cumsum(is_first) - 1, np.empty(len(truth))
         of_low, of_high = slopes(low, high)
         terms[order] = np.where(truth[order] == 1, of_high[level], of_low[level])
@@ -346,8 +348,7 @@ def other_names() -> list[str]:
 
 def goes_by_labels(metric: MetricLike) -> bool:
     """Whether a metric may depend on labels, and so on the threshold; a scorer may."""
-    metric = one_name(metric)
-    return metric == "accuracy" or _scorer_of(metric) is not None
+    return one_name(metric) == "accuracy" or _scorer_of(one_name(metric)) is not None
 
 
 def usual_metric(outputs: TreeOutputs) -> str:
@@ -439,14 +440,14 @@ def _of_callable(
     name, classes, truth = name_of(metric), forest.classes, np.asarray(y)
     if is_weighted and "sample_weight" not in _parameters(getattr(function, "_score_func", function)):
         raise ValueError(f"{name!r} takes no sample_weight: give it the parameter, or leave sample_weight out")
-    if scorer is not None:  # it takes the model's own labels
+    if scorer is not None:
         truth = training_labels(classes, y, len(weight))
-        truth = classes[truth] if classes.size else truth
+        truth = classes[truth] if classes.size else truth  # it takes the model's own labels
     if truth.shape != weight.shape:
         raise ValueError(f"y must hold one value per row of X: {len(weight)} expected, found shape {truth.shape}")
     value = value_by(function, forest, is_scorer=scorer is not None, is_weighted=is_weighted)
-    larger_is_better = None if scorer is None else True
-    return Metric(name, value, None, (-math.inf, math.inf), larger_is_better, truth=truth, weight=weight)
+    unbounded, larger_is_better = (-math.inf, math.inf), None if scorer is None else True
+    return Metric(name, value, None, unbounded, larger_is_better, truth=truth, weight=weight)
 
 
 def check_direction(metric: Metric) -> None:
