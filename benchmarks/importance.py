@@ -28,7 +28,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestRegressor
 
 import rfsize
-from rfsize.statistics.stability import rank_correlation, share_in_common
+from rfsize.statistics.permutation import rank_correlation, share_in_common
 
 FIRST, FORETELLING, TREES = 5, 4, (50, 100, 400)
 DATA_SETS, FRESH = 40, 5000

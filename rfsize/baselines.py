@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, chdtrc
 
 from rfsize._util import MAX_CLASSES, Bools, Floats, Int64s, blocks, class_indices, how_many, in_percent, share, whole
+from rfsize.statistics.first_trees import running_majority
 
 # The χ² approximation holds from this many discordant rows on.
 _ENOUGH_DISCORDANT = 20
@@ -146,9 +147,10 @@ def mcnemar_size(
     40 trees: none of 16 larger sizes up to 200 trees beats it at level 0.05, and 30 trees are beaten by 40
     """
     votes, truth, n_classes = _checked(tree_votes, y, classes)
-    sizes, level = _sizes(votes.shape[1], whole("step", step, at_least=1)), share("level", level)
+    step, level = whole("step", step, at_least=1), share("level", level)
+    sizes = _sizes(votes.shape[1], step)
     both = np.zeros((len(sizes), len(sizes)))
-    for right, _ in _right_by_size(votes, truth, n_classes, sizes, np.zeros(votes.T.shape, dtype=np.bool_)):
+    for right, _ in _right_by_size(votes, truth, n_classes, step):
         # A float32 product of zeros and ones is exact up to 2^24 rows, and a block has fewer.
         block = right.astype(np.float32)
         both += block.T @ block
@@ -319,12 +321,12 @@ def banfield_size(
     window, batch = whole("window", window, at_least=1), whole("batch", batch, at_least=1)
     if n_trees < batch:
         raise ValueError(f"{n_trees} trees are fewer than a batch of {batch}: give more trees, or a smaller batch")
-    bags = np.zeros(votes.T.shape, dtype=np.bool_) if inbag is None else np.asarray(inbag)
-    if bags.dtype != np.bool_ or bags.shape != votes.T.shape:
+    bags = None if inbag is None else np.asarray(inbag)
+    if bags is not None and (bags.dtype != np.bool_ or bags.shape != votes.T.shape):
         shapes = f"{votes.T.shape}, as rfsize.inbag returns it; found {bags.dtype}, shape {bags.shape}"
         raise ValueError(f"inbag must be of bool and shape (T, n_rows) = {shapes}")
     correct, voted = np.zeros((2, n_trees))
-    for right, has_vote in _right_by_size(votes, truth, n_classes, np.arange(1, n_trees + 1), bags):
+    for right, has_vote in _right_by_size(votes, truth, n_classes, may_vote=None if bags is None else ~bags.T):
         correct += right.sum(axis=0)
         voted += has_vote.sum(axis=0)
     if voted[0] == 0:
@@ -361,16 +363,10 @@ def _checked(tree_votes: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> 
 
 
 def _right_by_size(
-    votes: NDArray[Any], truth: Int64s, n_classes: int, sizes: Int64s, bags: Bools
+    votes: NDArray[Any], truth: Int64s, n_classes: int, step: int = 1, may_vote: Bools | None = None
 ) -> Iterator[tuple[Bools, Bools]]:
     """For each row and size: whether the majority vote is right, and whether any tree voted. Yields blocks of rows."""
     for start, stop in blocks(*votes.shape, what="Counting the votes of all sizes"):
-        block, index = votes[start:stop], truth[start:stop]
-        right = np.zeros((len(block), len(sizes)), dtype=np.bool_)
-        most = np.zeros(right.shape, dtype=np.int32)
-        for k in range(n_classes):
-            cast = (block == k) & ~bags[:, start:stop].T
-            count = np.cumsum(cast, axis=1, dtype=np.int32)[:, sizes - 1]
-            right = np.where(count > most, (index == k)[:, None], right)
-            np.maximum(most, count, out=most)
-        yield right, most > 0
+        counting = None if may_vote is None else may_vote[start:stop]
+        label, most = running_majority(votes[start:stop], n_classes, counting, slice(step - 1, None, step))
+        yield (label == truth[start:stop, None]) & (most > 0), most > 0

@@ -15,14 +15,13 @@ import numpy as np
 from scipy.stats import t as student
 
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
-from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, warnings_for
 from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Result
 from rfsize.showing.pages import comparison_page
 from rfsize.showing.text import comparison_text
 from rfsize.statistics.criterion import loss_of
-from rfsize.statistics.curve import TAIL
-from rfsize.statistics.enough_votes import check_votes
+from rfsize.statistics.curve import TAIL, check_votes
 from rfsize.statistics.metric_estimate import problem_of
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
@@ -237,8 +236,7 @@ def _loss(name: MetricLike, outputs: TreeOutputs) -> tuple[MetricLoss, str | Non
     check_votes(counted, loss_of(name))
     metric = metric_of(name, counted)
     check_direction(metric)
-    blocks, predictions_of = sums_of(counted).blocks, predictions_for(counted, metric)
-    loss = metric_loss(blocks, metric, predictions_of, counted.groups.units)
+    loss = metric_loss(counted, metric)
     return loss, problem_of(loss, metric, counted)
 
 

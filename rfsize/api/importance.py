@@ -30,8 +30,13 @@ from rfsize.showing.text import importances_text
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.metrics import MetricLike, check_direction, metric_of
-from rfsize.statistics.permutation import PermutationLosses, permutation_losses
-from rfsize.statistics.stability import instability, rank_correlation, share_in_common
+from rfsize.statistics.permutation import (
+    PermutationLosses,
+    instability,
+    permutation_losses,
+    rank_correlation,
+    share_in_common,
+)
 
 # The user lists some of the columns, or names sets of columns.
 ColumnsLike = Iterable[str | int] | Mapping[str, str | int | Iterable[str | int]]

@@ -45,7 +45,6 @@ from rfsize.statistics.metrics import (
     clipping_of_rows,
     label_of,
     metric_of,
-    predictions_for,
     usual_metric,
     value_of,
     value_or_nan,
@@ -269,7 +268,7 @@ def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
     error, freedom = metric_error([metric], [predicted], rows, rows if clusters is None else clusters[rows])
     gain, gain_error, tree_error = 0.0, 0.0, 0.0
     if outputs.n_trees > 1:  # else the same one tree predicts fresh rows
-        loss = _loss(outputs, metric, clusters)
+        loss = _loss(outputs, metric)
         (gain, gain_error), tree_error = loss.gain(outputs.n_trees), loss.tree_error
         gain *= -loss.worse
     at_all_trees = float(np.clip(value + gain, *metric.bounds))
@@ -289,13 +288,12 @@ def _score(outputs: TreeOutputs, metric: Metric) -> OobScore:
     )
 
 
-def _loss(outputs: TreeOutputs, metric: Metric, clusters: Int64s | None) -> MetricLoss:
+def _loss(outputs: TreeOutputs, metric: Metric) -> MetricLoss:
     """What the metric loses with few trees: by the law of the loss, or by halves if the rows have few votes."""
-    measured = sums_of(outputs).blocks, metric, predictions_for(outputs, metric), clusters
     try:
-        return metric_loss(*measured, of_all_sizes=False)
+        return metric_loss(outputs, metric, of_all_sizes=False)
     except FewVotesError:
-        return loss_of_halves(*measured)
+        return loss_of_halves(outputs, metric)
 
 
 def _curve(outputs: TreeOutputs, metric: Metric, value: float) -> OobCurve:

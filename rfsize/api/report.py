@@ -19,8 +19,7 @@ from rfsize.showing.text import RARE, notes, report_text
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import Certificate, CertifiedCurve
 from rfsize.statistics.criterion import Criterion, loss_of, resolve
-from rfsize.statistics.curve import TAIL, Estimate, LossCurve
-from rfsize.statistics.enough_votes import check_votes
+from rfsize.statistics.curve import TAIL, Estimate, LossCurve, check_votes
 from rfsize.statistics.first_trees import CertificateDetails, certify
 from rfsize.statistics.labels import LabelDetails, estimate_labels
 from rfsize.statistics.metric_estimate import MetricDetails, estimate_metric

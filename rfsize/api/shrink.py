@@ -30,11 +30,11 @@ from rfsize.models.framework import read_forest
 from rfsize.models.model import Forest, first_trees, learning_rate_of
 from rfsize.showing.warnings import harms_of_cut, warnings_of_size
 from rfsize.statistics.certify import AgreementCounts, RiskTarget, counts_to_bound
-from rfsize.statistics.criterion import Criterion, check_classes, make_certificate_criterion, resolve
+from rfsize.statistics.criterion import Criterion, make_criterion, resolve
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.first_trees import Comparison, certified_estimate, risk_target, sizes_tried
-from rfsize.statistics.paired import PairedCurve, PairedLoss, paired_metrics
 from rfsize.statistics.pruning import STEP, Leaves, leaves_of, most_trees_to_refit, order_of_trees, refitted
+from rfsize.statistics.row_errors import PairedCurve, PairedLoss, paired_metrics
 
 _Model = TypeVar("_Model")
 
@@ -149,11 +149,11 @@ def shrink(
     if n_trees is not None:
         reason = "n_trees sets the size, and the report says on what share of rows it agrees. Leave it out"
         refuse_unused(reason, alpha=alpha)
-    criterion = make_certificate_criterion(metric, tolerance, alpha=alpha, average=average, confidence=confidence)
+    options: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "average": average, "confidence": confidence}
+    criterion = replace(make_criterion(metric, target="model", **options), target="chosen")
     forest = read_forest(model)
     _check_forest(forest)
     criterion = resolve(criterion, forest.classes.size, y)
-    check_classes(forest.classes.size, criterion.name, criterion.average)
     task = Task.of(forest, X)
     refuse_training_rows(task)
     truth = None if y is None else one_per_row(y, task.n_rows)

@@ -282,7 +282,7 @@ class Blocks:
 
     def where(self, mask: Bools) -> Blocks:
         """Select rows by a mask over the rows here, shape (n_rows,)."""
-        return where(self, mask)
+        return self if mask.all() else where(self, mask)
 
 
 @dataclass(frozen=True, eq=False)

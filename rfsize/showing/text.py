@@ -15,7 +15,7 @@ from rfsize.statistics.curve import TAIL, Estimate
 from rfsize.statistics.first_trees import more_rows_note
 from rfsize.statistics.labels import FEWEST_ROWS
 from rfsize.statistics.metrics import get_metric, label_of
-from rfsize.statistics.paired import PairedCurve
+from rfsize.statistics.row_errors import PairedCurve
 from rfsize.theory import ratio_with_replacement
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from rfsize.statistics.certify import CertifiedCurve
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate, LossCurve
 from rfsize.statistics.metrics import Metric, label_of, value_or_nan
-from rfsize.statistics.paired import PairedLoss, paired_metrics
+from rfsize.statistics.row_errors import PairedLoss, paired_metrics
 
 if TYPE_CHECKING:
     from rfsize.api.report import Report

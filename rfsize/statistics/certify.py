@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rfsize._util import Floats, Int64s, choice, how_many, in_percent, positive, printable, share
+from rfsize._util import Floats, Int64s, how_many, in_percent, printable
 from rfsize.statistics.curve import TAIL
 
 COUNTS = ("rows", "disagreements", "trees")
@@ -47,12 +47,10 @@ def clopper_pearson(differing: NDArray[Any], rows: NDArray[Any], confidence: flo
 @lru_cache(maxsize=256)
 def most_disagreements(rows: int, alpha: float, confidence: float) -> int:
     """The most disagreements among ``rows`` rows that still certify α; −1 if even 0 disagreements do not."""
-    from scipy.stats import beta
-
     # A bound at a confidence below one half is below the share that was seen, but never by _FAR standard deviations.
     expected = rows * (1.0 - alpha)
     few = np.arange(min(rows, int(expected + _FAR * (1.0 + math.sqrt(expected))) + 1))
-    return int(np.count_nonzero(beta.ppf(confidence, few + 1, rows - few) <= 1.0 - alpha)) - 1
+    return int(np.count_nonzero(clopper_pearson(few, np.array(rows), confidence) <= 1.0 - alpha)) - 1
 
 
 def fewest_rows(alpha: float, confidence: float) -> int:
@@ -281,35 +279,6 @@ class RiskTarget:
     def certificate(self, counts: ClassCounts) -> Certificate:
         """The certificate of the chosen rule, from its counts."""
         return Certificate(counts, self.alpha, self.confidence, self.average, self.forest)
-
-
-def checked_confidence(confidence: float) -> float:
-    """The confidence of a certificate; ``ValueError`` if it is not a probability, or below one half."""
-    if share("confidence", confidence) < 0.5:
-        raise ValueError(
-            f"confidence must be at least 0.5, found {confidence!r}: a certificate that is wrong more often than right "
-            "certifies nothing"
-        )
-    return float(confidence)
-
-
-def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
-    """How far predictions may move, 0 for labels; ``ValueError`` if the tolerance does not fit the metric."""
-    choice("metric", metric, ("labels", "probabilities", "scores"))
-    if metric == "labels":
-        if tolerance is not None:
-            raise ValueError(
-                "tolerance is for metric='probabilities' or 'scores'; labels agree on a share alpha of the rows: leave "
-                "it out"
-            )
-        return 0.0
-    if voting != "auto":
-        raise ValueError(
-            f"voting={voting!r} is for labels, and metric={metric!r} is about scores, not votes: leave voting at 'auto'"
-        )
-    if tolerance is None:
-        raise ValueError(f"metric={metric!r} needs a tolerance: how far off a prediction may be")
-    return positive("tolerance", tolerance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,20 +147,20 @@ def make_criterion(
     if metric == "auto" and given and target == "limit":
         metric = "labels"
     if target == "model":
-        _check_certificate(metric, tolerance, method)
+        _check_certificate(metric, method)
         confidence = CONFIDENCE if confidence is None else confidence
-    elif metric == "labels":
-        _refuse_tolerance_of_labels(tolerance)
-    elif metric != "auto":
-        if threshold is not None and not goes_by_labels(metric):
-            given["threshold"] = threshold
-        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(given)}"
-        refuse_unused(reason, **given)
-        if tolerance is None:
-            raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    return _checked(
-        Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=_plain(confidence), **given)
-    )
+    elif metric not in ("auto", "labels"):
+        of_labels = {**given} if threshold is None or goes_by_labels(metric) else {**given, "threshold": threshold}
+        reason = f"with metric={metric!r} tolerance says how far off it may be. Leave out {' and '.join(of_labels)}"
+        refuse_unused(reason, **of_labels)
+    check_tolerance(metric, tolerance)
+    share("alpha", given.get("alpha", ALPHA))
+    choice("average", given.get("average", "micro"), AVERAGES)
+    choice("voting", given.get("voting", "auto"), VOTINGS)
+    choice("method", given.get("method", "auto"), METHODS)
+    if confidence is not None:
+        confidence = checked_confidence(_plain(confidence))
+    return Criterion(metric, tolerance=_plain(tolerance), target=target, confidence=confidence, **given)
 
 
 def loss_of(metric: MetricLike) -> Criterion:
@@ -182,24 +182,20 @@ def resolve(
     ValueError
         If the criterion does not fit the forest otherwise.
     """
-    if criterion.target != "limit":
-        return _resolved_certificate(criterion, n_classes, y)
-    if criterion.metric == "auto":
-        if n_classes:
-            reason = (
-                "labels are equal on a share alpha of the rows. Leave it out, or give metric='probabilities' or a "
-                "metric, which take a tolerance"
-            )
-            refuse_unused(reason, tolerance=criterion.tolerance)
-            return replace(criterion, metric="labels")
-        return replace(criterion, metric="scores", tolerance=_tolerance_of(criterion, y))
+    if criterion.metric == "auto" and n_classes:
+        check_tolerance("labels", criterion.tolerance)
+        criterion = replace(criterion, metric="labels")
+    elif criterion.metric == "auto":
+        tolerance = tolerance_of_numbers(y) if criterion.tolerance is None else criterion.tolerance
+        criterion = replace(criterion, metric="scores", tolerance=tolerance)
     if criterion.metric == "labels" and not n_classes:
         raise NotAForestError(
             "the trees of a regression forest cast no votes, so that it has no labels to size: take "
             "metric='scores', with a tolerance in the unit of y"
         )
-    if criterion.metric == "probabilities" and not n_classes:
-        raise ValueError("metric='probabilities' is for classification: size a regression forest by metric='scores'")
+    check_classes(n_classes, criterion.name, criterion.average)
+    if criterion.target != "limit" and not criterion.of_labels:
+        refuse_voting(criterion.voting)
     if criterion.metric == "scores" and n_classes > 2 and in_training:
         raise ValueError(
             "metric='scores' of several classes is not known during training: LightGBM and XGBoost give scores only up "
@@ -253,81 +249,56 @@ def _check_metric(metric: MetricLike) -> None:
     choice("metric", metric, NAMES, advice, others=other_names())
 
 
-def _checked(criterion: Criterion) -> Criterion:
-    """The criterion, if each of its options is valid by itself."""
-    share("alpha", criterion.alpha)
-    choice("average", criterion.average, AVERAGES)
-    choice("voting", criterion.voting, VOTINGS)
-    choice("method", criterion.method, METHODS)
-    if criterion.tolerance is not None:
-        positive("tolerance", criterion.tolerance)
-    if criterion.confidence is not None and share("confidence", criterion.confidence) < 0.5:
-        raise ValueError(
-            f"confidence must be at least 0.5, found {criterion.confidence!r}: below that, the answer would more "
-            "likely be wrong than right"
-        )
-    return criterion
-
-
 def _plain(value: Any) -> Any:
     """A NumPy number as a Python number, which prints as the user typed it and which ``json`` can write."""
     return float(value) if type(value) not in (bool, int, float) and isinstance(value, Real) else value
 
 
-def _tolerance_of(criterion: Criterion, y: ArrayLike | None) -> float:
-    return tolerance_of_numbers(y) if criterion.tolerance is None else criterion.tolerance
-
-
-def _refuse_tolerance_of_labels(tolerance: float | None) -> None:
+def check_tolerance(metric: MetricLike, tolerance: float | None) -> None:
+    """Raise ``ValueError`` if a tolerance is given for labels or is missing for anything else, or is not positive."""
     if tolerance is not None:
+        if metric == "labels":
+            raise ValueError(
+                "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
+                "the rows: leave tolerance out, or name such a metric"
+            )
+        positive("tolerance", tolerance)
+    elif metric not in ("auto", "labels"):
+        raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
+
+
+def checked_confidence(confidence: float) -> float:
+    """The confidence of an answer; ``ValueError`` if it is not a probability, or below one half."""
+    if share("confidence", confidence) < 0.5:
         raise ValueError(
-            "tolerance is for metric='probabilities', 'scores' or a metric; labels are equal on a share alpha of "
-            "the rows. Leave out one of the two"
+            f"confidence must be at least 0.5, found {confidence!r}: below that, the answer would more likely be wrong "
+            "than right"
         )
+    return float(confidence)
 
 
-# Certificates
+def refuse_voting(voting: str) -> None:
+    """Raise ``ValueError`` if a rule of voting is given where no labels are compared."""
+    given = None if voting == "auto" else voting
+    refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=given)
 
 
-def make_certificate_criterion(metric: MetricLike, tolerance: float | None, **given: Any) -> Criterion:
-    """The criterion of chosen trees, as `rfsize.shrink` takes it; options are None if they were not given."""
-    metric = one_name(metric)
-    _check_metric(metric)
-    _check_certificate(metric, tolerance, None, "rfsize.shrink", "give it to rfsize.truncate")
-    given = {name: _plain(value) for name, value in given.items() if value is not None}
-    given.setdefault("confidence", CONFIDENCE)
-    return _checked(Criterion(metric, tolerance=_plain(tolerance), target="chosen", **given))
+def checked_tolerance(metric: str, tolerance: float | None, voting: str) -> float:
+    """How far predictions may move for a stop table, 0 for labels; ``ValueError`` if options do not fit the metric."""
+    choice("metric", metric, ("labels", *PREDICTIONS))
+    if metric != "labels":
+        refuse_voting(voting)
+    check_tolerance(metric, tolerance)
+    return float(tolerance or 0.0)
 
 
-def _check_certificate(
-    metric: MetricLike,
-    tolerance: float | None,
-    method: str | None,
-    certifier: str = "target='model'",
-    of_metrics: str = "leave target out",
-) -> None:
+def _check_certificate(metric: MetricLike, method: str | None) -> None:
     reason = "it says how T* is estimated, and a certificate estimates nothing. Leave it out"
     refuse_unused(reason, method=method)
     if metric not in ("auto", "labels", *PREDICTIONS):
         name = metric if isinstance(metric, str) else name_of(metric)
         raise ValueError(
-            f"{certifier} certifies a share of rows, and {name} is no share of rows: {of_metrics}, which "
-            "estimates the loss with an interval, or certify metric='labels', 'probabilities' or 'scores'"
+            f"a certificate bounds a share of rows, and {name} is no share of rows: take rfsize.truncate without "
+            "target='model', which estimates the loss with an interval, or certify metric='labels', 'probabilities' or "
+            "'scores'"
         )
-    if metric in PREDICTIONS and tolerance is None:
-        raise ValueError(f"metric={metric!r} needs a tolerance, such as tolerance=0.01: how far off it may be")
-    if metric == "labels" and tolerance is not None:
-        raise ValueError("tolerance is for probabilities and scores, and labels are equal or not: leave it out")
-
-
-def _resolved_certificate(criterion: Criterion, n_classes: int, y: ArrayLike | None) -> Criterion:
-    if criterion.metric in PREDICTIONS or not n_classes:
-        voting = None if criterion.voting == "auto" else criterion.voting
-        refuse_unused("it is for labels, and no labels are compared. Leave it out", voting=voting)
-    if criterion.metric != "auto":
-        return criterion
-    if n_classes:
-        reason = "labels are equal or not. Leave it out, or give metric='probabilities'"
-        refuse_unused(reason, tolerance=criterion.tolerance)
-        return replace(criterion, metric="labels")
-    return replace(criterion, metric="scores", tolerance=_tolerance_of(criterion, y))

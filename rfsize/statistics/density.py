@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +66,6 @@ _LONG, _LONG_IN_NOISE = 1.0, 3.0
 _CELLS_PER_RADIAN = 160
 
 
-class _Weighted(NamedTuple):
-    """One of the fits that a density averages: its weight, the number of rows, the penalty and the coefficients."""
-
-    weight: float
-    rows: float
-    penalty: Floats
-    coefficients: Floats
-
-
 @dataclass(frozen=True, eq=False)
 class Density:
     """The fitted density, as the probabilities of cells of the vote fraction.
@@ -91,32 +82,19 @@ class Density:
         Twice the gain in log-likelihood if a share of the rows lies at exactly 1/2.
     fits : tuple
         The fits that the density averages, for `fitted_again`.
+    weights : ndarray of float, shape (n_fits,)
+        Weight of each fit.
+    n_rows : float
+        Number of rows that each fit counted.
     """
 
     fractions: Floats
     mass: Floats
     draws: Floats
     peak: float
-    fits: tuple[_Weighted, ...]
-
-
-class Cells(Protocol):
-    """Cells of similar rows, with the likelihood of each vote fraction given the trees' votes.
-
-    Attributes
-    ----------
-    rows : ndarray of float, shape (n_cells,)
-        Number of rows in each cell, above 0.
-    """
-
-    @property
-    def rows(self) -> Floats: ...
-
-    def log_likelihood(self, pi: Floats) -> Floats:
-        """Log-likelihood of fractions up to 1/2 or their mirror images, shape (n_cells, n_fractions).
-
-        A constant for each cell may be missing.
-        """
+    fits: tuple[_Fit, ...]
+    weights: Floats
+    n_rows: float
 
 
 class VoteCells(NamedTuple):
@@ -145,7 +123,7 @@ class VoteCells(NamedTuple):
         return cls(losing, n_votes, in_cell)
 
     def log_likelihood(self, pi: Floats) -> Floats:
-        """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes."""
+        """log [π^k·(1 − π)^(V−k) + π^(V−k)·(1 − π)^k] for k of V votes and each π, shape (n_cells, n_fractions)."""
         winning = self.n_votes - self.losing
         log_pi, log_rest = np.log(pi), np.log1p(-pi)
         return np.logaddexp(
@@ -198,6 +176,10 @@ class MarginCells(NamedTuple):
         return log_likelihood
 
 
+Cells = VoteCells | MarginCells
+"""Cells of similar rows, with the likelihood of vote fractions up to 1/2, or their mirror images, up to a factor."""
+
+
 def _numbered(cell: Int64s) -> Int64s:
     """Numbers from 0 on for cells, counted by index: sorting the rows would take longer, and more memory."""
     return np.asarray((np.cumsum(np.bincount(cell) > 0) - 1)[cell])
@@ -210,8 +192,7 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
 
     Parameters
     ----------
-    cells : Cells
-        Cells of similar rows: `VoteCells` or `MarginCells`.
+    cells : VoteCells or MarginCells
     with_draws : bool, default True
         Whether to draw from the posterior distribution too.
 
@@ -224,39 +205,38 @@ def fit_density(cells: Cells, *, with_draws: bool = True) -> Density:
         raise ValueError("no row has a vote: there is nothing to fit a density to")
     basis, penalty = _model()
     likelihood = _Likelihood.of(cells).of_rows(min(float(cells.rows.sum()), _MOST_ROWS))
-    coefficients = np.zeros(basis.grid.shape[1])
-    penalties = [strength * penalty + _LEVEL * np.eye(len(penalty)) for strength in _STRENGTHS]
-    fits = []
-    for scaled in penalties:
-        fitted = _maximised(likelihood, scaled, coefficients)
-        coefficients = fitted.coefficients
-        fits.append(fitted)
+    coefficients, fits = np.zeros(basis.grid.shape[1]), []
+    for strength in _STRENGTHS:
+        fits.append(_maximised(likelihood, strength * penalty + _LEVEL * np.eye(len(penalty)), coefficients))
+        coefficients = fits[-1].coefficients
     evidence = np.array([fitted.evidence for fitted in fits]) - 0.5 * np.log(_STRENGTHS) ** 2
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     of_fits = np.stack([fitted.coefficients for fitted in fits])
-    drawn = _draws(likelihood, penalties, fits, weights) if with_draws else of_fits[:0]
+    drawn = _draws(likelihood, fits, weights) if with_draws else of_fits[:0]
+    likely = np.flatnonzero(weights >= _LIKELY * weights.max())
     return Density(
         basis.fractions,
         mass=weights @ basis.mass(of_fits),
         draws=basis.mass(drawn),
         peak=_peak(likelihood, weights @ _probabilities(of_fits @ basis.grid.T)),
-        fits=tuple(
-            _Weighted(float(weight), float(likelihood.rows.sum()), scaled, fitted.coefficients)
-            for weight, scaled, fitted in zip(weights, penalties, fits, strict=True)
-            if weight >= _LIKELY * weights.max()
-        ),
+        fits=tuple(fits[place] for place in likely),
+        weights=weights[likely],
+        n_rows=float(likelihood.rows.sum()),
     )
 
 
 def fitted_again(density: Density, cells: Cells) -> Floats:
     """Probability of each cell of the density, fitted to other votes of the same number of rows."""
-    likelihood = _Likelihood.of(cells).of_rows(density.fits[0].rows)
-    coefficients = np.stack(
-        [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY).coefficients for fit in density.fits]
-    )
-    weights = np.array([fit.weight for fit in density.fits])
-    return np.asarray(weights / weights.sum() @ _model()[0].mass(coefficients))
+    likelihood = _Likelihood.of(cells).of_rows(density.n_rows)
+    again = [_maximised(likelihood, fit.penalty, fit.coefficients, tolerance=_ROUGHLY) for fit in density.fits]
+    mass = _model()[0].mass(np.stack([fit.coefficients for fit in again]))
+    return np.asarray(density.weights / density.weights.sum() @ mass)
+
+
+def vote_fractions() -> Floats:
+    """The `Density.fractions` of all densities."""
+    return _model()[0].fractions
 
 
 def tie_warning(peak: float, what: str) -> str | None:
@@ -347,9 +327,10 @@ class _Likelihood(NamedTuple):
 class _Fit(NamedTuple):
     """The most probable coefficients, their penalised log-likelihood, the log marginal likelihood, and the precision.
 
-    The posterior precision of the coefficients is given along its principal axes.
+    The posterior precision of the coefficients is given along its principal axes. ``penalty`` is that of the fit.
     """
 
+    penalty: Floats
     coefficients: Floats
     value: float
     evidence: float
@@ -375,7 +356,7 @@ def _maximised(likelihood: _Likelihood, penalty: Floats, start: Floats, *, toler
             break
         coefficients, (value, mass, cell) = coefficients + taken, moved
     evidence = value + 0.5 * (np.linalg.slogdet(penalty)[1] - np.log(precision).sum())
-    return _Fit(coefficients, value, float(evidence), precision, axes)
+    return _Fit(penalty, coefficients, value, float(evidence), precision, axes)
 
 
 def _penalised(likelihood: _Likelihood, penalty: Floats, coefficients: Floats) -> tuple[float, Floats, Floats]:
@@ -402,7 +383,7 @@ def _derivatives(
     return slope, known + (means.T * likelihood.rows) @ means + penalty
 
 
-def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], weights: Floats) -> Floats:
+def _draws(likelihood: _Likelihood, fits: list[_Fit], weights: Floats) -> Floats:
     """Coefficients drawn from the posterior, shape (REPLICATES, n_splines).
 
     For each strength, coefficients are drawn from a normal distribution, then resampled by their probability. This
@@ -414,12 +395,12 @@ def _draws(likelihood: _Likelihood, penalties: list[Floats], fits: list[_Fit], w
     chosen = generator.choice(len(fits), size=n_proposed, p=weights)
     noise = generator.standard_normal((n_proposed, len(fits[0].coefficients)))
     proposed, gain = np.empty_like(noise), np.empty(n_proposed)
-    for index, (fitted, penalty) in enumerate(zip(fits, penalties, strict=True)):
+    for index, fitted in enumerate(fits):
         of_fit = chosen == index
         # The symmetric root of the covariance does not depend on the signs of eigenvectors, which last bits may flip.
         drawn = fitted.coefficients + (noise[of_fit] @ fitted.axes / np.sqrt(fitted.precision)) @ fitted.axes.T
         proposed[of_fit] = drawn
-        gain[of_fit] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, penalty, drawn)
+        gain[of_fit] = -fitted.value - 0.5 * np.einsum("ij,jk,ik->i", drawn, fitted.penalty, drawn)
     mass = _probabilities(proposed @ _model()[0].grid.T)
     with np.errstate(divide="ignore"):
         gain += np.log(mass @ likelihood.values.T) @ likelihood.rows + 0.5 * (noise**2).sum(axis=1)

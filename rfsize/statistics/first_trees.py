@@ -18,7 +18,7 @@ from rfsize.counting.training_rows import TreesOnRows, training_rows_error
 from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
-from rfsize.statistics.criterion import Criterion, check_classes
+from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
 from rfsize.statistics.labels import estimate_labels
 from rfsize.statistics.predictions import estimate_predictions
@@ -71,10 +71,8 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         If the rows are training rows or too few, or the outputs refer to no model.
     """
     trees = TreesOnRows(_task_to_certify_on(outputs))
-    forest, n_classes = trees.forest, len(outputs.classes)
+    forest = trees.forest
     voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
-    if voting == "soft":
-        check_classes(n_classes, criterion.name, criterion.average)
     target = risk_target(criterion, forest.digest)
     counts = count_first_trees(trees, target, voting)
     return certified_estimate(
@@ -250,39 +248,25 @@ def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> Ag
         Whether labels come from a majority vote or from averaged scores.
     """
     forest = trees.forest
-    n_classes = max(1, forest.classes.size)
-    nothing = partial(_Sums, n_classes, forest.n_trees)
+    n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
+    nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
     if target.metric != "labels":
         comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
-        sums = trees.added_up("scores", partial(_by_predictions, comparison=comparison), nothing)
+        counts = trees.added_up("scores", partial(_by_predictions, comparison=comparison), nothing)
     elif voting == "hard":
-        sums = trees.added_up("votes", partial(_by_votes, n_classes=n_classes), nothing)
+        counts = trees.added_up("votes", partial(_by_votes, n_classes=n_classes), nothing)
     else:
-        sums = trees.added_up("scores", partial(_by_averages, cut=trees.cut, n_classes=n_classes), nothing)
-    n_trees = forest.n_trees
-    return AgreementCounts(np.arange(1, n_trees + 1), sums.rows, sums.differing, n_trees, sizes_tried(n_trees))
+        counts = trees.added_up("scores", partial(_by_averages, cut=trees.cut, n_classes=n_classes), nothing)
+    return AgreementCounts(np.arange(1, n_trees + 1), counts[:, 0], counts[:, 1:], n_trees, sizes_tried(n_trees))
 
 
-class _Sums:
-    """Rows of each class, and how many of them the first 1, …, T trees answer differently."""
+def _counted(differs: Bools, label: Int64s, n_classes: int) -> Int64s:
+    """Rows of each class, and how many of them the first 1, …, T trees answer differently, shape (n_classes, 1 + T).
 
-    def __init__(self, n_classes: int, n_trees: int) -> None:
-        self.rows = np.zeros(n_classes, dtype=np.int64)
-        self.differing = np.zeros((n_classes, n_trees), dtype=np.int64)
-
-    @classmethod
-    def counted(cls, differs: Bools, label: Int64s, n_classes: int) -> _Sums:
-        """From a mask of answers that differ, shape (n_rows, T), and the class that all trees give each row."""
-        sums = cls(n_classes, differs.shape[1])
-        sums.rows[:] = np.bincount(label, minlength=n_classes)
-        for index in range(n_classes):
-            sums.differing[index] = np.count_nonzero(differs[label == index], axis=0)
-        return sums
-
-    def __iadd__(self, other: _Sums) -> _Sums:
-        self.rows += other.rows
-        self.differing += other.differing
-        return self
+    ``differs`` has shape (n_rows, T), and ``label`` is the class that all trees give each row.
+    """
+    in_class = [label == index for index in range(n_classes)]
+    return np.array([[mask.sum(), *np.count_nonzero(differs[mask], axis=0)] for mask in in_class], dtype=np.int64)
 
 
 def sizes_tried(n_trees: int, step: float = _STEP) -> Int64s:
@@ -307,29 +291,49 @@ def running_leads(tree_scores: NDArray[Any], cut: float) -> tuple[Floats, NDArra
     return lead, label
 
 
-def _by_averages(scores: NDArray[Any], _: Int64s, *, cut: float, n_classes: int) -> _Sums:
+def running_majority(
+    votes: NDArray[Any], n_classes: int, may_vote: Bools | None = None, last: slice = slice(None)
+) -> tuple[Int64s, NDArray[np.int32]]:
+    """The class with most of the first 1, …, T votes, and how many it has; the lowest index wins a tie.
+
+    Parameters
+    ----------
+    votes : ndarray of int, shape (n_rows, T)
+    n_classes : int
+    may_vote : ndarray of bool, shape (n_rows, T), optional
+        The votes that count; all by default.
+    last : slice, optional
+        Which of the numbers of votes are wanted; all by default.
+
+    Returns
+    -------
+    ndarray, ndarray of shape (n_rows, n_sizes)
+    """
+    label, most = (np.zeros(votes[:, last].shape, dtype=dtype) for dtype in (np.int64, np.int32))
+    for index in range(n_classes):
+        cast = votes == index if may_vote is None else (votes == index) & may_vote
+        counted = np.cumsum(cast, axis=1, dtype=np.int32)[:, last]
+        label[counted > most] = index
+        np.maximum(most, counted, out=most)
+    return label, most
+
+
+def _by_averages(scores: NDArray[Any], _: Int64s, *, cut: float, n_classes: int) -> Int64s:
     """Count rows with another label, where labels come from averaged scores."""
     return _by_labels(running_leads(scores, cut)[1], n_classes)
 
 
-def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> _Sums:
+def _by_votes(votes: NDArray[Any], _: Int64s, *, n_classes: int) -> Int64s:
     """Count rows with another label, where labels come from the majority of ``votes``, shape (n, T)."""
-    label = np.zeros(votes.shape, dtype=np.int32)
-    most = np.zeros(votes.shape, dtype=np.int32)
-    for index in range(n_classes):
-        counted = np.cumsum(votes == index, axis=1, dtype=np.int32)
-        ahead = counted > most  # not ≥: if classes tie, the lowest index wins
-        label[ahead], most = index, np.maximum(most, counted)
-    return _by_labels(label, n_classes)
+    return _by_labels(running_majority(votes, n_classes)[0], n_classes)
 
 
-def _by_labels(label: NDArray[np.int32], n_classes: int) -> _Sums:
-    final = label[:, -1].astype(np.int64)
-    return _Sums.counted(label != final[:, None], final, n_classes)
+def _by_labels(label: NDArray[Any], n_classes: int) -> Int64s:
+    return _counted(label != label[:, -1:], label[:, -1], n_classes)
 
 
-def _by_predictions(scores: NDArray[Any], _: Int64s, *, comparison: Comparison) -> _Sums:
+def _by_predictions(scores: NDArray[Any], _: Int64s, *, comparison: Comparison) -> Int64s:
     """Count rows where some output is farther off than the tolerance."""
     mean = np.cumsum(scores, axis=1, dtype=np.float64) / np.arange(1, scores.shape[1] + 1)[:, None]
     differs = comparison.differ(mean, mean[:, -1:])
-    return _Sums.counted(differs, comparison.labels(mean[:, -1]), max(1, len(comparison.predictor.classes)))
+    return _counted(differs, comparison.labels(mean[:, -1]), max(1, len(comparison.predictor.classes)))

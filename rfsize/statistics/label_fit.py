@@ -28,7 +28,15 @@ from rfsize import theory
 from rfsize._util import Floats, Int64s, in_percent
 from rfsize.counting.sums import Blocks, Scores, leading
 from rfsize.statistics.curve import REPLICATES, SEED, SIZES, interpolated
-from rfsize.statistics.density import Density, MarginCells, VoteCells, fit_density, fitted_again, tie_warning
+from rfsize.statistics.density import (
+    Density,
+    MarginCells,
+    VoteCells,
+    fit_density,
+    fitted_again,
+    tie_warning,
+    vote_fractions,
+)
 from rfsize.statistics.margins import Margins, Sample, VoteCounts, halves, measured
 
 # For two classes, the error of estimates exceeds the noise of rows and trees by this factor: the estimate rests on the
@@ -143,13 +151,7 @@ def law(distances: Floats, sizes: Int64s, *, of_votes: bool) -> Floats:
 @cache
 def _law_of_density(of_votes: bool) -> Floats:
     """The law at the cells of all densities and at `ODD_SIZES`."""
-    fractions = _a_density().fractions
-    return law(fractions if of_votes else _as_margins(fractions), ODD_SIZES, of_votes=of_votes)
-
-
-@cache
-def _a_density() -> Density:
-    return fit_density(VoteCells(np.ones(1), np.full(1, 3.0), np.ones(1)), with_draws=False)
+    return law(vote_fractions() if of_votes else _as_margins(vote_fractions()), ODD_SIZES, of_votes=of_votes)
 
 
 def _as_margins(fractions: Floats) -> Floats:
@@ -173,29 +175,26 @@ def fit(sample: Sample, cut: float, blocks: Blocks | None, method: str, *, with_
         Whether the noise of the rows is wanted too.
     """
     distance, of_scores = measured(sample, cut), isinstance(sample, Scores)
+    of_votes = isinstance(distance, VoteCounts)
     density, warning = None, None
     if method != "plugin":
         density = fit_density(_cells(distance), with_draws=with_draws)
         warning = tie_warning(density.peak, "scores" if of_scores else "votes")
         if method == "auto" and warning is not None:
             density = None
-    of_votes = isinstance(distance, VoteCounts)
     if density is None:
         points, mass = _points(distance)
-        draws = _drawn(mass, len(distance.n_trees)) if with_draws else np.zeros((0, len(mass)))
+        n_rows, n_draws = len(distance.n_trees), REPLICATES if with_draws else 0
+        draws = np.random.default_rng(SEED).multinomial(n_rows, mass, size=n_draws) / n_rows
     else:
         points, mass, draws = density.fractions, density.mass, density.draws
         points = points if of_votes else _as_margins(points)
-    two_classes = isinstance(distance, VoteCounts) or distance.margin.shape[1] == 1
     ones = np.ones(len(ODD_SIZES))
-    nearest = Fit(
-        points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION if two_classes else 1.0
-    )
-    return (
-        nearest
-        if isinstance(distance, VoteCounts)
-        else _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
-    )
+    if isinstance(distance, VoteCounts):
+        return Fit(points, mass, draws, of_votes, ones, ones, density, warning, TWO_CLASSES_INFLATION)
+    inflation = TWO_CLASSES_INFLATION if distance.margin.shape[1] == 1 else 1.0
+    nearest = Fit(points, mass, draws, of_votes, ones, ones, density, warning, inflation)
+    return _with_factors(nearest, distance, cut, blocks, of_scores=of_scores)
 
 
 def _cells(distance: VoteCounts | Margins) -> VoteCells | MarginCells:
@@ -218,11 +217,6 @@ def _points(distance: VoteCounts | Margins) -> tuple[Floats, Floats]:
     filled = np.flatnonzero(rows)
     mean = np.bincount(place, weights=distances)[filled] / rows[filled]
     return mean, rows[filled] / len(distances)
-
-
-def _drawn(mass: Floats, n_rows: int) -> Floats:
-    """Shares of rows drawn with replacement."""
-    return np.random.default_rng(SEED).multinomial(n_rows, mass, size=REPLICATES) / n_rows
 
 
 # What multiplies the disagreement by the nearest rival
@@ -268,13 +262,10 @@ def _unbiased(blocks: Blocks, cut: float, *, of_scores: bool) -> Floats:
     parts = halves(blocks, of_scores=of_scores)
     if not all((_n_trees(half) > 1).any() for half in parts):
         return np.ones(len(ODD_SIZES))
-    whole, *of_halves = (_smooth_curve(sample, cut) for sample in (_all_trees(blocks, of_scores), *parts))
+    all_trees: Sample = blocks.scores if of_scores else blocks.counts
+    whole, *of_halves = (_smooth_curve(sample, cut) for sample in (all_trees, *parts))
     by_halves = np.maximum(np.mean(of_halves, axis=0), _LEAST)
     return np.sqrt(np.clip(whole / by_halves, _LEAST, 1.0))
-
-
-def _all_trees(blocks: Blocks, of_scores: bool) -> Sample:
-    return blocks.scores if of_scores else blocks.counts
 
 
 def _n_trees(sample: Sample) -> Int64s:

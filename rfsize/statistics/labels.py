@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import theory
 from rfsize._util import Bools, Floats, Int64s, in_percent
 from rfsize.counting.coverage import fewest_votes, too_many_without_votes
 from rfsize.counting.outputs import TreeOutputs, coverage, predictor_of, voting_of
@@ -32,11 +33,11 @@ from rfsize.statistics.curve import (
     LossCurve,
     averaged,
     interpolated,
-    smallest_size,
+    no_votes_error,
+    problem_of_votes,
     too_many_trees,
     wider,
 )
-from rfsize.statistics.enough_votes import no_votes_error, problem_of_votes
 from rfsize.statistics.label_fit import NOISE_SIZES, ODD_SIZES, Fit, fit
 from rfsize.statistics.margins import MarginChanges, Sample, changes_of_margins, own_share, without_block
 
@@ -136,11 +137,11 @@ class _Rows:
     def of_scores(self) -> bool:
         return isinstance(self.sample, Scores)
 
-    def take(self, mask: Bools) -> Sample:
-        return self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
-
-    def blocks_on(self, mask: Bools) -> Blocks | None:
-        return None if self.blocks is None else self.blocks.where(mask[self.in_blocks])
+    def fit(self, mask: Bools, method: str, *, with_draws: bool) -> Fit:
+        """The fit on some of the rows."""
+        sample = self.sample.take(mask) if isinstance(self.sample, Scores) else self.sample[mask]
+        blocks = None if self.blocks is None else self.blocks.where(mask[self.in_blocks])
+        return fit(sample, self.cut, blocks, method, with_draws=with_draws)
 
 
 def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
@@ -169,13 +170,19 @@ def estimate_labels(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     if not rows.used.any():
         raise no_votes_error(outputs, "the scores of two trees")
     masks, weights = _kinds(rows, by_class=criterion.average == "macro")
-    fits = [_fit(rows, mask, criterion.method, with_draws=interval) for mask in masks]
+    fits = [rows.fit(mask, criterion.method, with_draws=interval) for mask in masks]
     n_dropped = int(np.count_nonzero(~rows.used))
     votes_per_row = float(rows.n_trees[rows.used].mean())
     lacks = has_kinds and too_many_without_votes(n_dropped, len(rows.used))
     fewest = fewest_votes(len(outputs.classes))
     curve = averaged([_curve(one_kind) for one_kind in fits], weights)
-    n_trees = math.inf if lacks else smallest_size(_loss(fits, weights), curve, criterion.level)
+
+    def loss(n_trees: int) -> float:
+        """The exact mean disagreement, which the curve interpolates."""
+        return float(weights @ [one_kind.loss(np.array([n_trees]))[0] for one_kind in fits])
+
+    guess = curve.size(criterion.level)
+    n_trees = math.inf if lacks else theory.smallest_size(loss, criterion.level, guess=guess, odd=True)
     if interval:
         curve = _with_tree_noise(curve, rows, masks, fits, weights)
     return Estimate(
@@ -283,21 +290,8 @@ def _of_kinds(rows: _Rows, used: Bools) -> list[Bools]:
     return [used] if len(merged) == 1 else [used & np.isin(rows.kind, kinds) for kinds in merged]
 
 
-def _fit(rows: _Rows, mask: Bools, method: str, *, with_draws: bool) -> Fit:
-    return fit(rows.take(mask), rows.cut, rows.blocks_on(mask), method, with_draws=with_draws)
-
-
 def _curve(one_kind: Fit) -> LossCurve:
     return LossCurve(ODD_SIZES, one_kind.loss(ODD_SIZES), one_kind.replicates(), is_odd=True)
-
-
-def _loss(fits: list[Fit], weights: Floats) -> Any:
-    """The exact mean disagreement of ``n_trees`` trees."""
-
-    def loss(n_trees: int) -> float:
-        return float(weights @ [one_kind.loss(np.array([n_trees]))[0] for one_kind in fits])
-
-    return loss
 
 
 def _why_infinite(fits: list[Fit], criterion: Criterion) -> str:
@@ -381,7 +375,7 @@ def _by_class(rows: _Rows, classes: list[Any], criterion: Criterion) -> dict[Any
     curves = {}
     for label in np.unique(rows.leader[rows.used]):
         masks = _of_kinds(rows, rows.used & (rows.leader == label))
-        parts = [_curve(_fit(rows, mask, criterion.method, with_draws=False)) for mask in masks]
+        parts = [_curve(rows.fit(mask, criterion.method, with_draws=False)) for mask in masks]
         n_rows = np.array([np.count_nonzero(mask) for mask in masks])
         curves[classes[label]] = averaged(parts, n_rows / n_rows.sum())
     return curves

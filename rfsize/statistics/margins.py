@@ -126,11 +126,11 @@ def without_block(blocks: Blocks, block: int, *, of_scores: bool) -> Sample:
 
     As many average votes replace those of the block, since ties depend on whether the number of votes is even.
     """
-    if not of_scores:
-        votes = blocks.votes[:, block]
-        n_votes = np.maximum(blocks.counts.sum(axis=1, keepdims=True), 1)
-        return np.asarray(blocks.counts - votes + votes.sum(axis=1, keepdims=True) / n_votes * blocks.counts)
-    return scores_of_blocks(blocks, np.arange(blocks.votes.shape[1]) != block)
+    if of_scores:
+        return scores_of_blocks(blocks, np.arange(blocks.votes.shape[1]) != block)
+    votes = blocks.votes[:, block]
+    n_votes = np.maximum(blocks.counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(blocks.counts - votes + votes.sum(axis=1, keepdims=True) / n_votes * blocks.counts)
 
 
 def halves(blocks: Blocks, *, of_scores: bool) -> list[Sample]:
@@ -143,10 +143,11 @@ def halves(blocks: Blocks, *, of_scores: bool) -> list[Sample]:
 
 def scores_of_blocks(blocks: Blocks, kept: Bools) -> Scores:
     """Scores of the trees in some of the blocks, with the covariance over all trees."""
-    by_score = blocks.n_scored[:, kept].sum(axis=1)
+    weight = kept.astype(np.float64)
+    by_score = np.einsum("rbs,b->rs", blocks.n_scored, weight)
     n_trees = by_score.min(axis=1).astype(np.int32)
     freedom = np.maximum(n_trees - 1, 0) / np.maximum(blocks.scores.n_votes - 1, 1)
-    mean = blocks.total[:, kept].sum(axis=1) / np.maximum(by_score, 1)
+    mean = np.einsum("rbs,b->rs", blocks.total, weight) / np.maximum(by_score, 1)
     return replace(blocks.scores, n_votes=n_trees, mean=mean, scatter=blocks.scores.scatter * freedom[:, None])
 
 

@@ -11,8 +11,16 @@ from rfsize._util import how_many
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, sums_of
 from rfsize.statistics.criterion import Criterion
-from rfsize.statistics.curve import COVERAGE, SIZES, Estimate, LossCurve, too_many_trees
-from rfsize.statistics.enough_votes import lacks_votes, problem_of_votes
+from rfsize.statistics.curve import (
+    COVERAGE,
+    SIZES,
+    Estimate,
+    LossCurve,
+    is_brief,
+    lacks_votes,
+    problem_of_votes,
+    too_many_trees,
+)
 from rfsize.statistics.metric_loss import MetricLoss, metric_loss
 from rfsize.statistics.metrics import (
     Metric,
@@ -20,9 +28,7 @@ from rfsize.statistics.metrics import (
     clipped_rows,
     clipping_warnings,
     metric_of,
-    predictions_for,
 )
-from rfsize.statistics.predictions import scores_of
 from rfsize.statistics.subforests import mean_of_subforests
 
 # With fewer rows outside the largest class, a note says how many there are. With fewer than _FEWEST_RANKED, out-of-bag
@@ -85,11 +91,10 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
     ValueError
         If ``y`` is missing, if the metric is no number, or if it is unknown whether larger is better.
     """
-    scores_of(outputs, criterion.name)
     metric = metric_of(criterion.metric, outputs)
     check_direction(metric)
-    blocks, predictions_of = sums_of(outputs).blocks, predictions_for(outputs, metric)
-    loss = metric_loss(blocks, metric, predictions_of, outputs.groups.units)
+    blocks = sums_of(outputs).blocks
+    loss = metric_loss(outputs, metric, in_brief=is_brief(criterion, len(blocks.rows)))
     quantile = 0.5 if loss.is_significant else COVERAGE
     n_without = int(np.count_nonzero((blocks.n_scored.sum(axis=1) == 0).any(axis=1)))
     lacks, problem = lacks_votes(outputs, n_without, len(blocks.rows)), problem_of(loss, metric, outputs)
@@ -101,7 +106,7 @@ def estimate_metric(outputs: TreeOutputs, criterion: Criterion, *, interval: boo
         n_trees = loss.size(criterion.tolerance, quantile)
     behind = float(loss.loss(round(loss.n_votes), quantile))  # measured is the loss against all trees at hand
     clipped, n_kept = clipped_rows(metric), int(min(n_trees, outputs.n_trees))
-    share = 0.0 if clipped is None else mean_of_subforests(blocks, clipped, predictions_of, n_kept)
+    share = 0.0 if clipped is None else mean_of_subforests(outputs, clipped, n_kept)
     replicates = [loss.loss(SIZES, float(probability)) for probability in _PROBABILITIES if interval]
     return Estimate(
         LossCurve(SIZES, loss.loss(SIZES, quantile), np.reshape(replicates, (-1, len(SIZES)))),
@@ -139,7 +144,7 @@ def problem_of(loss: MetricLoss, metric: Metric, outputs: TreeOutputs) -> str | 
             f"on these rows the {metric.label} gets worse with more trees, so they do not tell how many are enough: "
             "give more rows, or validation rows"
         )
-    if not loss.offset_too_large:
+    if loss.tree_factor_needed == 1.0:
         return None
     enough = outputs.n_trees * loss.tree_factor_needed
     unit = 10.0 ** (math.floor(math.log10(enough)) - 1)

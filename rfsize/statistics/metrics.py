@@ -9,16 +9,15 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Real
-from reprlib import repr as abridged
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rfsize._util import (
+    Bools,
     Caution,
     Floats,
     Int64s,
@@ -31,10 +30,8 @@ from rfsize._util import (
 from rfsize.counting.outputs import TreeOutputs, predictor_of
 from rfsize.exceptions import ForestWarning, NotAForestError, RfsizeError
 from rfsize.models.link import Predictor
-from rfsize.statistics import ranking
 
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-_LARGEST = 1e300  # a callable's values are limited to it, so that their means and differences are finite
 
 MetricLike = str | Callable[..., float]
 """What a user can give: a name, a function of the truth and the predictions, or a scikit-learn scorer."""
@@ -48,11 +45,11 @@ class Metric:
     ----------
     name : str
     value : callable
-        The metric of (truth, predicted, weight); NaN if it is undefined.
+        The metric of (truth, predicted, weight), for predictions of shape (…, n_rows, n_outputs) an array of shape (…);
+        NaN if it is undefined.
     influence : callable or None
-        What each row adds to the metric, to first order; arguments as of ``value``. None if there is no formula.
-    replicates : callable or None
-        The metric of several forests, by blocks of rows; see `replicates_of`. None if it takes all rows at once.
+        What each row adds to the metric of one forest, to first order; arguments as of ``value``. None if there is no
+        formula.
     bounds : tuple of float
         The smallest and the largest possible value.
     larger_is_better : bool or None
@@ -64,9 +61,8 @@ class Metric:
     """
 
     name: str
-    value: Callable[[NDArray[Any], Floats, Floats], float]
+    value: Callable[[NDArray[Any], Floats, Floats], Any]
     influence: Callable[[NDArray[Any], Floats, Floats], Floats] | None = None
-    replicates: Callable[[NDArray[Any], Floats, Blocks], Floats] | None = None
     bounds: tuple[float, float] = (0.0, math.inf)
     larger_is_better: bool | None = False
     is_ranking: bool = False
@@ -75,7 +71,7 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """What sentences call the metric."""
+        """See `label_of`."""
         return label_of(self.name)
 
     @property
@@ -84,36 +80,36 @@ class Metric:
         return -1.0 if self.larger_is_better else 1.0
 
 
-Blocks = Iterable[tuple[slice, Floats]]
-"""Predictions of several forests on blocks of rows, shape (n_forests, n_rows of the block, n_outputs)."""
-
 ByRow = Callable[[Floats, NDArray[Any]], Floats]
-"""From predictions of several forests and the truth, a number for each forest and row, shape (n_forests, n_rows)."""
+"""From predictions, shape (…, n_rows, n_outputs), and the truth, a number for each row, shape (…, n_rows)."""
 
 
-def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
-    """The metric of some rows; ``ValueError``, with the reason, if it is no number."""
-    if not metric.weight[rows].any():
-        raise _no_weight()
-    value = metric.value(metric.truth[rows], predicted, metric.weight[rows])
-    if math.isfinite(value):
-        return value
+def values_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats:
+    """The metric on some rows, of predictions of shape (…, n_rows, n_outputs); ``ValueError`` if it is no number."""
+    _check_weight(metric.weight[rows])
+    values = metric.value(metric.truth[rows], predicted, metric.weight[rows])
+    if np.isfinite(values).all():
+        return np.asarray(values)
     if metric.is_ranking:
-        raise _one_class_only(metric.name)
+        raise RfsizeError(
+            f"metric '{metric.name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
+        )
     raise RfsizeError(f"metric '{metric.name}' is no finite number: train on the target in other units")
 
 
-def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
-    """The metric of some of the rows that it is defined on; NaN if it is undefined on these, or a callable fails.
+def value_of(metric: Metric, rows: Int64s, predicted: Floats) -> float:
+    """The metric of one forest on some rows, as a float."""
+    return float(values_of(metric, rows, predicted))
 
-    These may be rows without a rare class.
-    """
+
+def value_or_nan(metric: Metric, rows: Int64s, predicted: Floats) -> float:
+    """The metric on rows that may lack a rare class; NaN if it is undefined on them, or a callable fails."""
     if not len(rows):
         return math.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            value = metric.value(metric.truth[rows], predicted, metric.weight[rows])
+            value = float(metric.value(metric.truth[rows], predicted, metric.weight[rows]))
         except (ValueError, ArithmeticError, LookupError):
             return math.nan
     return value if math.isfinite(value) else math.nan
@@ -126,25 +122,6 @@ def influence_of(metric: Metric, rows: Int64s, predicted: Floats) -> Floats | No
     return metric.influence(metric.truth[rows], predicted, metric.weight[rows])
 
 
-def replicates_of(metric: Metric, rows: Int64s, blocks: Blocks) -> Floats:
-    """The metric of several forests on the same rows.
-
-    Parameters
-    ----------
-    metric : Metric
-    rows : ndarray of int64, shape (n_rows,)
-    blocks : iterable of (slice, ndarray)
-        Predictions of the forests on blocks of the rows, shape (n_forests, n_rows of the block, n_outputs).
-    """
-    truth, weight = metric.truth[rows], metric.weight[rows]
-    if not weight.any():
-        raise _no_weight()
-    if metric.replicates is not None:
-        return metric.replicates(truth, weight, blocks)
-    by_forest = zip(*(predicted for _, predicted in blocks), strict=True)
-    return np.array([value_of(metric, rows, np.concatenate(predicted)) for predicted in by_forest])
-
-
 def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> Metric:
     """A metric that depends on the mean of one number per row.
 
@@ -152,17 +129,14 @@ def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> 
     fields of the `Metric`.
     """
 
-    def finished(mean: Floats, truth: NDArray[Any], weight: Floats) -> Floats:
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
+        mean = by_row(predicted, truth) @ weight / weight.sum()
         if form == "explained":
             return 1.0 - mean / _variance(truth, weight)
         return np.sqrt(mean) if form == "root" else mean
 
-    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
-        mean = by_row(predicted[None], truth) @ weight / weight.sum()
-        return float(finished(mean, truth, weight)[0])
-
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        numbers = by_row(predicted[None], truth)[0]
+        numbers = by_row(predicted, truth)
         mean = float(np.average(numbers, weights=weight))
         deviation = numbers - mean
         if form == "root":
@@ -172,26 +146,41 @@ def _of_means(name: str, by_row: ByRow, *, form: str = "mean", **facts: Any) -> 
             deviation = (mean / variance * (truth - centre) ** 2 - numbers) / variance
         return np.asarray(weight * deviation / weight.sum())
 
-    def replicates(truth: NDArray[Any], weight: Floats, blocks: Blocks) -> Floats:
-        total: Floats = sum((by_row(predicted, truth[rows]) @ weight[rows] for rows, predicted in blocks), np.zeros(1))
-        return finished(total / weight.sum(), truth, weight)
-
-    return Metric(name, value, influence, replicates, **facts)
+    return Metric(name, value, influence, **facts)
 
 
 def _of_levels(name: str, of_levels: Callable[..., Floats], slopes: Callable[..., tuple[Floats, Floats]]) -> Metric:
-    """A metric of the order of rows of two classes, from functions of `ranking`."""
+    """A metric of the order of rows of two classes.
 
-    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
-        _, low, high = ranking.levels(truth == 1, predicted[:, -1], weight)
-        return float(of_levels(low, high))
+    Rows in the same leaves are ties, but the last bits of their sums may differ: scores are compared in single
+    precision. ``of_levels`` and its derivatives ``slopes`` are functions of the weights of both classes at each level.
+    """
+
+    def by_class(truth: NDArray[Any], weight: Floats) -> list[Floats]:
+        return [np.where(truth == label, weight, 0.0) for label in (0, 1)]
+
+    def levels(score: Floats, weights: list[Floats]) -> tuple[Int64s, Bools, Floats, Floats]:
+        """An order of the rows, whether each begins a level, and the weights of both classes at each level."""
+        score = score.astype(np.float32)
+        order = np.argsort(score)
+        score = score[order]
+        is_first = np.append(True, score[1:] != score[:-1])
+        low, high = (np.add.reduceat(weight[order], np.flatnonzero(is_first)) for weight in weights)
+        return order, is_first, low, high
+
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
+        score, weights = predicted[..., -1], by_class(truth, weight)
+        values = [of_levels(*levels(of_forest, weights)[2:]) for of_forest in score.reshape(-1, len(truth))]
+        return np.reshape(values, score.shape[:-1])
 
     def influence(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
-        level, low, high = ranking.levels(truth == 1, predicted[:, -1], weight)
+        order, is_first, low, high = levels(predicted[:, -1], by_class(truth, weight))
+        level, terms = np.cumsum(is_first) - 1, np.empty(len(truth))
         of_low, of_high = slopes(low, high)
-        return np.asarray(weight * np.where(truth == 1, of_high[level], of_low[level]))
+        terms[order] = np.where(truth[order] == 1, of_high[level], of_low[level])
+        return weight * terms
 
-    return Metric(name, value, influence, bounds=(0.0, 1.0), larger_is_better=True, is_ranking=True)
+    return Metric(name, value, influence, (0.0, 1.0), larger_is_better=True, is_ranking=True)
 
 
 def _variance(truth: NDArray[Any], weight: Floats) -> float:
@@ -201,24 +190,61 @@ def _variance(truth: NDArray[Any], weight: Floats) -> float:
     return variance
 
 
-def _no_weight() -> RfsizeError:
-    return RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
+def _check_weight(weight: Floats) -> None:
+    if not weight.any():
+        raise RfsizeError("sample_weight is 0 on all rows that were used: give some row a weight above 0")
 
 
-def _one_class_only(name: str) -> RfsizeError:
-    return RfsizeError(
-        f"metric '{name}' compares rows of two classes, and all rows with a weight above 0 are of one class"
-    )
+# Rankings of two classes, from the weights of both classes by level of the score
 
 
-# The formulas, of predictions of shape (n_forests, n_rows, n_outputs)
+def auc(low: Floats, high: Floats) -> Floats:
+    """Area under the ROC curve, NaN if a class has no weight; pairs of rows with the same score count half.
+
+    ``low`` and ``high`` are the weights of the rows of both classes at each level of the score, lowest level first.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(high * (np.cumsum(low) - low / 2.0)) / (low.sum() * high.sum()))
+
+
+def average_precision(low: Floats, high: Floats) -> Floats:
+    """Average precision: the precision at each level, weighted by the recall it adds; arguments as of `auc`."""
+    low, high = low[::-1], high[::-1]
+    hits = np.cumsum(high)
+    taken = hits + np.cumsum(low)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(high * (hits / np.where(taken > 0.0, taken, 1.0))) / high.sum())
+
+
+def auc_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Derivative of the area by the weight of a row at each level, of class 0 and of class 1."""
+    area, n_low, n_high = auc(low, high), low.sum(), high.sum()
+    lower = (np.cumsum(low) - low / 2.0) / n_low
+    higher = 1.0 - (np.cumsum(high) - high / 2.0) / n_high
+    return (higher - area) / n_low, (lower - area) / n_high
+
+
+def average_precision_slopes(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Derivative of the average precision by the weight of a row at each level, of class 0 and of class 1."""
+    low, high = low[::-1], high[::-1]
+    hits, n_high = np.cumsum(high), high.sum()
+    taken = hits + np.cumsum(low)
+    taken = np.where(taken > 0.0, taken, 1.0)
+    precision = hits / taken
+    # A row counts at its own level and at all lower levels.
+    gained, lost = (np.cumsum(part[::-1])[::-1] for part in (high / taken, high * precision / taken))
+    of_high = (precision + gained - lost - np.sum(high * precision) / n_high) / n_high
+    return (-lost / n_high)[::-1], of_high[::-1]
+
+
+# The formulas, of predictions of shape (…, n_rows, n_outputs)
 
 
 def _of_truth(predicted: Floats, truth: NDArray[Any]) -> Floats:
     """The probability of each row's class; one-vs-all probabilities are divided by their sum."""
-    if predicted.shape[2] == 2:
+    if predicted.shape[-1] == 2:
         return np.where(truth == 1, predicted[..., 1], predicted[..., 0])
-    return np.asarray(predicted[:, np.arange(len(truth)), truth] / predicted.sum(axis=2))
+    return np.asarray(predicted[..., np.arange(len(truth)), truth] / predicted.sum(axis=-1))
 
 
 def _log_loss(predicted: Floats, truth: NDArray[Any]) -> Floats:
@@ -232,10 +258,10 @@ def _is_clipped(predicted: Floats, truth: NDArray[Any]) -> Floats:
 
 def _brier(predicted: Floats, truth: NDArray[Any]) -> Floats:
     """Squared distance from the truth; of two classes, only the probability of class 1."""
-    if predicted.shape[2] == 2:
+    if predicted.shape[-1] == 2:
         return np.asarray((predicted[..., 1] - truth) ** 2)
-    of_truth = predicted[:, np.arange(len(truth)), truth]
-    return np.asarray(np.sum(predicted**2, axis=2) - 2.0 * of_truth + 1.0)
+    of_truth = predicted[..., np.arange(len(truth)), truth]
+    return np.asarray(np.sum(predicted**2, axis=-1) - 2.0 * of_truth + 1.0)
 
 
 def _accuracy_by(labels: Callable[[Floats], NDArray[np.int64]]) -> Metric:
@@ -257,10 +283,10 @@ def _distance(predicted: Floats, truth: NDArray[Any]) -> Floats:
 
 _OF_CLASSES = (
     _of_means("log_loss", _log_loss),
-    _of_levels("auc", ranking.auc, ranking.auc_slopes),
+    _of_levels("auc", auc, auc_slopes),
     _accuracy_by(lambda predicted: np.asarray(predicted.argmax(axis=-1))),
     _of_means("brier", _brier),
-    _of_levels("average_precision", ranking.average_precision, ranking.average_precision_slopes),
+    _of_levels("average_precision", average_precision, average_precision_slopes),
 )
 _OF_NUMBERS = (
     _of_means("rmse", _square, form="root"),
@@ -317,13 +343,14 @@ def is_metric(metric: MetricLike) -> bool:
 
 def other_names() -> list[str]:
     """Names of metrics that rfsize accepts besides its own."""
-    return [*_ALIASES, *_scorer_names()]
+    from sklearn.metrics import get_scorer_names
+
+    return [*_ALIASES, *get_scorer_names()]
 
 
 def goes_by_labels(metric: MetricLike) -> bool:
     """Whether a metric may depend on labels, and so on the threshold; a scorer may."""
-    metric = one_name(metric)
-    return metric == "accuracy" or _scorer_of(metric) is not None
+    return one_name(metric) == "accuracy" or _scorer_of(one_name(metric)) is not None
 
 
 def usual_metric(outputs: TreeOutputs) -> str:
@@ -339,24 +366,15 @@ def name_of(metric: MetricLike) -> str:
     return str(getattr(score, "__name__", type(score).__name__))
 
 
-def _scorer_names() -> list[str]:
-    from sklearn.metrics import get_scorer_names
-
-    return list(get_scorer_names())
-
-
 def _scorer_of(metric: MetricLike) -> Callable[..., float] | None:
-    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None.
-
-    A scorer is called as ``scorer(estimator, X, y)``.
-    """
-    if not isinstance(metric, str):
+    """The scorer of a name that is not rfsize's, or the callable if it is a scorer; otherwise None."""
+    if not isinstance(metric, str):  # a scorer is called as scorer(estimator, X, y)
         return metric if callable(metric) and "estimator" in _parameters(metric)[:1] else None
-    if metric in METRICS or metric not in _scorer_names():
+    if metric in METRICS:
         return None
-    from sklearn.metrics import get_scorer
+    from sklearn.metrics import get_scorer, get_scorer_names
 
-    scorer: Callable[..., float] = get_scorer(metric)
+    scorer: Callable[..., float] | None = get_scorer(metric) if metric in get_scorer_names() else None
     return scorer
 
 
@@ -367,20 +385,22 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-# Metrics with the truth of rows
-
-
 def metric_of(metric: MetricLike, outputs: TreeOutputs) -> Metric:
     """The metric with the truth of the rows; ``ValueError`` if the truth is unknown or does not fit the forest."""
     if outputs.scores is None or outputs.predictor is None:
-        raise NotAForestError(
-            f"metric={name_of(metric)!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
-            "model and its rows, or size the labels"
-        )
+        raise no_scores_error(name_of(metric))
     if outputs.y is None:
         what = f"metric {metric!r}" if isinstance(metric, str) else "a metric"
         raise ValueError(f"y is missing: {what} needs the truth of the rows")
     return metric_on_rows(metric, predictor_of(outputs), outputs.n_rows, outputs.y, outputs.sample_weight)
+
+
+def no_scores_error(name: str) -> NotAForestError:
+    """The error if a metric, probabilities or scores are wanted of counted votes."""
+    return NotAForestError(
+        f"metric={name!r} needs the trees' scores, and counted Votes have none: give rfsize.size the model and its "
+        "rows, or size the labels"
+    )
 
 
 def metric_on_rows(
@@ -397,8 +417,7 @@ def metric_on_rows(
     if isinstance(metric, str) and metric in {*METRICS, *other_names()}.difference(names):
         raise ValueError(f"metric={metric!r} does not fit a {kind} forest: take one of {', '.join(names)}{advice}")
     choice("metric", metric, names, advice, others=other_names())
-    if not weight.any():
-        raise _no_weight()
+    _check_weight(weight)
     known = _accuracy_by(forest.labels) if metric == "accuracy" else get_metric(str(metric))
     if known.is_ranking and len(classes) > 2:
         other = ", or the scorer 'roc_auc_ovr'" if metric == "auc" else ""
@@ -415,58 +434,22 @@ def metric_on_rows(
 def _of_callable(
     metric: MetricLike, scorer: Any, forest: Predictor, y: ArrayLike, weight: Floats, *, is_weighted: bool
 ) -> Metric:
-    """A scikit-learn scorer, or a function of the truth and the predictions, which takes all rows at once."""
-    classes, n_rows, name = forest.classes, len(weight), name_of(metric)
+    """A scikit-learn scorer, or a function of the truth and the predictions."""
+    # Imported here, because importing scikit-learn takes long.
+    from rfsize.statistics.scorers import value_by
+
     function: Any = metric if scorer is None else scorer
+    name, classes, truth = name_of(metric), forest.classes, np.asarray(y)
     if is_weighted and "sample_weight" not in _parameters(getattr(function, "_score_func", function)):
         raise ValueError(f"{name!r} takes no sample_weight: give it the parameter, or leave sample_weight out")
-    truth = np.asarray(y)
-    if scorer is not None:  # it takes the model's own labels
-        truth = training_labels(classes, y, n_rows)
-        truth = classes[truth] if classes.size else truth
-    if truth.shape != (n_rows,):
-        raise ValueError(f"y must hold one value per row of X: {n_rows} expected, found shape {truth.shape}")
-
-    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
-        weights = {"sample_weight": weight} if is_weighted else {}
-        output = _probabilities(predicted) if classes.size else predicted[:, 0].copy()  # a callable may change it
-        if scorer is not None:
-            return _number(scorer(_estimator(output, forest), np.arange(len(truth))[:, None], truth, **weights))
-        return _number(function(truth, output[:, 1] if len(classes) == 2 else output, **weights))
-
+    if scorer is not None:
+        truth = training_labels(classes, y, len(weight))
+        truth = classes[truth] if classes.size else truth  # it takes the model's own labels
+    if truth.shape != weight.shape:
+        raise ValueError(f"y must hold one value per row of X: {len(weight)} expected, found shape {truth.shape}")
+    value = value_by(function, forest, is_scorer=scorer is not None, is_weighted=is_weighted)
     unbounded, larger_is_better = (-math.inf, math.inf), None if scorer is None else True
-    return Metric(name, value, bounds=unbounded, larger_is_better=larger_is_better, truth=truth, weight=weight)
-
-
-def _estimator(predicted: Floats, forest: Predictor) -> Any:
-    """An estimator that returns stored predictions, by the numbers of the rows."""
-    # Imported here, because importing scikit-learn takes long.
-    from rfsize.statistics.stored_predictions import StoredClassifier, StoredRegressor
-
-    if not len(forest.classes):
-        return StoredRegressor(predicted)
-    return StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
-
-
-def _probabilities(predicted: Floats) -> Floats:
-    """Probabilities of all classes as callables take them, within [0, 1] and with the same sum."""
-    cut = np.clip(predicted, 0.0, 1.0)
-    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_PROBABILITY))[:, None]
-    return np.minimum(cut, 1.0)  # the last bit of the product
-
-
-def _number(value: Any) -> float:
-    """The value of a metric as a float; ``ValueError`` if it is no finite number."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    try:
-        number = float(value) if isinstance(value, Real) else math.nan
-    except OverflowError:
-        number = math.inf
-    if not abs(number) < _LARGEST:
-        shown = repr(number) if isinstance(value, Real) else abridged(value)
-        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {shown}")
-    return number
+    return Metric(name, value, None, unbounded, larger_is_better, truth=truth, weight=weight)
 
 
 def check_direction(metric: Metric) -> None:
@@ -491,9 +474,9 @@ def predictions_for(outputs: TreeOutputs, metric: Metric) -> Callable[[Floats], 
 def clipped_rows(metric: Metric) -> Metric | None:
     """The share of rows whose log loss is clipped, as a metric; None if the metric is not the log loss.
 
-    A leaf with rows of only one class gives the other classes no probability. If all trees send a row to such leaves
-    and the row is of another class, its log loss would be infinite. scikit-learn clips probabilities at the precision
-    of a float, so that such a row counts 36. A few of these rows decide the mean, and smaller forests have more.
+    If all trees send a row to leaves without rows of its class, its log loss would be infinite. scikit-learn clips
+    probabilities at the precision of a float, so that such a row counts 36. A few of these rows decide the mean, and
+    smaller forests have more.
     """
     if metric.value is not METRICS["log_loss"].value:
         return None

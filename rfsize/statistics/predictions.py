@@ -20,7 +20,6 @@ from rfsize._util import CELLS_PER_BLOCK, Floats
 from rfsize.counting.coverage import FEWEST_VOTES
 from rfsize.counting.outputs import TreeOutputs, predictor_of, sums_of
 from rfsize.counting.sums import Blocks, Scores
-from rfsize.exceptions import NotAForestError
 from rfsize.models.link import Link
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import (
@@ -31,15 +30,19 @@ from rfsize.statistics.curve import (
     LossCurve,
     crossing,
     interpolated,
+    is_brief,
+    lacks_votes,
     means_of_drawn_rows,
+    no_votes_error,
+    problem_of_votes,
     too_many_trees,
 )
-from rfsize.statistics.enough_votes import lacks_votes, no_votes_error, problem_of_votes
+from rfsize.statistics.metrics import no_scores_error
 
 SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
 
-_DRAWS, _FEWEST_DRAWS = 1 << 17, 2  # draws over all rows, and fewest draws on each row
+_DRAWS, _DRAWS_IN_BRIEF, _FEWEST_DRAWS = 1 << 17, 1 << 15, 2  # draws over all rows, and fewest draws on each row
 _LEVELS = 2.0 ** np.arange(-1.0, 1.25, 0.25)  # multiples of the loss at which rows beyond are counted
 _COMPUTED = 4.0 ** np.arange(7)  # sizes whose deviation is computed; beyond, it falls like 1/√T
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -48,17 +51,6 @@ _LARGEST_SCORE = 1e60
 
 Deviations = Callable[[float], Floats]
 """Absolute deviations of forests of a size, shape (n_rows, n_draws)."""
-
-
-def scores_of(outputs: TreeOutputs, metric: str) -> tuple[Scores, Link]:
-    """The trees' scores, and the link from mean scores to predictions; `NotAForestError` if there are no scores."""
-    if outputs.scores is None or outputs.predictor is None:
-        raise NotAForestError(
-            f"metric={metric!r} needs the trees' scores, and counted Votes have none: give rfsize.size the "
-            "model and its rows, or size the labels"
-        )
-    is_score = metric == "scores" and len(outputs.classes) > 0
-    return outputs.scores, Link("identity") if is_score else predictor_of(outputs).link
 
 
 def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval: bool = True) -> Estimate:
@@ -82,17 +74,26 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     ValueError
         If the scores are too large or too small to be multiplied.
     """
-    scores, link = scores_of(outputs, criterion.name)
+    scores = outputs.scores
+    if scores is None or outputs.predictor is None:
+        raise no_scores_error(criterion.name)
+    is_score = criterion.metric == "scores" and len(outputs.classes) > 0
+    link = Link("identity") if is_score else predictor_of(outputs).link
     _check_scale(scores)
     used = scores.take(scores.n_votes > 1)
     if not len(used):
         raise no_votes_error(outputs, "the scores of two trees")
     n_dropped, votes_per_row = len(scores) - len(used), float(used.n_votes.mean())
     lacks = lacks_votes(outputs, n_dropped, len(scores))
-    deviations = _deviations(used, link)
+    deviations = _deviations(used, link, _DRAWS_IN_BRIEF if is_brief(criterion, len(used)) else _DRAWS)
     curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
-    lacks_level = lacks or criterion.tolerance is None
-    n_trees = math.inf if lacks_level else _size(deviations, curve, criterion.level)
+    n_trees: int | float = math.inf
+    if criterion.tolerance is not None and not lacks:
+        n_trees = theory.smallest_size(
+            lambda size: float(np.mean(deviations(size) > criterion.level)),
+            SHARE_BEYOND,
+            guess=curve.size(criterion.level),
+        )
     return Estimate(
         curve,
         n_trees,
@@ -104,11 +105,11 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     )
 
 
-def _deviations(scores: Scores, link: Link) -> Deviations:
+def _deviations(scores: Scores, link: Link, draws: int) -> Deviations:
     """Deviations of forests of any size, from the scores of rows that at least two trees predicted."""
     mean = scores.mean[:, None, :]
     limit = link.predicted(mean)
-    drawn = _drawn(scores, max(_FEWEST_DRAWS, -(-_DRAWS // len(scores))))
+    drawn = _drawn(scores, max(_FEWEST_DRAWS, -(-draws // len(scores))))
     return lambda n_trees: np.abs(link.predicted(mean + drawn / math.sqrt(n_trees)) - limit).max(axis=2)
 
 
@@ -123,8 +124,9 @@ def _curve(deviations: Deviations, error: float | None) -> LossCurve:
         deviation = deviations(size)
         loss[index] = np.quantile(deviation, 1.0 - SHARE_BEYOND, method="inverted_cdf")
         if error is not None:
-            beyond += [np.mean(deviation > level, axis=1) for level in loss[index] * _LEVELS]
-            alike = np.maximum(np.mean(deviation**2, axis=1), _LEAST)
+            deviation = np.ascontiguousarray(deviation.T)  # means over draws take far less time like this
+            beyond += [np.mean(deviation > level, axis=0) for level in loss[index] * _LEVELS]
+            alike = np.maximum(np.mean(deviation**2, axis=0), _LEAST)
     if error is None:
         return LossCurve(SIZES, _at_sizes(loss[None])[0], np.zeros((0, len(SIZES))))
     generator = np.random.default_rng(SEED)
@@ -138,15 +140,6 @@ def _curve(deviations: Deviations, error: float | None) -> LossCurve:
 def _at_sizes(losses: Floats) -> Floats:
     """Losses at `SIZES` from those at the computed sizes: they fall about like 1/√T, and the rest varies little."""
     return interpolated(SIZES, _COMPUTED, losses * np.sqrt(_COMPUTED)) / np.sqrt(SIZES)
-
-
-def _size(deviations: Deviations, curve: LossCurve, tolerance: float) -> int | float:
-    """The smallest size of which 95 % of the deviations are within the tolerance."""
-
-    def beyond(n_trees: int) -> float:
-        return float(np.mean(deviations(n_trees) > tolerance))
-
-    return theory.smallest_size(beyond, SHARE_BEYOND, guess=float(curve.size(tolerance)))
 
 
 def _error_of_trees(blocks: Blocks, link: Link) -> float:
@@ -200,10 +193,9 @@ def _drawn(scores: Scores, draws: int) -> Floats:
 def _root_of_covariance(scores: Scores) -> Floats:
     """Lower triangular root of each row's covariance of the classes' scores, shape (n_rows, n_scores, n_scores)."""
     n_scores = scores.n_scores
+    first, second = np.triu_indices(n_scores)
     covariance = np.empty((len(scores), n_scores, n_scores))
-    for first in range(n_scores):
-        for second in range(n_scores):
-            covariance[:, first, second] = scores.covariance(first, second)
+    covariance[:, first, second] = covariance[:, second, first] = scores.scatter / (scores.n_votes - 1.0)[:, None]
     # The covariance is singular if there are fewer trees than classes, or if scores add up to a constant.
     least = np.trace(covariance, axis1=1, axis2=2) * 1e-9 + 1e-200
     return np.asarray(np.linalg.cholesky(covariance + least[:, None, None] * np.eye(n_scores)))

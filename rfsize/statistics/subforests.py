@@ -12,25 +12,25 @@ Research 17(26), 1-41.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rfsize._util import CELLS_PER_BLOCK, Floats, Int64s
-from rfsize.counting.sums import N_BLOCKS, Blocks
+from rfsize._util import Bools, Floats, Int64s
+from rfsize.counting.outputs import TreeOutputs, sums_of
+from rfsize.counting.sums import N_BLOCKS
 from rfsize.statistics.curve import SEED
-from rfsize.statistics.metrics import Metric, replicates_of, value_of, value_or_nan
+from rfsize.statistics.metrics import Metric, predictions_for, value_or_nan, values_of
 from rfsize.statistics.row_errors import delete_group_covariance, without_groups
 
-Predictions = Callable[[Floats], Floats]
-"""Makes a forest's predictions from mean scores, in the form that a metric takes."""
+SIZES = (1, 2, 3, 5, 9, 19, 37)
+"""Sizes of forests of few trees."""
 
-_SIZES = (1, 2, 3, 5, 9, 19, 37)
 _FORESTS, _FORESTS_OF_ROWS = 24, 4  # fewest forests of each size, and how many of them compute each row's influence
+_CELLS = 1 << 18  # numbers that are predicted at a time
 _FEW_ROWS = 0.05  # share of the rows that may have fewer trees than are dealt
 # Scatter between seeds that the estimate does not include, as a share of what single trees lose.
 _MODEL_ERROR = 0.1
@@ -39,112 +39,116 @@ _EVALUATED = 3  # for a metric without influence, the scatter over rows is that 
 
 @dataclass(frozen=True, eq=False)
 class ForestParts:
-    """Scores of parts of a forest on rows; a part is a block of trees or a single tree.
+    """Scores of parts of a forest on rows, by which a metric is measured; a part is a block of trees or a single tree.
 
     Attributes
     ----------
-    rows : ndarray of int64, shape (n_rows,)
-        Numbers of the rows, as in the truth of a metric.
-    total : ndarray of float64, shape (n_rows, n_parts, n_scores)
-        Sums of the scores of the trees of each part.
-    n_scored : ndarray, shape (n_rows, n_parts, 1 or n_scores)
-        Number of trees that scored.
+    metric : Metric
     predictions_of : callable
+        Makes predictions from mean scores, in the form that the metric takes.
+    rows, clusters : ndarray of int64, shape (n_rows,)
+        Numbers of the rows, as in the truth of the metric, and the cluster of each.
+    total : ndarray of float64, shape (n_parts, n_rows, n_scores)
+        Sums of the scores of the trees of each part.
+    n_scored : ndarray of float64, shape (n_parts, n_rows, 1 or n_scores)
+        Number of trees that scored.
     """
 
+    metric: Metric
+    predictions_of: Callable[[Floats], Floats]
     rows: Int64s
+    clusters: Int64s
     total: Floats
-    n_scored: NDArray[np.generic]
-    predictions_of: Predictions
+    n_scored: Floats
+
+    @classmethod
+    def of(cls, outputs: TreeOutputs, metric: Metric, on: Bools, total: Floats, n_scored: Floats) -> ForestParts:
+        """From scores on the rows of the blocks that ``on`` marks."""
+        rows, units = sums_of(outputs).blocks.rows[on], outputs.groups.units
+        clusters = rows if units is None else units[rows]
+        return cls(metric, predictions_for(outputs, metric), rows, clusters, total, n_scored)
+
+    @classmethod
+    def of_blocks(cls, outputs: TreeOutputs, metric: Metric, forests: Floats) -> ForestParts:
+        """The blocks, on the rows with a weight on which each of the ``forests`` of blocks has a tree."""
+        blocks = sums_of(outputs).blocks
+        n_scored = blocks.n_scored.swapaxes(0, 1).astype(np.float64)
+        on = (np.tensordot(forests, n_scored, 1) > 0.0).all(axis=(0, 2)) & (metric.weight[blocks.rows] > 0.0)
+        return cls.of(outputs, metric, on, blocks.total.swapaxes(0, 1)[:, on], n_scored[:, on])
+
+    @classmethod
+    def of_trees(cls, outputs: TreeOutputs, metric: Metric) -> ForestParts:
+        """Single trees: as many as nearly all rows with a weight have, on the rows that have as many."""
+        blocks = sums_of(outputs).blocks
+        on, n_first = metric.weight[blocks.rows] > 0.0, blocks.n_first.min(axis=1)
+        n_trees = int(np.quantile(n_first[on], _FEW_ROWS, method="lower"))
+        on &= n_first >= n_trees
+        first = np.ascontiguousarray(blocks.first[on, :n_trees].swapaxes(0, 1))
+        return cls.of(outputs, metric, on, first, np.ones((n_trees, 1, 1)))
 
     @cached_property
     def whole(self) -> Floats:
         """The predictions of all parts together, shape (n_rows, n_outputs)."""
-        return self.predictions(slice(None), np.ones((1, self.total.shape[1])))[0]
+        return self.predictions(np.ones((1, len(self.total))))[0]
 
-    def predictions(self, rows: slice, forests: Floats, first: Int64s | None = None) -> Floats:
-        """The predictions of forests on some rows, shape (n_forests, n_rows, n_outputs).
+    def predictions(self, forests: Floats) -> Floats:
+        """The predictions of forests, shape (n_forests, n_rows, n_outputs).
 
-        Parameters
-        ----------
-        rows : slice
-        forests : ndarray of float, shape (n_forests, n_parts)
-            Which parts are in each forest.
-        first : ndarray of int64, shape (n_rows,), optional
-            Which part comes first on each row; the others follow in turn.
+        ``forests`` says which parts are in each, shape (n_forests, n_parts).
         """
-        total, n_scored = self.total[rows], self.n_scored[rows]
-        if first is not None:
-            n_parts = total.shape[1]
-            order = (first[rows][:, None, None] + np.arange(n_parts)[:, None]) % n_parts
-            total, n_scored = np.take_along_axis(total, order, axis=1), np.take_along_axis(n_scored, order, axis=1)
-        return self.predictions_of(weighted_sums(total, forests) / weighted_sums(n_scored, forests))
+        return self.predictions_of(np.tensordot(forests, self.total, 1) / np.tensordot(forests, self.n_scored, 1))
 
-    def values(self, metric: Metric, forests: Floats, first: Int64s | None = None) -> Floats:
-        """The metric of several forests; arguments as of `predictions`."""
-        if metric.replicates is None:  # it takes all rows at once, so one forest after another
-            return np.array([value_of(metric, self.rows, predicted) for predicted in self._one_by_one(forests, first)])
-        step = max(1, CELLS_PER_BLOCK // (len(forests) * max(self.total.shape[2], self.whole.shape[1])))
-        slices = [slice(start, start + step) for start in range(0, len(self.rows), step)]
-        blocks = ((rows, self.predictions(rows, forests, first)) for rows in slices)
-        return replicates_of(metric, self.rows, blocks)
+    def rotated(self, first: Int64s) -> ForestParts:
+        """The same, where each row has another part ``first``; the others follow in turn."""
+        order = ((first + np.arange(len(self.total))[:, None]) % len(self.total))[:, :, None]
+        total, n_scored = (np.take_along_axis(of_parts, order, axis=0) for of_parts in (self.total, self.n_scored))
+        return replace(self, total=total, n_scored=n_scored)
 
-    def row_covariance(self, metric: Metric, kinds: list[Floats], clusters: Int64s | None) -> Floats:
+    def values(self, forests: Floats) -> Floats:
+        """The metric of each forest, shape (n_forests,); ``forests`` as in `predictions`."""
+        return np.concatenate([values_of(self.metric, self.rows, predicted) for predicted in self._in_turn(forests)])
+
+    def row_covariance(self, kinds: list[Floats]) -> Floats:
         """Covariance of the losses of forests of several kinds, over other rows or clusters of rows.
 
-        Parameters
-        ----------
-        metric : Metric
-        kinds : list of ndarray of float, shape (n_forests, n_parts)
-            Forests of each kind; their losses are averaged.
-        clusters : ndarray of int64 or None
-            The cluster of each row of the metric's truth; None if each row is one of its own.
-
-        Returns
-        -------
-        ndarray of float, shape (n_kinds, n_kinds)
+        ``kinds`` are the forests of each kind, as in `predictions`; their losses are averaged. Returns an array of
+        shape (n_kinds, n_kinds).
         """
-        of_rows = self.rows if clusters is None else clusters[self.rows]
-        if metric.influence is None:
-            return self._covariance_without_groups(metric, kinds, of_rows)
-        truth, weight = metric.truth[self.rows], metric.weight[self.rows]
-        now = metric.influence(truth, self.whole, weight)
+        if self.metric.influence is None:
+            return self._covariance_without_groups(kinds)
+        truth, weight = self.metric.truth[self.rows], self.metric.weight[self.rows]
+        now = self.metric.influence(truth, self.whole, weight)
         lost = np.zeros((len(kinds), len(self.rows)))
         for of_kind, forests in zip(lost, kinds, strict=True):
-            for predicted in self._one_by_one(forests):
-                of_kind += (metric.influence(truth, predicted, weight) - now) / len(forests)
-        _, cluster = np.unique(of_rows, return_inverse=True)
+            for predicted in self._in_turn(forests):
+                for of_forest in predicted:
+                    of_kind += (self.metric.influence(truth, of_forest, weight) - now) / len(forests)
+        _, cluster = np.unique(self.clusters, return_inverse=True)
         by_cluster = np.stack([np.bincount(cluster, weights=of_kind) for of_kind in lost])
         return np.asarray(by_cluster @ by_cluster.T)
 
-    def _covariance_without_groups(self, metric: Metric, kinds: list[Floats], clusters: Int64s) -> Floats:
+    def _covariance_without_groups(self, kinds: list[Floats]) -> Floats:
         """The same covariance, by leaving out groups of rows in turn."""
-        without = without_groups(clusters)
+        without = without_groups(self.clusters)
 
         def values(forests: Floats) -> Floats:
             """Mean of the metric of the forests, without each group of rows, shape (n_groups,)."""
             by_forest = [
-                [value_or_nan(metric, self.rows[on], predicted[on]) for on in without]
-                for predicted in self._one_by_one(forests)
+                [value_or_nan(self.metric, self.rows[on], of_forest[on]) for on in without]
+                for predicted in self._in_turn(forests)
+                for of_forest in predicted
             ]
             return np.asarray(np.mean(by_forest, axis=0))
 
-        whole = values(np.ones((1, self.total.shape[1])))
+        whole = values(np.ones((1, len(self.total))))
         losses = [values(forests[: max(1, len(forests) // _EVALUATED)]) - whole for forests in kinds]
         return delete_group_covariance(np.stack(losses, axis=1))
 
-    def _one_by_one(self, forests: Floats, first: Int64s | None = None) -> Iterator[Floats]:
-        """The predictions of each forest on all rows, shape (n_rows, n_outputs)."""
-        at_once = max(1, CELLS_PER_BLOCK // self.whole.size)
+    def _in_turn(self, forests: Floats) -> Iterator[Floats]:
+        """The predictions of a few forests at a time, so that they stay in the processor's cache."""
+        at_once = max(1, _CELLS // self.whole.size)
         for start in range(0, len(forests), at_once):
-            yield from self.predictions(slice(None), forests[start : start + at_once], first)
-
-
-def parts_with(blocks: Blocks, metric: Metric, predictions_of: Predictions, forests: Floats) -> ForestParts:
-    """The blocks of a forest as parts, on the rows with a weight on which each of the forests of blocks has a tree."""
-    has_trees = (weighted_sums(blocks.n_scored, forests) > 0.0).all(axis=(0, 2))
-    on = np.flatnonzero((metric.weight[blocks.rows] > 0.0) & has_trees)
-    return ForestParts(blocks.rows[on], blocks.total[on], blocks.n_scored[on], predictions_of)
+            yield self.predictions(forests[start : start + at_once])
 
 
 # Forests of few trees
@@ -180,28 +184,30 @@ class SubforestLoss(NamedTuple):
 
 
 def losses_of_few_trees(
-    blocks: Blocks, metric: Metric, predictions_of: Predictions, clusters: Int64s | None = None, *, below: float
+    outputs: TreeOutputs, metric: Metric, *, below: float, sizes: Sequence[int]
 ) -> list[SubforestLoss]:
-    """The losses of forests of 1, 2, 3, … trees, smaller than ``below`` and than half of the trees kept.
+    """The losses of forests of 1, 2, 3, … trees.
 
     Parameters
     ----------
-    blocks, metric, predictions_of, clusters
-        As in `metric_loss.metric_loss`.
+    outputs : TreeOutputs
+    metric : Metric
     below : float
         The size from which on blocks of trees show the loss.
+    sizes : sequence of int
+        Numbers of trees; of these, the ones below ``below`` and up to half of the trees kept are measured.
     """
-    trees = _single_trees(blocks, metric, predictions_of)
-    n_trees = trees.total.shape[1]
-    sizes = [size for size in _SIZES if size < below and 2 * size <= n_trees]
+    trees = ForestParts.of_trees(outputs, metric)
+    n_trees = len(trees.total)
+    sizes = [size for size in sizes if size < below and 2 * size <= n_trees]
     if not sizes:
         return []
     generator = np.random.default_rng(SEED)
     by_size = [_deals(n_trees, size, generator) for size in sizes]
     deals = [deal for of_size in by_size for deal in of_size]
-    values = metric.worse * trees.values(metric, np.concatenate([np.ones((1, n_trees)), *deals]))
+    values = metric.worse * trees.values(np.concatenate([np.ones((1, n_trees)), *deals]))
     by_deal = iter(np.split(values[1:] - values[0], np.cumsum([len(deal) for deal in deals])[:-1]))
-    of_rows = np.diag(trees.row_covariance(metric, [of_size[0][:_FORESTS_OF_ROWS] for of_size in by_size], clusters))
+    of_rows = np.diag(trees.row_covariance([of_size[0][:_FORESTS_OF_ROWS] for of_size in by_size]))
     losses = []
     for size, of_size, row_variance in zip(sizes, by_size, of_rows, strict=True):
         means = np.array([next(by_deal).mean() for _ in of_size])
@@ -211,27 +217,17 @@ def losses_of_few_trees(
     return losses
 
 
-def mean_of_subforests(blocks: Blocks, metric: Metric, predictions_of: Predictions, n_trees: int) -> float:
+def mean_of_subforests(outputs: TreeOutputs, metric: Metric, n_trees: int) -> float:
     """The mean of a metric over forests of ``n_trees`` of the trees; many trees are taken in blocks."""
-    generator, trees = np.random.default_rng(SEED), _single_trees(blocks, metric, predictions_of)
-    if 2 * n_trees <= trees.total.shape[1]:
-        forests = np.concatenate(_deals(trees.total.shape[1], n_trees, generator))
-        return float(trees.values(metric, forests).mean())
-    votes_per_row = max(1.0, float(blocks.n_scored.sum(axis=1).mean()))
+    generator, trees = np.random.default_rng(SEED), ForestParts.of_trees(outputs, metric)
+    if 2 * n_trees <= len(trees.total):
+        return float(trees.values(np.concatenate(_deals(len(trees.total), n_trees, generator))).mean())
+    votes_per_row = max(1.0, float(sums_of(outputs).blocks.n_scored.sum(axis=1).mean()))
     n_blocks = min(N_BLOCKS, max(1, round(N_BLOCKS * n_trees / votes_per_row)))
     place = generator.permuted(np.tile(np.arange(N_BLOCKS), (_FORESTS, 1)), axis=1)
     forests = (place < n_blocks).astype(np.float64)
-    parts = parts_with(blocks, metric, predictions_of, forests)
-    return float(parts.values(metric, forests).mean()) if len(parts.rows) else math.nan
-
-
-def _single_trees(blocks: Blocks, metric: Metric, predictions_of: Predictions) -> ForestParts:
-    """Single trees: as many as nearly all counting rows have, on the rows that have as many."""
-    on = np.flatnonzero(metric.weight[blocks.rows] > 0.0)
-    n_first = blocks.n_first[on].min(axis=1)
-    n_trees = int(np.quantile(n_first, _FEW_ROWS, method="lower"))
-    on = on[n_first >= n_trees]
-    return ForestParts(blocks.rows[on], blocks.first[on, :n_trees], np.ones((len(on), n_trees, 1)), predictions_of)
+    parts = ForestParts.of_blocks(outputs, metric, forests)
+    return float(parts.values(forests).mean()) if len(parts.rows) else math.nan
 
 
 def _deals(n_trees: int, size: int, generator: np.random.Generator) -> list[Floats]:
@@ -242,13 +238,3 @@ def _deals(n_trees: int, size: int, generator: np.random.Generator) -> list[Floa
         forest = generator.permutation(n_trees) // size
         deals.append((forest == np.arange(n_forests)[:, None]).astype(np.float64))
     return deals
-
-
-def weighted_sums(of_blocks: NDArray[Any], weights: Floats) -> Floats:
-    """Sums over the blocks, shape (n_draws, n_rows, n), of an array of shape (n_rows, n_blocks, n).
-
-    ``weights`` has shape (n_draws, n_blocks).
-    """
-    n_rows, n_blocks, n = of_blocks.shape
-    by_block = of_blocks.transpose(1, 0, 2).reshape(n_blocks, -1)
-    return np.asarray((weights @ by_block).reshape(len(weights), n_rows, n))

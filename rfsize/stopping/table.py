@@ -16,8 +16,8 @@ from rfsize.counting.outputs import VOTINGS, TreeOutputs
 from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import LabelsOnlyWarning, NotAForestError
-from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget, checked_confidence, checked_tolerance
-from rfsize.statistics.criterion import AVERAGES, check_classes
+from rfsize.statistics.certify import Certificate, ClassOutcome, RiskTarget
+from rfsize.statistics.criterion import AVERAGES, check_classes, checked_confidence, checked_tolerance
 from rfsize.stopping.document import check_signature, read_document, signed, write_document
 from rfsize.stopping.rules.base import Stops
 from rfsize.stopping.rules.from_prior import UrnStops, VotesOnRows, terms_of_prior, urn_stops

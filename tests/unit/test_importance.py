@@ -20,7 +20,7 @@ import reference.metrics
 import rfsize
 from helpers.trained import FRAMEWORKS, X, Y, probabilities, train, tree_scores
 from rfsize.exceptions import FewVotesError
-from rfsize.statistics.stability import instability, rank_correlation, share_in_common
+from rfsize.statistics.permutation import instability, rank_correlation, share_in_common
 
 ALONE = [[column] for column in range(6)]
 NAMES = [f"x{column}" for column in range(6)]

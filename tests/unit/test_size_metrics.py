@@ -20,7 +20,7 @@ import rfsize
 from helpers.lookup import regressor, rows_of
 from helpers.trained import FRAMEWORKS, FRESH, TRUTH, X, Y, model, probabilities, train, tree_scores
 from rfsize.exceptions import ForestWarning
-from rfsize.statistics import ranking
+from rfsize.statistics import metrics
 
 # Losses of probabilities of class 1.
 LOSSES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
@@ -241,15 +241,30 @@ def test_a_metric_is_one_by_all_of_its_names() -> None:
         ("brier", "Brier score"),
         ("accuracy_score",),
     ):
-        report = rfsize.size(outputs, metric=names[0], tolerance=0.01)
-        assert [labels.loss_at(10, name) for name in names] == [report.loss_at(10)] * len(names)
+        losses = [labels.loss_at(10, name) for name in names]
+        assert losses == losses[:1] * len(names)
+        sized = [rfsize.size(outputs, metric=name, tolerance=0.01).loss_at(10) for name in names]
+        assert sized == sized[:1] * len(names)
+
+
+@pytest.mark.parametrize("n_trees", [1, 2, 10, 60])
+@pytest.mark.parametrize("name", ["auc", "log_loss", "probabilities"])
+def test_a_loss_beside_another_is_about_as_where_it_is_asked_for(name: str, n_trees: int) -> None:
+    """On many rows it is estimated from fewer draws."""
+    rows = np.tile(FRESH, (12, 1)) + np.random.default_rng(0).normal(0.0, 0.01, (12 * len(FRESH), FRESH.shape[1]))
+    outputs = rfsize.tree_outputs(model("lightgbm"), rows, np.tile(TRUTH["two"], 12))
+    beside = rfsize.size(outputs, alpha=0.9).loss_at(n_trees, name)
+    report = rfsize.size(outputs, metric=name, tolerance=0.01).loss_at(n_trees)
+    low, high = report.interval
+    assert low <= beside.value <= high
+    assert 0.5 < (beside.interval[1] - beside.interval[0]) / (high - low) < 2.0
 
 
 @pytest.mark.parametrize("name", ["auc", "average_precision"])
 def test_slopes_of_a_ranking_are_what_a_little_more_weight_adds(name: str) -> None:
     """Rows without weight lie above, between and below the others."""
     low, high = np.array([0.0, 3.0, 1.0, 0.0, 2.0, 0.0]), np.array([0.0, 1.0, 2.0, 0.0, 4.0, 0.0])
-    metric, slopes = getattr(ranking, name), getattr(ranking, f"{name}_slopes")(low, high)
+    metric, slopes = getattr(metrics, name), getattr(metrics, f"{name}_slopes")(low, high)
     for of_class, slope in enumerate(slopes):
         for level in np.flatnonzero(low + high):
             more = [low.copy(), high.copy()]

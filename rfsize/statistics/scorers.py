@@ -1,0 +1,113 @@
+"""Calls functions of the truth and the predictions, and scikit-learn's scorers, on stored predictions.
+
+It imports scikit-learn, which takes long: import this module only where a metric is a callable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from reprlib import repr as abridged
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from rfsize._util import Floats, Int64s
+from rfsize.models.link import Predictor
+
+_LARGEST = 1e300  # values are limited to it, so that their means and differences are finite
+_LEAST_SUM = float(np.finfo(np.float64).eps)
+
+
+def value_by(
+    function: Callable[..., float], forest: Predictor, *, is_scorer: bool, is_weighted: bool
+) -> Callable[[NDArray[Any], Floats, Floats], Floats]:
+    """The value, as of a `Metric`, of a function of the truth and the predictions, or of a scorer."""
+
+    def of_forest(truth: NDArray[Any], predicted: Floats, weight: Floats) -> float:
+        weights = {"sample_weight": weight} if is_weighted else {}
+        output = (
+            _probabilities(predicted) if forest.classes.size else predicted[:, 0].copy()
+        )  # a callable may change it
+        if is_scorer:
+            return _number(function(_estimator(output, forest), np.arange(len(truth))[:, None], truth, **weights))
+        return _number(function(truth, output[:, 1] if len(forest.classes) == 2 else output, **weights))
+
+    def value(truth: NDArray[Any], predicted: Floats, weight: Floats) -> Floats:
+        *shape, n_rows, n_outputs = predicted.shape
+        values = [of_forest(truth, one_forest, weight) for one_forest in predicted.reshape(-1, n_rows, n_outputs)]
+        return np.reshape(values, shape)
+
+    return value
+
+
+def _probabilities(predicted: Floats) -> Floats:
+    """Probabilities of all classes as callables take them, within [0, 1] and with the same sum."""
+    cut = np.clip(predicted, 0.0, 1.0)
+    cut *= (predicted.sum(axis=1) / np.maximum(cut.sum(axis=1), _LEAST_SUM))[:, None]
+    return np.minimum(cut, 1.0)  # the last bit of the product
+
+
+def _number(value: Any) -> float:
+    """The value of a metric as a float; ``ValueError`` if it is no finite number."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not abs(number) < _LARGEST:
+        shown = repr(number) if isinstance(value, Real) else abridged(value)
+        raise ValueError(f"the metric must give one finite number, below {_LARGEST:g}, found {shown}")
+    return number
+
+
+# Estimators with stored predictions, for scorers: a row is the number of a prediction
+
+
+def _estimator(predicted: Floats, forest: Predictor) -> Any:
+    if not len(forest.classes):
+        return _StoredRegressor(predicted)
+    return _StoredClassifier(forest.classes, forest.classes[forest.labels(predicted)], predicted)
+
+
+class _Stored(BaseEstimator):  # type: ignore[misc]
+    """An estimator that needs no fitting."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class _StoredClassifier(ClassifierMixin, _Stored):  # type: ignore[misc]
+    """Returns stored labels, shape (n_rows,), and probabilities, shape (n_rows, n_classes)."""
+
+    def __init__(self, classes: NDArray[Any], label: NDArray[Any], probability: Floats) -> None:
+        self.classes_ = classes
+        self.label = label
+        self.probability = probability
+
+    def predict(self, rows: Int64s) -> NDArray[Any]:
+        """Labels of rows, shape (n, 1)."""
+        return self.label[rows[:, 0]]
+
+    def predict_proba(self, rows: Int64s) -> Floats:
+        """Probabilities of rows, shape (n, 1)."""
+        return self.probability[rows[:, 0]]
+
+
+class _StoredRegressor(RegressorMixin, _Stored):  # type: ignore[misc]
+    """Returns stored numbers, shape (n_rows,)."""
+
+    def __init__(self, number: Floats) -> None:
+        self.number = number
+
+    def predict(self, rows: Int64s) -> Floats:
+        """Numbers of rows, shape (n, 1)."""
+        return self.number[rows[:, 0]]
