@@ -6,12 +6,22 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, warnings_for
+from rfsize.counting.outputs import (
+    TreeOutputs,
+    distinct,
+    outputs_of,
+    predictor_of,
+    sums_of,
+    task_of,
+    warnings_for,
+    why_no_forest,
+)
 from rfsize.exceptions import NotAForestError, RfsizeError
-from rfsize.models.framework import read_forest
+from rfsize.models.framework import read_model
 from rfsize.showing.html import Page, Result
 from rfsize.showing.plots import plot_report
 from rfsize.showing.report_page import report_page
@@ -463,6 +473,8 @@ def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = T
     check_votes(counted, criterion)
     if criterion.kind == "certificate":
         return criterion, certify(counted, criterion)
+    if (why := why_no_forest(counted)) is not None:
+        raise NotAForestError(why)
     return criterion, ESTIMATORS[criterion.kind](counted, criterion, interval=interval)
 
 
@@ -502,13 +514,14 @@ def _harms_of_first_trees(report: Report) -> list[Caution]:
     if outputs.y is not None:
         y, weight = (None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight))
         metrics = paired_metrics(predictor, len(scores), y, weight)
-    return [*harms, *harms_of_cut(predictor, few, scores.mean, shares, _keeping, metrics)]
+    keeping = partial(_keeping, has_limit=why_no_forest(outputs) is None)
+    return [*harms, *harms_of_cut(predictor, few, scores.mean, shares, keeping, metrics)]
 
 
-def _keeping(metric: str, tolerance: float) -> dict[str, Any]:
+def _keeping(metric: str, tolerance: float, *, has_limit: bool) -> dict[str, Any]:
     """The arguments of `rfsize.size` that keep something else within a tolerance."""
-    if metric == "probabilities":
-        return {"metric": metric, "tolerance": tolerance, "target": "model"}
+    if metric == "probabilities" or not has_limit:
+        return {"metric": "probabilities", "tolerance": tolerance, "target": "model"}
     return {"metric": metric, "tolerance": _TOLERANCE, "target": "limit"}
 
 
@@ -516,7 +529,7 @@ def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
     task = task_of(outputs)
     try:
-        small = read_forest(task.forest.first(n_trees))
+        small = read_model(task.forest.first(n_trees))
     except NotAForestError:
         return None
     scores = outputs_of(replace(task, forest=small)).scores
@@ -543,6 +556,8 @@ def _listed(outputs: TreeOutputs) -> list[str]:
 
     The Brier score replaces the log loss if the latter is clipped on some row.
     """
+    if why_no_forest(outputs) is not None:
+        return []
     is_class = len(outputs.classes) > 0
     listed = ["labels"] if is_class else []
     if outputs.scores is None or not outputs.scores.are_finite():

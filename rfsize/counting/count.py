@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, each_range
+from rfsize._util import Bools, Floats, Int64s, each_range
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
 from rfsize.counting.sums import N_BLOCKS, Means, PartSums, Scores, Sums, deal, rows_and_parts, scored_every, stacked
 from rfsize.counting.task import BagCheck, Batch, Pass, Task
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
-from rfsize.models.model import Forest
+from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows
 from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
 
@@ -33,6 +34,8 @@ def count(task: Task, *, means: bool = False) -> Sums:
     InbagError
         If the bags cannot be proven.
     """
+    if not isinstance(task.forest, Forest):
+        return _raw_scores(task)
     if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, means)
     return _add_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
@@ -63,6 +66,18 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
     """
     rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
     return _add_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
+
+
+def _raw_scores(task: Task) -> Sums:
+    """What a model predicts whose trees are no independent draws: no votes, and scores without scatter."""
+    n_rows, n_trees, n_scores = task.n_rows, task.forest.n_trees, task.forest.n_scores
+    raw = np.concatenate(TreesOnRows(task).added_up("partial scores", _of_all_trees, list))
+    scores = Scores(np.full(n_rows, n_trees, dtype=np.int32), raw, np.zeros((n_rows, 0)))
+    return replace(Sums.nothing(n_rows, 0, n_scores), scores=scores)
+
+
+def _of_all_trees(partial_scores: NDArray[Any], _: Int64s) -> list[Floats]:
+    return [partial_scores[:, -1].astype(np.float64)]
 
 
 class Part(NamedTuple):
@@ -100,7 +115,7 @@ def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
     return stacked(sums)
 
 
-def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
+def _sums(batch: Batch, forest: Model, leaf_class: LeafClass, part: Part) -> Sums:
     """Votes on consecutive rows, scores of one in k of them, and sums by part of the forest on one in a larger k."""
     number = np.arange(part.rows.start + batch.rows.start, part.rows.start + batch.rows.stop)
     paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
@@ -208,7 +223,7 @@ def oob_order(seen: Bools) -> NDArray[np.intp]:
 # Rows that lie elsewhere
 
 
-def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
+def count_part(X: Any, forest: Model, part: Part) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
     opened, bags = forest.open(X), part.bags
     lookup = leaf_lookup(forest, opened, part.n_rows)

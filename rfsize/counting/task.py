@@ -23,7 +23,7 @@ from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
-from rfsize.models.model import Forest
+from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows
 from rfsize.walking.leaves import Lookup, leaf_lookup
 
@@ -42,7 +42,7 @@ class BagCheck:
         Cover of each leaf by the rows so far. Checks of the same bags over other rows can be added to it.
     """
 
-    def __init__(self, forest: Forest, bags: Bags) -> None:
+    def __init__(self, forest: Model, bags: Bags) -> None:
         self.bags, self._framework, self._trees = bags, forest.framework, forest.ensemble
         self.rebuilt: Floats = np.zeros(0 if self._trees is None else self._trees.cover.size)
 
@@ -135,7 +135,7 @@ class Pass:
 
     Attributes
     ----------
-    forest : Forest
+    forest : Model
     n_rows : int
     lookup : callable
         Returns the leaves of rows ``start`` to ``stop``, see `leaf_lookup`.
@@ -145,7 +145,7 @@ class Pass:
         Trees that saw a row of each group; None without groups.
     """
 
-    forest: Forest
+    forest: Model
     n_rows: int
     lookup: Lookup
     bags: Bags | None = None
@@ -194,7 +194,7 @@ class Task:
 
     Attributes
     ----------
-    forest : Forest
+    forest : Model
     X : Rows or DistributedRows
         The rows, opened.
     bags : Bags or None
@@ -205,7 +205,7 @@ class Task:
         With bags: training rows that belong together. A tree that saw one of them votes on none of them.
     """
 
-    forest: Forest
+    forest: Model
     X: Rows | DistributedRows
     bags: Bags | None = None
     threshold: float = 0.5
@@ -228,6 +228,8 @@ class Task:
     ) -> Task:
         """Check a model, rows and options, as in `rfsize.tree_outputs`; ``y`` and weights are only for bags.
 
+        A `Model` that was read already may be boosted; with ``oob`` it must be a `Forest`.
+
         Raises
         ------
         NotAForestError
@@ -237,7 +239,7 @@ class Task:
         ValueError
             If ``X`` or an option does not fit.
         """
-        forest = read_forest(model, missing=missing)
+        forest = model if isinstance(model, Model) else read_forest(model, missing=missing)
         threshold = forest.checked_threshold(threshold)
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
@@ -247,6 +249,7 @@ class Task:
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
+        assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
             raise InbagError(
@@ -268,8 +271,10 @@ class Task:
     @property
     def predictor(self) -> Predictor:
         """Turns mean scores into the forest's predictions."""
-        forest = self.forest
-        return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold))
+        forest, trees = self.forest, self.forest.ensemble
+        by_score = trees is not None and trees.conventions.labels_of_scores and self.threshold == 0.5
+        cut = forest.raw_threshold(0.5) if by_score else None
+        return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold), cut)
 
     @cached_property
     def walk(self) -> Pass:
@@ -286,7 +291,7 @@ class RowsElsewhere(ABC):
     """Rows that a user names and that lie elsewhere, such as on the workers of a cluster."""
 
     @abstractmethod
-    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[DistributedRows, Layout]:
+    def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[DistributedRows, Layout]:
         """The rows with the columns of the forest, and on which machine each of them lay during training."""
 
 

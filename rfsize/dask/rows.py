@@ -19,7 +19,7 @@ from rfsize.inference.rows import columns_of
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
-from rfsize.models.model import Forest
+from rfsize.models.model import Model
 from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
 
 
@@ -31,7 +31,7 @@ class RowsOnWorkers(RowsElsewhere):
     layout: Sequence[Sequence[int]] | None = None
     client: Any = None
 
-    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
+    def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
         if not oob and self.layout is not None:
             raise ValueError(
                 "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
@@ -203,7 +203,7 @@ class BlocksOnWorkers(DistributedRows):
     def here(self, values: Any) -> Any:
         return to_local(values, self.client)
 
-    def set_missing_value(self, forest: Forest, missing: float | None) -> None:
+    def set_missing_value(self, forest: Model, missing: float | None) -> None:
         """Tell a forest which value means missing in a framework's collection; ``ValueError`` if ``missing`` does."""
         if self._collection is None:
             return
