@@ -17,7 +17,7 @@ from rfsize._files import written_whole
 from rfsize._util import did_you_mean, rows_bar
 from rfsize.counting.groups import WORDS
 from rfsize.models.columns import Columns, places_of
-from rfsize.models.rows import Stream, dataset_at, of_files
+from rfsize.models.streams import Stream, dataset_at, of_files
 
 STDIO = Path("-")
 """Stands for standard input as a table to read, and for standard output as a table to write."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,11 @@ from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
-from rfsize.models.model import Forest, Model
+from rfsize.models.model import Forest, LeafClass
 from rfsize.models.rows import DistributedRows
 from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
 
-LeafClass = Callable[[LeafIds], NDArray[Any]]
-"""Class index that each tree votes for, shape (n_rows, n_trees)."""
+_WHAT = "votes and scores"  # of a progress bar
 
 
 def count(task: Task, *, means: bool = False) -> Sums:
@@ -39,7 +37,7 @@ def count(task: Task, *, means: bool = False) -> Sums:
         return _raw_scores(task)
     if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, means)
-    return _add_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
+    return _add_up(task.walk, task.threshold, range(task.n_rows), task.n_rows, means)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -65,8 +63,8 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
     ValueError
         If a threshold is given for more than two classes.
     """
-    rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    return _add_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
+    walk, n_rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups)), bags.n_rows
+    return _add_up(walk, forest.checked_threshold(threshold), range(n_rows), n_rows)
 
 
 def _raw_scores(task: Task) -> Sums:
@@ -81,44 +79,18 @@ def _of_all_trees(partial_scores: NDArray[Any], _: Int64s) -> list[Floats]:
     return [partial_scores[:, -1].astype(np.float64)]
 
 
-class Part(NamedTuple):
-    """All that is needed to count some of the rows where they lie, beside the forest.
-
-    Attributes
-    ----------
-    rows : range
-        Numbers of these rows among all rows.
-    n_rows : int
-        Number of all rows.
-    means : bool
-        Whether to keep mean scores of all rows.
-    threshold : float
-        As in `Task`.
-    bags : LaidOutBags or None
-        Bags of these rows.
-    group_inbag : GroupInbag or None
-        Trees that saw rows of the same groups.
-    """
-
-    rows: range
-    n_rows: int
-    means: bool
-    threshold: float
-    bags: LaidOutBags | None = None
-    group_inbag: GroupInbag | None = None
-
-
-def _add_up(walk: Pass, part: Part, check: BagCheck | None = None) -> Sums:
-    """Add up the votes and scores of a part of the rows; ``check`` as in `Pass.batches`."""
+def _add_up(
+    walk: Pass, threshold: float, rows: range, n_rows: int, means: bool = False, check: BagCheck | None = None
+) -> Sums:
+    """Add up the votes and scores of consecutive rows among all ``n_rows``; ``check`` as in `Pass.batches`."""
     forest, sums = walk.forest, None
-    shape, leaf_class = (part.n_rows, len(forest.classes), forest.n_scores), forest.leaf_class(part.threshold)
+    shape, leaf_class = (n_rows, len(forest.classes), forest.n_scores), forest.leaf_class(threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        for batch in walk.batches("votes and scores", check=check):
+        for batch in walk.batches(_WHAT, check=check):
             if sums is None:
                 n_bags = 1 if batch.seen is None else batch.seen.shape[2]
-                room: dict[str, Any] = {"n_trees": forest.n_trees, "n_bags": n_bags, "rows": part.rows}
-                sums = Sums.nothing(*shape, **room, means=part.means)
-            add = partial(_add, sums, batch, batch.leaves.in_double, leaf_class, part.rows.start + batch.rows.start)
+                sums = Sums.nothing(*shape, n_trees=forest.n_trees, n_bags=n_bags, rows=rows, means=means)
+            add = partial(_add, sums, batch, batch.leaves.in_double, leaf_class, rows.start + batch.rows.start)
             each_range(add, len(batch.leaves.leaf), ROWS_PER_THREAD)
     assert sums is not None
     return sums
@@ -205,13 +177,13 @@ def oob_order(seen: Bools) -> NDArray[np.intp]:
 # Rows that lie elsewhere
 
 
-def count_part(X: Any, forest: Model, part: Part) -> tuple[Sums, Floats | None]:
+def count_part(
+    rows: range, X: Any, forest: Forest, threshold: float, n_rows: int, means: bool, *own: Any
+) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
-    opened, bags = forest.open(X), part.bags
-    lookup = leaf_lookup(forest, opened, part.n_rows)
-    rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
-    check = None if bags is None else BagCheck(forest, bags)
-    return _add_up(rows, part, check), None if check is None else check.rebuilt
+    walk = Pass(forest, len(rows), leaf_lookup(forest, forest.open(X), n_rows), *own)
+    check = None if walk.bags is None else BagCheck(forest, walk.bags)
+    return _add_up(walk, threshold, rows, n_rows, means, check), None if check is None else check.rebuilt
 
 
 def _count_elsewhere(task: Task, means: bool) -> Sums:
@@ -221,13 +193,12 @@ def _count_elsewhere(task: Task, means: bool) -> Sums:
     assert isinstance(task.X, DistributedRows)
     assert bags is None or isinstance(bags, LaidOutBags)
 
-    def part(rows: range) -> Part:
-        own = None if bags is None else bags.part(rows.start, rows.stop)
-        of_groups = None if group_inbag is None else group_inbag.part(rows.start, rows.stop)
-        return Part(rows, task.n_rows, means, task.threshold, own, of_groups)
+    def own(rows: range) -> tuple[Bags | None, GroupInbag | None]:
+        bounds = rows.start, rows.stop
+        return bags and bags.part(*bounds), group_inbag and group_inbag.part(*bounds)
 
-    parts = []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part, what="votes and scores"):
+    parts, sent = [], (task.forest, task.threshold, task.n_rows, means)
+    for sums, rebuilt in task.X.each(count_part, *sent, own=own, what=_WHAT):
         parts.append(sums)
         if check is not None:
             check.rebuilt += rebuilt

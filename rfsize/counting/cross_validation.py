@@ -21,7 +21,8 @@ from rfsize.exceptions import NotAForestError
 from rfsize.models.estimators import TrainingData, checked_target, is_regression, tree_counts
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
-from rfsize.models.rows import n_rows_of, plain_rows, stream_of
+from rfsize.models.rows import n_rows_of, plain_rows
+from rfsize.models.streams import stream_of
 from rfsize.models.training import trees_to_train
 
 Fold = tuple[Int64s, Int64s]

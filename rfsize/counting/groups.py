@@ -266,7 +266,7 @@ def _readable(X: Any) -> Rows | DistributedRows | None:
 def copies(rows: Rows | DistributedRows) -> Groups:
     """Group rows with identical features; missing values count as equal."""
     if isinstance(rows, DistributedRows):
-        hashes = list(rows.each(_hashes_of_part))
+        hashes = list(rows.each(_hashes_of_part, what="copies"))
     else:
         hashes = [_hashes(chunk) for chunk in rows.chunks()]
     groups = Groups.numbered("copies", np.concatenate(hashes))
@@ -285,7 +285,7 @@ def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
     return (Caution(ForestWarning, text),)
 
 
-def _hashes_of_part(_: int, X: Any) -> Hashes:
+def _hashes_of_part(_: range, X: Any) -> Hashes:
     return np.concatenate([_hashes(chunk) for chunk in open_rows(X).chunks()])
 
 

@@ -5,7 +5,6 @@ The proof compares the rows of the rebuilt bags, leaf by leaf, with what the mod
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -287,23 +286,12 @@ class Task:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-class RowsElsewhere(ABC):
-    """Rows that a user names and that lie elsewhere, such as on the workers of a cluster."""
-
-    @abstractmethod
-    def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[DistributedRows, Layout]:
-        """The rows with the columns of the forest, and on which machine each of them lay during training."""
-
-
-def rows_elsewhere(X: Any) -> RowsElsewhere | None:
-    """Rows on Dask's workers, wrapped by `rfsize.dask.rows`; None for rows in this process."""
-    if isinstance(X, RowsElsewhere):
-        return X
-    # Types of Dask, or of a framework's module for Dask. Compare names, so as not to import Dask for nothing.
-    if not any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__):
-        return None
-    rows: RowsElsewhere = import_module("rfsize.dask").rows(X)
-    return rows
+def rows_elsewhere(X: Any) -> Any:
+    """Rows on Dask's workers, as `rfsize.dask.rows` wraps them; None for rows in this process."""
+    # Types of Dask, of a framework's module for Dask, or of `rfsize.dask`. Compare names, so as not to import Dask for
+    # nothing.
+    is_elsewhere = any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__)
+    return import_module("rfsize.dask").rows(X) if is_elsewhere else None
 
 
 def brought_here(X: Any, values: Any) -> Any:

@@ -189,6 +189,8 @@ Read = Callable[[NDArray[Any], Int64s], Total]
 # Further numbers that calibration holds for each row and score of a tree.
 _CELLS = 6
 
+_WHAT = "scores of trees"  # of a progress bar
+
 
 @dataclass(frozen=True, eq=False)
 class TreesOnRows:
@@ -242,7 +244,8 @@ class TreesOnRows:
         rows, total = self.rows, nothing()
         if not isinstance(rows.X, DistributedRows):
             return self._added_to(total, outputs, read, 0)
-        for part in rows.X.each(_read_there, rows.forest, rows.threshold, outputs, read, nothing):
+        sent = rows.forest, rows.threshold, outputs, read, nothing
+        for part in rows.X.each(_read_there, *sent, what=_WHAT):
             total += part
         return total
 
@@ -253,18 +256,18 @@ class TreesOnRows:
             "partial scores": forest.partial_scores,
             "votes": forest.leaf_class(self.rows.threshold),
         }
-        for batch in self.rows.walk.batches("scores of trees", cells=_CELLS * forest.n_trees * forest.n_scores):
+        for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * forest.n_trees * forest.n_scores):
             number = np.arange(first + batch.rows.start, first + batch.rows.stop)
             total += read(of_leaves[outputs](batch.leaves), number)
         return total
 
 
 def _read_there(
-    first: int, X: Any, forest: Model, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+    rows: range, X: Any, forest: Model, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
-    """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
+    """Add up a piece of the rows on the worker that holds it."""
     there = TreesOnRows(Task(forest, forest.open(X), None, threshold))
-    return there._added_to(nothing(), outputs, read, first)
+    return there._added_to(nothing(), outputs, read, rows.start)
 
 
 def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:

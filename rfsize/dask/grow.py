@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -130,7 +130,12 @@ def grow(
     >>> booster.num_trees() == report.n_kept
     True
     """
-    framework, client = framework_of_params(_checked_parameters(params)), checked_client(client)
+    if not isinstance(params, dict):
+        raise ValueError(
+            f"params is a {type(params).__name__}, and workers train from the parameters of a booster, a dict: give "
+            "those, or grow an estimator in this process by rfsize.grow"
+        )
+    framework, client = framework_of_params(params), checked_client(client)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule, trees_per_block = StoppingRule(min_trees, max_trees), whole("trees_per_block", trees_per_block, at_least=1)
@@ -140,20 +145,11 @@ def grow(
     job = _Job(uuid4().hex, framework, params, y, sample_weight, threshold, groups)
     with _Workers(client, job, data) as workers:
         forest = _ForestInBlocks(workers, trees_per_block)
-        criterion = checked_criterion(criterion, forest.start.classes, y, sample_weight)
+        criterion = checked_criterion(criterion, forest.training_classes, y, sample_weight)
         model, report = grow_until_enough(Growth(criterion, forest, y, sample_weight), rule)
     read = read_forest(model)
     give((*dependence_of(read), *learning_rate_of(read)))
     return model, report
-
-
-class _Start(NamedTuple):
-    """The properties that a forest has before it has trees."""
-
-    classes: NDArray[Any]
-    out_of_bag: Sums
-    link: Link
-    groups: Groups
 
 
 class _ForestInBlocks(ForestInTraining):
@@ -164,9 +160,8 @@ class _ForestInBlocks(ForestInTraining):
     """
 
     def __init__(self, workers: _Workers, trees_per_block: int) -> None:
-        self.start: _Start = next(workers.results(_start, [()]))
+        self.training_classes, self.out_of_bag, self.link, self.groups = next(workers.results(_start, [()]))
         self.n_trees, self.threshold = 0, workers.job.threshold
-        self.out_of_bag, self.link, self.groups = self.start.out_of_bag, self.start.link, self.start.groups
         self._workers, self._trees_per_block, self._boosters = workers, trees_per_block, list[Any]()
 
     def add(self, n_trees: int) -> None:
@@ -305,10 +300,9 @@ def checked_client(client: Any) -> Any:
             f"client is a {type(client).__module__}.{type(client).__qualname__}; give the distributed.Client whose "
             "workers are to train, on one machine distributed.Client()"
         )
-    if client.asynchronous:
-        raise ValueError("the client is asynchronous, and training waits for its workers: give a synchronous client")
-    if client.status != "running":
-        raise ValueError(f"the client is {client.status}: make another, distributed.Client()")
+    if client.asynchronous or client.status != "running":
+        state = "asynchronous" if client.asynchronous else client.status
+        raise ValueError(f"the client is {state}, and training waits for its workers: give distributed.Client()")
     try:
         client.wait_for_workers(1, timeout=_SECONDS_WITHOUT_WORKERS)
     except TimeoutError:
@@ -317,17 +311,6 @@ def checked_client(client: Any) -> Any:
             "all rows"
         ) from None
     return client
-
-
-def _checked_parameters(params: Any) -> dict[str, Any]:
-    if hasattr(params, "fit"):
-        raise ValueError(
-            f"params is a {type(params).__name__}; workers train from the parameters of a booster, a dict: give those, "
-            "or grow the estimator in this process by rfsize.grow"
-        )
-    if not isinstance(params, dict):
-        raise ValueError(f"params must be the training parameters, a dict, found a {type(params).__name__}")
-    return params
 
 
 def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
@@ -381,9 +364,10 @@ def _all_rows(parts: Sequence[Any]) -> Any:
     return joined(list(parts))
 
 
-def _start(trainer: Trainer, of_rows: dict[str, Any]) -> _Start:
+def _start(trainer: Trainer, of_rows: dict[str, Any]) -> tuple[NDArray[Any], Sums, Link, Groups]:
+    """The properties that a forest has before it has trees."""
     forest = trainer.start(**of_rows)
-    return _Start(trainer.classes, forest.out_of_bag, forest.link, forest.groups)
+    return trainer.classes, forest.out_of_bag, forest.link, forest.groups
 
 
 def _train(trainer: Trainer, of_rows: dict[str, Any], number: int, n_trees: int) -> tuple[Any, Sums]:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import how_many, rows_bar
-from rfsize.counting.task import RowsElsewhere
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
 from rfsize.models.bags import Layout
@@ -24,7 +23,7 @@ from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, 
 
 
 @dataclass(frozen=True)
-class RowsOnWorkers(RowsElsewhere):
+class RowsOnWorkers:
     """The result of `rows`; its attributes are the arguments of `rows`."""
 
     X: Any
@@ -32,6 +31,7 @@ class RowsOnWorkers(RowsElsewhere):
     client: Any = None
 
     def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
+        """The rows with the columns of the forest, and on which machine each of them lay during training."""
         if not oob and self.layout is not None:
             raise ValueError(
                 "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
@@ -93,7 +93,7 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
     >>> outputs.votes == rfsize.tree_outputs(forest, X[300:]).votes
     True
     """
-    return RowsOnWorkers(X, layout, client)
+    return X if isinstance(X, RowsOnWorkers) else RowsOnWorkers(X, layout, client)
 
 
 def client_in_use(client: Any) -> Any:
@@ -212,36 +212,23 @@ class BlocksOnWorkers(DistributedRows):
         if not math.isnan(self._collection.missing):
             forest.read_as_missing(self._collection.missing)
 
-    def each_with(
-        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    def each(
+        self, work: Callable[..., Any], *sent: Any, own: Callable[[range], tuple[Any, ...]] = lambda _: (), what: str
     ) -> Iterator[Any]:
-        """Yield the result of ``work(block, sent, of_rows(numbers of its rows))`` for each block, in order.
-
-        ``sent`` is sent to each worker once, the result of ``of_rows`` with the task of its block. If it takes long, a
-        progress bar names ``what``.
-        """
-        sent = self.client.scatter(sent, broadcast=True, hash=False)
-        arguments = [(len(rows), work, sent, of_rows(rows)) for rows in self._rows]
+        """Yield the results, see `DistributedRows.each`; ``sent`` is sent to each worker once."""
+        held = self.client.scatter(sent, broadcast=True, hash=False) if sent else ()
+        arguments = [(work, rows, *held, *own(rows)) for rows in self._rows]
         with rows_bar(what, self.n_rows) as bar:
             results = _map_blocks(self.client, _work_on_block, self._parts, arguments)
             for rows, result in zip(self._rows, results, strict=True):
                 bar.update(len(rows))
                 yield result
 
-    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """Yield the result of ``work(number of the first row, rows, *options)`` for each block, run on its worker.
-
-        ``options`` are sent to each worker once.
-        """
-        sent = self.client.scatter(options, broadcast=True, hash=False) if options else []
-        arguments = [(len(rows), _work_from_row, work, rows.start, *sent) for rows in self._rows]
-        yield from _map_blocks(self.client, _work_on_block, self._parts, arguments)
-
     def pick(self, numbers: NDArray[np.int64]) -> Rows:
         """Some rows; only these are brought to this process."""
         inside = np.split(numbers, np.searchsorted(numbers, [rows.stop for rows in self._rows[:-1]]))
         blocks = [block for block in zip(self._parts, self._rows, inside, strict=True) if block[2].size]
-        arguments = [(len(rows), _pick, self.columns, picked - rows.start) for _, rows, picked in blocks]
+        arguments = [(_pick, rows, self.columns, picked) for _, rows, picked in blocks]
         parts = list(_map_blocks(self.client, _work_on_block, [part for part, _, _ in blocks], arguments))
         return in_memory(joined(parts), self.columns, encoded=True, names=None)
 
@@ -290,17 +277,13 @@ def _map_blocks(
 # On a worker
 
 
-def _work_on_block(part: Any, n_rows: int, work: Callable[..., Any], *options: Any) -> Any:
-    return work(_checked_length(part, n_rows), *options)
+def _work_on_block(part: Any, work: Callable[..., Any], rows: range, *options: Any) -> Any:
+    return work(rows, _checked_length(part, len(rows)), *options)
 
 
-def _work_from_row(part: Any, work: Callable[..., Any], first: int, *options: Any) -> Any:
-    return work(first, part, *options)
-
-
-def _pick(part: Any, columns: Columns, numbers: NDArray[np.int64]) -> Any:
+def _pick(rows: range, part: Any, columns: Columns, numbers: NDArray[np.int64]) -> Any:
     """Some rows of a block, as the numbers of training."""
-    return open_rows(part, columns).pick(numbers).source
+    return open_rows(part, columns).pick(numbers - rows.start).source
 
 
 def _n_rows(part: Any) -> int:

@@ -86,6 +86,12 @@ def places_of(
     return [place[name] for name in columns.names]
 
 
+def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+    """A frame of any library, seen through narwhals; None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def kind_of(values: nw.Series[Any]) -> str:
     """The kind of a column of a frame: "number", "category", "text" or "other"."""
     dtype = values.dtype
