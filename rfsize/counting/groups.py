@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from rfsize._util import Bools, Caution, Int64s, blocks, choice, how_many, in_percent
 from rfsize.exceptions import ForestWarning
 from rfsize.models.bags import Bags
+from rfsize.models.columns import is_missing
 from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
 
 Hashes = NDArray[np.uint64]
@@ -60,14 +61,7 @@ class Groups:
         ValueError
             If there is not exactly one label for each row.
         """
-        label = _labels(groups, n_rows)
-        if label.dtype.kind == "O":
-            number: dict[Any, int] = {}
-            try:
-                label = np.array([number.setdefault(value, len(number)) for value in label.tolist()])
-            except TypeError:
-                raise ValueError("groups must hold labels such as numbers or text, found others") from None
-        return cls.numbered("given", label)
+        return cls.numbered("given", _labels(groups, n_rows))
 
     @property
     def n_groups(self) -> int:
@@ -121,7 +115,7 @@ NO_GROUPS = Groups()
 
 
 def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Labels as an array. Different types in a list stay apart, which NumPy would convert to a common type."""
+    """Labels as an array. Different types in a list get numbers, since NumPy would convert them to a common type."""
     try:
         label = np.asarray(groups)
     except ValueError:  # rows of several lengths
@@ -131,27 +125,26 @@ def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
             f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
             f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
         )
-    if isinstance(groups, (list, tuple)) and label.dtype.kind not in "biu":
-        label = np.empty(n_rows, dtype=object)
-        label[:] = groups
-    is_missing = label != label if label.dtype.kind != "O" else np.array([_is_none(value) for value in label.tolist()])
+    is_list = isinstance(groups, (list, tuple))
+    if label.dtype.kind == "O" or (is_list and label.dtype.kind not in "biu"):
+        values: list[Any] = list(groups) if is_list else label.tolist()  # type: ignore[arg-type]
+        number: dict[Any, int] = {}
+        try:
+            label = np.array([number.setdefault(value, len(number)) for value in values])
+        except TypeError:
+            raise ValueError("groups must hold labels such as numbers or text, found others") from None
+        has_none = np.array([is_missing(value) for value in values])
+    else:
+        has_none = label != label
     if isinstance(groups, np.ma.MaskedArray):
-        is_missing = is_missing | np.ma.getmaskarray(groups)
-    missing = np.flatnonzero(is_missing)
+        has_none = has_none | np.ma.getmaskarray(groups)
+    missing = np.flatnonzero(has_none)
     if missing.size:
         raise ValueError(
             f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
             "belong to no other a label of their own"
         )
     return label
-
-
-def _is_none(value: Any) -> bool:
-    """Whether a label is None, NaN, or cannot be compared with itself."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        return True
 
 
 @dataclass(frozen=True, eq=False)

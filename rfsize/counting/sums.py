@@ -194,12 +194,6 @@ class Scores:
         """Scores of some of the rows."""
         return where(replace(self, rows=self.number), rows)
 
-    def placed(self, places: Int64s, n_rows: int) -> Scores:
-        """Scores of ``n_rows`` rows, with these scores at some places, and no trees elsewhere."""
-        scores = Scores.nothing(n_rows, self.n_scores)
-        scores.n_votes[places], scores.mean[places], scores.scatter[places] = self.n_votes, self.mean, self.scatter
-        return scores
-
     def covariance(self, first: Any, second: Any) -> Floats:
         """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.
 

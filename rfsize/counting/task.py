@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s, blocks, each_range, effective_threads, refuse_unused
+from rfsize._util import Bools, Floats, blocks, refuse_unused
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
@@ -25,9 +25,6 @@ from rfsize.models.link import Predictor
 from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows
 from rfsize.walking.leaves import Lookup, leaf_lookup
-
-# From this many cells per node on, several threads with separate sums are faster than one thread.
-_FEWEST_CELLS_PER_NODE = 8
 
 
 class BagCheck:
@@ -48,8 +45,8 @@ class BagCheck:
     def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
         """Add rows ``start`` to ``stop`` to the leaves that they reach."""
         if self.bags.need_proof:
-            leaf, inbag = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag)
-            add_at_leaves(leaf, inbag, self.bags.row_mass(start, stop), self.rebuilt)
+            value = np.ascontiguousarray(self.bags.row_mass(start, stop))
+            _core.add_at_leaves(np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), value, self.rebuilt)
 
     @property
     def is_exceeded(self) -> bool:
@@ -71,33 +68,6 @@ class BagCheck:
                 f"them tree {wrong[0] // trees.trees_per_iteration}, the rebuilt bag does not match the leaf counts "
                 f"that {self._framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
             )
-
-
-def add_at_leaves(leaf: Int64s, inbag: Bools, value: Floats, total: Floats) -> None:
-    """Add to ``total``, by leaf, the values of those rows of a batch that the trees were trained on.
-
-    Parameters
-    ----------
-    leaf : ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
-        Nodes that the rows reach; contiguous.
-    inbag : ndarray of bool, shape (n_rows, n_trees, trees_per_iteration or 1)
-        Whether the tree was trained on the row; contiguous.
-    value : ndarray of float64, shape (n_rows, n_trees or 1, trees_per_iteration or 1)
-    total : ndarray of float64, shape (n_nodes,)
-    """
-    value, n_rows = np.ascontiguousarray(value), len(leaf)
-    threads = effective_threads(-1) if leaf.size >= _FEWEST_CELLS_PER_NODE * total.size else 1
-    if threads == 1:
-        _core.add_at_leaves(leaf, inbag, value, total)
-        return
-
-    def of_part(start: int, stop: int) -> Floats:
-        part = np.zeros(total.size)
-        _core.add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], part)
-        return part
-
-    for part in each_range(of_part, n_rows, -(-n_rows // threads)):
-        total += part
 
 
 class Batch(NamedTuple):

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from threading import Lock
 from typing import Any
@@ -251,7 +252,8 @@ class _Workers:
 
         waiting = deque(pieces)
         for _ in range(_MAX_SENDS):
-            futures = deque(self._submit(work, piece) for piece in waiting)
+            submit = partial(self._client.submit, _on_worker, work, pure=False)
+            futures = deque(submit(piece, *self._rows, key=f"rfsize-grow-{uuid4().hex}") for piece in waiting)
             try:
                 while waiting:
                     result = self._wait(futures[0])
@@ -268,10 +270,6 @@ class _Workers:
                     "for all rows, which each of them holds; give them more, or train on fewer rows"
                 ) from error
         raise RuntimeError(f"all workers were lost {_MAX_SENDS} times: give each of them memory for all rows")
-
-    def _submit(self, work: Any, piece: tuple[Any, ...]) -> Any:
-        key = f"rfsize-grow-{uuid4().hex}"
-        return self._client.submit(_on_worker, work, piece, *self._rows, key=key, pure=False)
 
     def _wait(self, future: Any) -> Any:
         from distributed import TimeoutError

@@ -38,7 +38,12 @@ class RowsOnWorkers:
                 "out, or give the training rows with oob=True"
             )
         blocks = BlocksOnWorkers(self.X, self.client, forest.columns)
-        blocks.set_missing_value(forest, missing)
+        if (held := blocks.collection) is not None:
+            if missing is not None:
+                kind = type(self.X).__name__
+                raise ValueError(f"X is a {kind}, which was made with its own missing value: leave missing out")
+            if not math.isnan(held.missing):
+                forest.read_as_missing(held.missing)
         return blocks, blocks.layout(self.layout)
 
 
@@ -169,12 +174,12 @@ class BlocksOnWorkers(DistributedRows):
         self.client, self.columns, self._kind = client_in_use(client), columns, type(X).__name__
         framework = framework_of(X)
         training = None if framework is None else framework.training
-        self._collection = None if training is None else training.held_on_workers(X)
-        if self._collection is None:
+        self.collection = None if training is None else training.held_on_workers(X)
+        if self.collection is None:
             X = _with_columns(checked_collection(X), columns)
             parts, self.lengths = parts_of(X), _lengths(X, self.client)
         else:
-            parts = self._collection.parts
+            parts = self.collection.parts
             self.lengths = _lengths_of(parts, self.client)
         self.n_rows, self.n_features = int(self.lengths.sum()), columns.n_features
         if not self.n_rows:
@@ -194,23 +199,14 @@ class BlocksOnWorkers(DistributedRows):
         ValueError
             If ``machines`` is given although the collection stores it, or does not name each partition once.
         """
-        if self._collection is not None:
+        if self.collection is not None:
             if machines is not None:
                 raise ValueError(f"X is a {self._kind}, which stores the rows of each worker: leave layout out")
-            machines = self._collection.machines
+            machines = self.collection.machines
         return Layout.alone(self.n_rows) if machines is None else Layout.of_parts(self.lengths, machines)
 
     def here(self, values: Any) -> Any:
         return to_local(values, self.client)
-
-    def set_missing_value(self, forest: Model, missing: float | None) -> None:
-        """Tell a forest which value means missing in a framework's collection; ``ValueError`` if ``missing`` does."""
-        if self._collection is None:
-            return
-        if missing is not None:
-            raise ValueError(f"X is a {self._kind}, which was made with its own missing value: leave missing out")
-        if not math.isnan(self._collection.missing):
-            forest.read_as_missing(self._collection.missing)
 
     def each(
         self, work: Callable[..., Any], *sent: Any, own: Callable[[range], tuple[Any, ...]] = lambda _: (), what: str
