@@ -303,8 +303,8 @@ def rows_bar(what: str, n_rows: int | None) -> Any:
     return progress_bar(what, n_rows, "rows", unit_scale=True)
 
 
-# The most cells of (rows × trees) in memory while votes are counted: some hundred megabytes. The memory of larger arrays
-# would be given back to the system after each block.
+# The most cells of (rows × trees) in memory while votes are counted: some hundred megabytes. Memory of larger arrays
+# would go back to the system after each block.
 CELLS_PER_BLOCK = 1 << 21
 
 

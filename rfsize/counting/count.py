@@ -89,7 +89,9 @@ def _add_up(
         for batch in walk.batches(_WHAT, check=check):
             if sums is None:
                 n_bags = 1 if batch.seen is None else batch.seen.shape[2]
-                sums = Sums.nothing(*shape, n_trees=forest.n_trees, n_bags=n_bags, rows=rows, means=means)
+                sums = Sums.nothing(*shape, forest.n_trees, n_bags, rows)
+                of_all = Means(np.zeros((len(rows), shape[2])), np.zeros((len(rows), n_bags), dtype=np.int32))
+                sums = replace(sums, means=of_all if means else None)
             add = partial(_add, sums, batch, batch.leaves.in_double, leaf_class, rows.start + batch.rows.start)
             each_range(add, len(batch.leaves.leaf), ROWS_PER_THREAD)
     assert sums is not None

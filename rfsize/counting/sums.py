@@ -120,7 +120,8 @@ class Means:
         """The means of single trees' scores, shape (n_rows, n_trees, n_scores), where they ``may_score``."""
         n_votes = may_score.sum(axis=1, dtype=np.int32)
         # XGBoost's scores are float32, and are summed in float64.
-        return cls(np.where(may_score, score, np.float64(0.0)).sum(axis=1) / np.maximum(n_votes, 1), n_votes)
+        with np.errstate(over="ignore", invalid="ignore"):  # in each thread
+            return cls(np.where(may_score, score, np.float64(0.0)).sum(axis=1) / np.maximum(n_votes, 1), n_votes)
 
     @property
     def is_known(self) -> Bools:
@@ -373,15 +374,7 @@ class Sums:
 
     @classmethod
     def nothing(
-        cls,
-        n_rows: int,
-        n_classes: int,
-        n_scores: int,
-        *,
-        n_trees: int = 0,
-        n_bags: int = 1,
-        rows: range | None = None,
-        means: bool = False,
+        cls, n_rows: int, n_classes: int, n_scores: int, n_trees: int = 0, n_bags: int = 1, rows: range | None = None
     ) -> Sums:
         """No votes and scores yet, with room for those of ``n_trees`` trees; only of some of the rows, if given."""
         own = np.arange(n_rows) if rows is None else np.arange(rows.start, rows.stop)
@@ -395,8 +388,7 @@ class Sums:
             np.zeros((len(number), n_parts, n_scores)),
         )
         parts = PartSums(number, n_rows, n_trees, votes, total, np.zeros((len(number), n_parts, n_bags), np.uint16))
-        of_all = Means(np.zeros((len(own), n_scores)), np.zeros((len(own), n_bags), np.int32)) if means else None
-        return cls(np.zeros((len(own), n_classes), np.int32), scores, parts, of_all)
+        return cls(np.zeros((len(own), n_classes), np.int32), scores, parts)
 
     @cached_property
     def blocks(self) -> Blocks:

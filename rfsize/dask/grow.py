@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
@@ -144,7 +144,7 @@ def grow(
     sample_weight = None if weight is None else _one_per_row("weight", weight, client)
     threshold = share("threshold", 0.5 if threshold is None else threshold)
     job = _Job(uuid4().hex, framework, params, y, sample_weight, threshold, groups)
-    with _Workers(client, job, data) as workers:
+    with closing(_Workers(client, job, data)) as workers:
         forest = _ForestInBlocks(workers, trees_per_block)
         criterion = checked_criterion(criterion, forest.training_classes, y, sample_weight)
         model, report = grow_until_enough(Growth(criterion, forest, y, sample_weight), rule)
@@ -230,10 +230,8 @@ class _Workers:
         if self._is_collection:
             self._rows += self._client.compute(parts_of(self._X))
 
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Let the workers forget the rows and the trainer."""
         self._rows.clear()
         if self._client.status == "running":
             with suppress(Exception):  # a worker that is being lost has nothing left to forget
