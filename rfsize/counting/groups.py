@@ -52,17 +52,6 @@ class Groups:
         number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
         return cls(by, number[inverse].astype(np.int64), size[inverse].astype(np.int64))
 
-    @classmethod
-    def given(cls, groups: ArrayLike, n_rows: int) -> Groups:
-        """Groups from a label for each row.
-
-        Raises
-        ------
-        ValueError
-            If there is not exactly one label for each row.
-        """
-        return cls.numbered("given", _labels(groups, n_rows))
-
     @property
     def n_groups(self) -> int:
         """Number of groups of more than one row."""
@@ -115,7 +104,13 @@ NO_GROUPS = Groups()
 
 
 def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Labels as an array. Different types in a list get numbers, since NumPy would convert them to a common type."""
+    """Labels as an array. Different types in a list get numbers, since NumPy would convert them to a common type.
+
+    Raises
+    ------
+    ValueError
+        If there is not exactly one label for each row.
+    """
     try:
         label = np.asarray(groups)
     except ValueError:  # rows of several lengths
@@ -229,7 +224,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
         If ``groups`` is none of these, or is "copies" and the rows are not available.
     """
     if groups is not None and not isinstance(groups, str):
-        return Groups.given(groups, n_rows)
+        return Groups.numbered("given", _labels(groups, n_rows))
     if groups is not None:
         choice("groups", groups, WORDS, "; or give an array with the group of each row")
     if groups == "rows":
