@@ -303,8 +303,9 @@ def rows_bar(what: str, n_rows: int | None) -> Any:
     return progress_bar(what, n_rows, "rows", unit_scale=True)
 
 
-# The most cells of (rows × trees) in memory while votes are counted: a few hundred megabytes.
-CELLS_PER_BLOCK = 1 << 22
+# The most cells of (rows × trees) in memory while votes are counted: some hundred megabytes. Memory of larger arrays
+# would go back to the system after each block.
+CELLS_PER_BLOCK = 1 << 21
 
 
 def blocks(rows: int, n_trees: int, *, what: str, most_rows: int | None = None) -> Iterator[tuple[int, int]]:

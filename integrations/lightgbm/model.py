@@ -273,7 +273,8 @@ class LightGbmModel(Model):
         self.is_pruned = _PRUNED_NOTE in text.parameters
         self.why_no_forest = (
             f"each tree of this LightGBM model (boosting='{text.parameters.get('boosting', 'gbdt')}') corrects the "
-            "ones before it, so it has no T*. Take rfsize.compile(model), or train with boosting='rf' for T*"
+            "ones before it, so it has no T*: cut it with rfsize.truncate(model, X_new, alpha=0.99, target='model'), "
+            "predict faster with rfsize.compile(model), or train with boosting='rf'"
         )
 
     @property

@@ -74,7 +74,8 @@ def why_no_forest(model: Any) -> str:
     """Why a boosted model has no T*, and what works."""
     return (
         f"each tree of this {type(model).__name__} corrects those before it, so trees are not independent draws and "
-        "have no T*: predict faster with rfsize.compile(model), or train a RandomForest and size that"
+        "have no T*: cut it with rfsize.truncate(model, X_new, alpha=0.99, target='model'), predict faster with "
+        "rfsize.compile(model), or train a RandomForest and size that"
     )
 
 

@@ -358,8 +358,9 @@ def _why_no_forest(learner: dict[str, Any], model: Any) -> str:
 def boosted(what: str, model: Any) -> str:
     """Why a model that is, or would be, boosted is no forest, and what to do."""
     return (
-        f"{what}, where each tree corrects the ones before it: rfsize.compile(model) works; for T*, train the trees in "
-        f"one round, as {in_one_round(model)} does"
+        f"{what}, where each tree corrects the ones before it, so it has no T*: cut it with rfsize.truncate(model, "
+        "X_new, alpha=0.99, target='model'), predict faster with rfsize.compile(model), or train the trees in one "
+        f"round, as {in_one_round(model)} does"
     )
 
 

@@ -14,11 +14,12 @@ void bind_count_votes(nb::module_& m) {
     m.def(
         "count_votes",
         [](const Array<const Vote, 2>& vote, const Array<const bool, 2>& may_vote,
-           const Array<std::int32_t, 2>& counts) {
+           const Array<std::int32_t, 3>& counts) {
             may_vote.expect({vote.shape(0), vote.shape(1)}, "may_vote");
-            counts.expect({vote.shape(0), counts.shape(1)}, "counts");
+            counts.expect({vote.shape(0), counts.shape(1), counts.shape(2)}, "counts");
+            expect(counts.shape(1) > 0, "there are no blocks");
             Released released;
-            count_votes(vote.matrix(), may_vote.matrix(), counts.matrix());
+            count_votes(vote.matrix(), may_vote.matrix(), counts.shape(1), counts.shape(2), counts.data());
         },
         nb::arg("vote"), nb::arg("may_vote"), nb::arg("counts"));
 }
@@ -47,48 +48,47 @@ void bind_counting(nb::module_& m) {
         },
         nb::arg("leaf"), nb::arg("may_vote"), nb::arg("raw"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
     m.def(
-        "add_scores",
-        [](const Array<const double, 2>& score, const Array<const bool, 1>& may_score,
-           const Array<std::int32_t, 1>& asked, const Array<double, 2>& mean, const Array<double, 2>& scatter) {
-            const std::size_t n_rows = score.shape(0), n_scores = score.shape(1);
-            may_score.expect({n_rows}, "may_score");
-            asked.expect({n_rows}, "asked");
-            mean.expect({n_rows, n_scores}, "mean");
-            scatter.expect({n_rows, n_scores * (n_scores + 1) / 2}, "scatter");
+        "add_by_part",
+        [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& may_score,
+           const Array<const double, 2>& raw, const Array<double, 3>& total,
+           const Array<std::uint16_t, 3>& n_scored) {
+            const std::size_t n_rows = leaf.shape(0), n_parts = total.shape(1), n_scores = total.shape(2);
+            const std::size_t n_bags = may_score.shape(2);
+            may_score.expect({n_rows, leaf.shape(1), n_bags}, "may_score");
+            total.expect({n_rows, n_parts, n_scores}, "total");
+            n_scored.expect({n_rows, n_parts, n_bags}, "n_scored");
+            expect(n_parts > 0 && (n_bags == 1 || n_bags == n_scores), "there are no parts, or bags of no scores");
+            expect(n_scores > 0 && raw.shape(1) > 0 && (leaf.shape(2) > 1 ? leaf.shape(2) : raw.shape(1)) >= n_scores,
+                   "the leaves have fewer scores than there are totals");
             Released released;
-            add_scores(score.matrix(), may_score.span(), asked.span(), mean.matrix(), scatter.matrix());
+            add_by_part({leaf.data(), n_rows, leaf.shape(1), leaf.shape(2), raw.matrix()},
+                        {may_score.data(), leaf.shape(1), n_bags}, n_parts, n_scores, total.data(), n_scored.data());
         },
-        nb::arg("score"), nb::arg("may_score"), nb::arg("asked"), nb::arg("mean"), nb::arg("scatter"));
+        nb::arg("leaf"), nb::arg("may_score"), nb::arg("raw"), nb::arg("total"), nb::arg("n_scored"));
     m.def(
-        "add_to_blocks",
-        [](const Array<const std::int16_t, 2>& vote, const Array<const bool, 2>& may_vote,
-           const Array<const double, 3>& score, const Array<const bool, 2>& may_score, std::size_t block,
-           const Array<std::int32_t, 3>& votes, const Array<double, 3>& total, const Array<double, 3>& squares,
-           const Array<std::int32_t, 3>& asked, const Array<double, 3>& first) {
-            const std::size_t n_trees = score.shape(0), n_rows = score.shape(1), n_scores = score.shape(2);
-            const std::size_t n_blocks = votes.shape(1), n_first = first.shape(1), n_cells = n_rows * n_blocks;
-            vote.expect({n_trees, n_rows}, "vote");
-            may_vote.expect({n_trees, n_rows}, "may_vote");
-            may_score.expect({n_trees, n_rows}, "may_score");
-            expect(block < n_blocks, "there is no such block");
-            votes.expect({n_rows, n_blocks, votes.shape(2)}, "votes");
+        "deal_parts",
+        [](const Array<const double, 3>& of_parts, const Array<const std::uint16_t, 3>& n_of_parts,
+           const Array<double, 3>& total, const Array<double, 3>& squares, const Array<std::int32_t, 3>& n_scored,
+           const Array<double, 3>& first, const Array<std::int64_t, 2>& n_first) {
+            const std::size_t n_rows = of_parts.shape(0), n_parts = of_parts.shape(1), n_scores = of_parts.shape(2);
+            const std::size_t n_bags = n_of_parts.shape(2), n_blocks = total.shape(1), most = first.shape(1);
+            n_of_parts.expect({n_rows, n_parts, n_bags}, "n_of_parts");
             total.expect({n_rows, n_blocks, n_scores}, "total");
             squares.expect({n_rows, n_blocks, n_scores}, "squares");
-            asked.expect({n_rows, n_blocks, 1}, "asked");
-            first.expect({n_rows, n_first, n_scores}, "first");
+            n_scored.expect({n_rows, n_blocks, n_bags}, "n_scored");
+            first.expect({n_rows, most, n_scores}, "first");
+            n_first.expect({n_rows, n_bags}, "n_first");
+            expect(n_blocks > 0 && (n_bags == 1 || n_bags == n_scores), "there are no blocks, or bags of no scores");
             Released released;
-            add_to_blocks({n_trees, n_rows, n_scores, vote.data(), may_vote.data(), score.data(), may_score.data()},
-                          block,
-                          {n_blocks,
-                           n_first,
-                           {votes.data(), n_cells, votes.shape(2)},
-                           {total.data(), n_cells, n_scores},
-                           {squares.data(), n_cells, n_scores},
-                           asked.span(),
-                           {first.data(), n_rows * n_first, n_scores}});
+            for (std::size_t i = 0; i < n_rows; ++i)
+                deal_parts(of_parts.data() + i * n_parts * n_scores, n_of_parts.data() + i * n_parts * n_bags, n_parts,
+                           n_scores, n_bags,
+                           {n_blocks, most, total.data() + i * n_blocks * n_scores,
+                            squares.data() + i * n_blocks * n_scores, n_scored.data() + i * n_blocks * n_bags,
+                            first.data() + i * most * n_scores, n_first.data() + i * n_bags});
         },
-        nb::arg("vote"), nb::arg("may_vote"), nb::arg("score"), nb::arg("may_score"), nb::arg("block"),
-        nb::arg("votes"), nb::arg("total"), nb::arg("squares"), nb::arg("asked"), nb::arg("first"));
+        nb::arg("of_parts"), nb::arg("n_of_parts"), nb::arg("total"), nb::arg("squares"), nb::arg("n_scored"),
+        nb::arg("first"), nb::arg("n_first"));
     m.def(
         "add_at_leaves",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& seen,

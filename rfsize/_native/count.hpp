@@ -18,28 +18,31 @@ inline std::size_t checked(std::int64_t index, std::size_t size) {
     return static_cast<std::size_t>(index);
 }
 
-// Add to counts, of rows and classes, the votes of the members that may vote, both of rows and members.
+// Add to counts, of rows, blocks and classes, the votes of the members that may vote, both of rows and members. Members
+// are dealt into the blocks in turn.
 template <class Vote>
-void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_vote,
-                 const Matrix<std::int32_t>& counts) {
-    for (std::size_t i = 0; i < vote.rows; ++i) {
-        const Vote* of = vote.data + i * vote.columns;
-        const bool* may = may_vote.data + i * vote.columns;
-        if (counts.columns == 2) {
+void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_vote, std::size_t n_blocks,
+                 std::size_t n_classes, std::int32_t* counts) {
+    const std::size_t n_members = vote.columns;
+    for (std::size_t i = 0; i < vote.rows; ++i, counts += n_blocks * n_classes) {
+        const Vote* of = vote.data + i * n_members;
+        const bool* may = may_vote.data + i * n_members;
+        if (n_classes == 2 && n_blocks == 1) {
             std::int32_t ones = 0, asked = 0;
-            for (std::size_t member = 0; member < vote.columns; ++member) {
+            for (std::size_t member = 0; member < n_members; ++member) {
                 ones += may[member] & (of[member] != 0);
                 asked += may[member];
             }
-            counts[i][0] += asked - ones;
-            counts[i][1] += ones;
-        } else {
-            for (std::size_t member = 0; member < vote.columns; ++member) {
-                if (static_cast<std::uint64_t>(of[member]) >= counts.columns)
-                    throw std::out_of_range("a vote is for no class");
-                counts[i][static_cast<std::size_t>(of[member])] += may[member];
-            }
+            counts[0] += asked - ones;
+            counts[1] += ones;
+            continue;
         }
+        for (std::size_t first = 0; first < n_members; first += n_blocks)
+            for (std::size_t block = 0; block < std::min(n_blocks, n_members - first); ++block) {
+                const auto voted = static_cast<std::uint64_t>(of[first + block]);
+                if (voted >= n_classes) throw std::out_of_range("a vote is for no class");
+                counts[block * n_classes + voted] += may[first + block];
+            }
     }
 }
 
@@ -105,72 +108,6 @@ inline void add_up_one_score(const LeafScores& scores, const Matrix<const bool>&
     }
 }
 
-// Votes and scores of trees, one tree's rows after those of the tree before, and where they count.
-struct MoreTrees {
-    std::size_t n_trees, n_rows, n_scores;
-    const std::int16_t* vote;
-    const bool* may_vote;
-    const double* score;
-    const bool* may_score;
-};
-
-// Count the scores of one more tree, as `Scores.add` does, by Welford's update.
-inline void add_scores(const Matrix<const double>& score, std::span<const bool> may_score,
-                       std::span<std::int32_t> asked, const Matrix<double>& mean, const Matrix<double>& scatter) {
-    const std::size_t n_scores = mean.columns;
-    std::vector<double> away(n_scores), left(n_scores);
-    for (std::size_t i = 0; i < score.rows; ++i) {
-        if (!may_score[i]) continue;
-        const auto n = static_cast<double>(++asked[i]);
-        for (std::size_t k = 0; k < n_scores; ++k) {
-            away[k] = score[i][k] - mean[i][k];
-            const double step = away[k] / n;
-            mean[i][k] += step;
-            left[k] = away[k] - step;  // deviation from the new mean
-        }
-        std::size_t pair = 0;
-        for (std::size_t k = 0; k < n_scores; ++k)
-            for (std::size_t other = k; other < n_scores; ++other) scatter[i][pair++] += away[k] * left[other];
-    }
-}
-
-// What blocks of trees say of rows, as `TreeBlocks` has it: the blocks of a row stand after those of the row before,
-// and so do the scores of its first trees.
-struct DealtTrees {
-    std::size_t n_blocks, n_first;
-    Matrix<std::int32_t> votes;
-    Matrix<double> total, squares;
-    std::span<std::int32_t> asked;
-    Matrix<double> first;
-};
-
-// Count what more trees say, the first of them in `block` and each in the block after. A row's blocks are far from
-// those of the next, so that trees by the run cost little more than one.
-inline void add_to_blocks(const MoreTrees& trees, std::size_t block, const DealtTrees& dealt) {
-    for (std::size_t i = 0; i < trees.n_rows; ++i) {
-        const auto asked = dealt.asked.subspan(i * dealt.n_blocks, dealt.n_blocks);
-        auto n_asked = static_cast<std::size_t>(std::reduce(asked.begin(), asked.end()));
-        for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
-            const std::size_t of = tree * trees.n_rows + i, own = (block + tree) % dealt.n_blocks;
-            const std::size_t at = i * dealt.n_blocks + own;
-            if (trees.may_vote[of] && dealt.votes.columns > 0) {
-                const auto vote = static_cast<std::uint64_t>(trees.vote[of]);
-                if (vote >= dealt.votes.columns) throw std::out_of_range("a vote is for no class");
-                ++dealt.votes[at][vote];
-            }
-            if (!trees.may_score[of]) continue;
-            ++asked[own];
-            for (std::size_t k = 0; k < trees.n_scores; ++k) {
-                const double score = trees.score[of * trees.n_scores + k];
-                dealt.total[at][k] += score;
-                dealt.squares[at][k] += score * score;
-                if (n_asked < dealt.n_first) dealt.first[i * dealt.n_first + n_asked][k] = score;
-            }
-            ++n_asked;
-        }
-    }
-}
-
 // Three dimensions, of which the last two may be 1 where members or outputs share what is told.
 template <class T>
 struct Shared {
@@ -182,9 +119,66 @@ struct Shared {
     }
 };
 
+// Add to total, of rows, parts and scores, the scores of the members that may score, and to n_scored, of rows, parts and
+// bags, their number. Members are dealt into the parts in turn.
+inline void add_by_part(const LeafScores& scores, const Shared<bool>& may_score, std::size_t n_parts,
+                        std::size_t n_scores, double* total, std::uint16_t* n_scored) {
+    const std::size_t n_bags = may_score.outputs;
+    for (std::size_t i = 0; i < scores.n_rows; ++i, total += n_parts * n_scores, n_scored += n_parts * n_bags)
+        for (std::size_t first = 0; first < scores.n_members; first += n_parts)
+            for (std::size_t part = 0; part < std::min(n_parts, scores.n_members - first); ++part) {
+                const std::size_t member = first + part;
+                for (std::size_t k = 0; k < n_scores; ++k) {
+                    const double score = scores.n_outputs > 1 ? scores.raw[scores.at(i, member, k)][0]
+                                                              : scores.raw[scores.at(i, member, 0)][k];
+                    total[part * n_scores + k] += may_score.at(i, member, k) ? score : 0.0;
+                }
+                for (std::size_t bag = 0; bag < n_bags; ++bag)
+                    n_scored[part * n_bags + bag] += may_score.at(i, member, bag);
+            }
+}
+
+// What blocks of members say of a row, and its first members that score, as `Blocks` has them.
+struct DealtRow {
+    std::size_t n_blocks, n_first;
+    double *total, *squares;
+    std::int32_t* n_scored;
+    double* first;
+    std::int64_t* counted;  // of these first members, for each bag
+};
+
+// Deal the parts of a row, of which each has so many scores, into the blocks in turn.
+inline void deal_parts(const double* total, const std::uint16_t* n_scored, std::size_t n_parts, std::size_t n_scores,
+                       std::size_t n_bags, const DealtRow& dealt) {
+    for (std::size_t part = 0, block = 0; part < n_parts; ++part, block = block + 1 < dealt.n_blocks ? block + 1 : 0) {
+        for (std::size_t k = 0; k < n_scores; ++k) {
+            const std::size_t bag = n_bags > 1 ? k : 0, at = block * n_scores + k;
+            const double sum = total[part * n_scores + k], number = n_scored[part * n_bags + bag];
+            dealt.total[at] += sum;
+            dealt.squares[at] += sum * sum / std::max(number, 1.0);
+            const auto place = static_cast<std::size_t>(dealt.counted[bag]);
+            if (number > 0.0 && place < dealt.n_first) dealt.first[place * n_scores + k] = sum;
+        }
+        for (std::size_t bag = 0; bag < n_bags; ++bag) {
+            const std::uint16_t number = n_scored[part * n_bags + bag];
+            dealt.n_scored[block * n_bags + bag] += number;
+            dealt.counted[bag] += number > 0 && static_cast<std::size_t>(dealt.counted[bag]) < dealt.n_first;
+        }
+    }
+}
+
 // Add to total, by leaf, the values of rows, members and outputs that were seen.
 inline void add_at_leaves(const std::int64_t* leaf, std::size_t n_rows, std::size_t n_members, std::size_t n_outputs,
                           const Shared<bool>& seen, const Shared<double>& value, std::span<double> total) {
+    if (n_outputs == 1 && seen.members == n_members && value.members == 1) {  // what most frameworks' bags are
+        for (std::size_t i = 0; i < n_rows; ++i, leaf += n_members) {
+            const bool* of = seen.data + i * n_members;
+            const double adds[2] = {0.0, value.data[i]};
+            for (std::size_t member = 0; member < n_members; ++member)
+                total[checked(leaf[member], total.size())] += adds[of[member]];
+        }
+        return;
+    }
     for (std::size_t i = 0; i < n_rows; ++i)
         for (std::size_t member = 0; member < n_members; ++member)
             for (std::size_t output = 0; output < n_outputs; ++output, ++leaf)

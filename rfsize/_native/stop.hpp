@@ -90,13 +90,13 @@ void add_values(const Forest& forest, std::size_t output, const Leaves& leaves, 
     }
 }
 
-// Write down the index of every leaf.
+// Write down the index of every leaf. Rows lie far apart in the matrix, so several trees' indices are written at once.
 class EveryLeaf : public Going {
 public:
     static constexpr bool stops = false;
 
     EveryLeaf(const Forest& forest, std::span<const std::int64_t> index, Matrix<std::int64_t> leaf, std::size_t most)
-        : Going(most), forest_(forest), index_(index), leaf_(leaf) {}
+        : Going(most), forest_(forest), index_(index), leaf_(leaf), held_(TREES_AT_ONCE, most) {}
 
     std::size_t first_stage() const { return forest_.n_members(); }
     void enter(std::span<const std::uint32_t> rows) { Going::enter(rows); }
@@ -105,19 +105,36 @@ public:
     void add(std::size_t member, std::size_t output, LeafIds leaves, std::size_t n) {
         const std::size_t tree = member * forest_.n_outputs() + output;
         const auto place = forest_.place_of_id(tree);
-        for (std::size_t j = 0; j < n; ++j) leaf_[rows_[j]][tree] = index_[place[leaves.at[j]]];
+        std::array<std::int64_t, 256> index;
+        for (std::size_t id = 0; id < place.size(); ++id) index[id] = index_[place[id]];
+        std::int64_t* held = held_[tree % TREES_AT_ONCE];
+        for (std::size_t j = 0; j < n; ++j) held[j] = index[leaves.at[j]];
+        write(tree, n);
     }
     void add(std::size_t member, std::size_t output, LeafPlaces leaves, std::size_t n) {
         const std::size_t tree = member * forest_.n_outputs() + output;
-        for (std::size_t j = 0; j < n; ++j) leaf_[rows_[j]][tree] = index_[leaves.at[j]];
+        std::int64_t* held = held_[tree % TREES_AT_ONCE];
+        for (std::size_t j = 0; j < n; ++j) held[j] = index_[leaves.at[j]];
+        write(tree, n);
     }
     bool looks(std::size_t) const { return false; }
     std::size_t settle(std::size_t, std::size_t) { return 0; }
 
 private:
+    static constexpr std::size_t TREES_AT_ONCE = 8;  // their indices fill a line of the cache
+
     const Forest& forest_;
     std::span<const std::int64_t> index_;
     Matrix<std::int64_t> leaf_;
+    ByColumns<std::int64_t> held_;
+
+    // Write what is held, if no more fits or this is the last tree.
+    void write(std::size_t tree, std::size_t n) {
+        const std::size_t first = tree / TREES_AT_ONCE * TREES_AT_ONCE, trees = tree - first + 1;
+        if (trees < TREES_AT_ONCE && tree + 1 < leaf_.columns) return;
+        for (std::size_t j = 0; j < n; ++j)
+            for (std::size_t held = 0; held < trees; ++held) leaf_[rows_[j]][first + held] = held_[held][j];
+    }
 };
 
 }  // namespace rfsize

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from rfsize._util import Floats, Int64s, class_indices, give, how_many
-from rfsize.counting.outputs import TreeOutputs, distinct, warnings_for
+from rfsize.counting.outputs import TreeOutputs, distinct, sums_of, warnings_for
 from rfsize.exceptions import FewVotesError
 from rfsize.showing.html import Result
 from rfsize.showing.pages import comparison_page

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rfsize._util import Caution, Floats, share, whole
-from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of
+from rfsize.counting.outputs import TreeOutputs, distinct, outputs_of, predictor_of, sums_of, task_of, why_no_forest
 from rfsize.exceptions import NotAForestError, RfsizeError
-from rfsize.models.framework import read_forest
+from rfsize.models.framework import read_model
 from rfsize.showing.html import Result
 from rfsize.showing.pages import report_page
 from rfsize.showing.plots import plot_report
@@ -408,6 +408,8 @@ def _estimated(counted: TreeOutputs, criterion: Criterion, *, interval: bool = T
     """The resolved criterion, and the estimate from outputs on distinct rows."""
     criterion = resolve(criterion, len(counted.classes), counted.y)
     check_votes(counted, criterion)
+    if criterion.kind != "certificate" and (why := why_no_forest(counted)) is not None:
+        raise NotAForestError(why)
     estimator = ESTIMATORS[criterion.kind]
     return criterion, estimator(counted, criterion) if interval else estimator(counted, criterion, interval=False)
 
@@ -440,14 +442,15 @@ def _harms_of_first_trees(report: Report) -> list[Caution]:
     truth = [None if given is None else given[scores.number] for given in (outputs.y, outputs.sample_weight)]
     is_compared = outputs.y is not None or min(shares.values()) < RARE
     few = _scores_of_first_trees(outputs, n_trees) if is_compared else None
-    return harms_of_cut(predictor_of(outputs), few, scores.mean, shares, "model", *truth)
+    has_limit = why_no_forest(outputs) is None
+    return harms_of_cut(predictor_of(outputs), few, scores.mean, shares, "model", *truth, has_limit=has_limit)
 
 
 def _scores_of_first_trees(outputs: TreeOutputs, n_trees: int) -> Floats | None:
     """Mean scores of the first trees on the scored rows; None for a compiled forest, which cannot be cut."""
     task = task_of(outputs)
     try:
-        small = read_forest(task.forest.first(n_trees))
+        small = read_model(task.forest.first(n_trees))
     except NotAForestError:
         return None
     scores = outputs_of(replace(task, forest=small)).scores
@@ -474,6 +477,8 @@ def _listed(outputs: TreeOutputs) -> list[str]:
 
     The Brier score replaces the log loss if the latter is clipped on some row.
     """
+    if why_no_forest(outputs) is not None:
+        return []
     is_class = len(outputs.classes) > 0
     listed = ["labels"] if is_class else []
     if outputs.scores is None or not outputs.scores.are_finite():

@@ -72,7 +72,8 @@ def size(
     ----------
     model
         A forest, as in `tree_outputs`; or, without ``X``, the result of `tree_outputs`, or counted `Votes`. Weights,
-        seeds, a threshold and a memory limit are arguments of `tree_outputs`.
+        seeds, a threshold and a memory limit are arguments of `tree_outputs`. With ``target="model"`` boosted trees
+        too, whose iterations count as trees.
     X : array_like, DataFrame, SciPy sparse matrix, Arrow table or Dask collection, shape (n_rows, n_features)
         Rows that the forest was not trained on; or, with ``oob``, all training rows in the order of training.
     y : array_like, shape (n_rows,), optional
@@ -243,7 +244,7 @@ def _outputs(model: Any, X: Any, y: Any, criterion: Criterion, *, oob: bool, gro
         refuse_unused(reason, max_rows=max_rows)
     if X is None:
         raise ValueError("X is missing: give rows the forest was not trained on, or the training rows with oob=True")
-    forest = read_forest(model)
+    forest = _model_to_cut(model) if criterion.target == "model" else read_forest(model)
     if criterion.metric == "labels":
         refuse_regression(forest)
     task = Task.of(forest, X, y if oob else None, oob=oob, groups=groups)
@@ -307,8 +308,8 @@ def truncate(
     Parameters
     ----------
     model
-        A forest or tree outputs, as in `size`; with ``n_trees`` or ``max_bytes`` alone, boosted trees too, whose
-        iterations count. The model is not changed.
+        A forest or tree outputs, as in `size`; with ``n_trees``, ``max_bytes`` or ``target="model"`` boosted trees too,
+        whose iterations count as trees. The model is not changed.
     X, y
         As in `size`; not needed with ``n_trees`` or ``max_bytes``.
     n_trees : int or Report, optional
@@ -395,7 +396,7 @@ def truncate(
     of_target: Any = {"target": target, "confidence": _confidence(target, confidence)}
     if n_trees is None and (max_bytes is None or X is not None or isinstance(given, TreeOutputs)):
         criterion = make_criterion(metric, tolerance, **of_labels, **of_target)
-        given = given if isinstance(given, TreeOutputs) else read_forest(model)
+        given = given if isinstance(given, TreeOutputs) else _model_to_cut(model)
         forest: Model = task_of(given).forest if isinstance(given, TreeOutputs) else given
         report = _report(given, X, y, criterion, oob=oob, groups=groups)
         return cast(_Model, _cut_to(report, forest) if max_bytes is None else _within(max_bytes, forest, report))

@@ -22,7 +22,7 @@ from rfsize._util import did_you_mean, rows_bar
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import Framework, ModelFiles, framework_named, framework_names, read_model
 from rfsize.models.model import with_classes
-from rfsize.models.rows import dataset_at, of_files
+from rfsize.models.streams import dataset_at, of_files
 
 STDIO = Path("-")
 """Stands for standard input as a table to read, and for standard output as a table to write."""

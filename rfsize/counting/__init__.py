@@ -9,5 +9,6 @@
 5. `task.Pass.batches` yields for each batch the leaves, and the trees that saw each row.
 6. `walking.leaves.leaf_lookup` finds the leaves, by ``_core.Forest`` or by the framework.
 7. `task.BagCheck` adds up bags leaf by leaf (``_core.add_at_leaves``); at the end they must be what the model stored.
-8. ``_core.count_votes`` and ``_core.add_up_scores``, called by `count`, add up votes and scores of a batch.
+8. ``_core.count_votes``, ``_core.add_up_scores`` and ``_core.add_by_part``, called by `count`, add up votes, scores
+   and sums by part of the forest.
 """

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, each_range
+from rfsize._util import Bools, Floats, Int64s, each_range
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups
-from rfsize.counting.sums import N_BLOCKS, Means, PartSums, Scores, Sums, deal, rows_and_parts, scored_every, stacked
+from rfsize.counting.sums import N_BLOCKS, Means, Scores, Sums, stacked
 from rfsize.counting.task import BagCheck, Batch, Pass, Task
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.counting.votes import two_leaders
 from rfsize.models.bags import Bags, LaidOutBags
 from rfsize.models.ensemble import LeafIds
-from rfsize.models.model import Forest
+from rfsize.models.model import Forest, LeafClass
 from rfsize.models.rows import DistributedRows
 from rfsize.walking.leaves import ROWS_PER_THREAD, Lookup, leaf_lookup
 
-LeafClass = Callable[[LeafIds], NDArray[Any]]
-"""Class index that each tree votes for, shape (n_rows, n_trees)."""
+_WHAT = "votes and scores"  # of a progress bar
 
 
 def count(task: Task, *, means: bool = False) -> Sums:
@@ -33,9 +33,11 @@ def count(task: Task, *, means: bool = False) -> Sums:
     InbagError
         If the bags cannot be proven.
     """
+    if not isinstance(task.forest, Forest):
+        return _raw_scores(task)
     if isinstance(task.X, DistributedRows):
         return _count_elsewhere(task, means)
-    return _add_up(task.walk, Part(range(task.n_rows), task.n_rows, means, task.threshold))
+    return _add_up(task.walk, task.threshold, range(task.n_rows), task.n_rows, means)
 
 
 def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.5, groups: Groups = NO_GROUPS) -> Sums:
@@ -61,105 +63,74 @@ def out_of_bag(forest: Forest, bags: Bags, lookup: Lookup, threshold: float = 0.
     ValueError
         If a threshold is given for more than two classes.
     """
-    rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups))
-    return _add_up(rows, Part(range(bags.n_rows), bags.n_rows, False, forest.checked_threshold(threshold)))
+    walk, n_rows = Pass(forest, bags.n_rows, lookup, bags, GroupInbag.of(bags, groups)), bags.n_rows
+    return _add_up(walk, forest.checked_threshold(threshold), range(n_rows), n_rows)
 
 
-class Part(NamedTuple):
-    """All that is needed to count some of the rows where they lie, beside the forest.
-
-    Attributes
-    ----------
-    rows : range
-        Numbers of these rows among all rows.
-    n_rows : int
-        Number of all rows.
-    means : bool
-        Whether to keep mean scores of all rows.
-    threshold : float
-        As in `Task`.
-    bags : LaidOutBags or None
-        Bags of these rows.
-    group_inbag : GroupInbag or None
-        Trees that saw rows of the same groups.
-    """
-
-    rows: range
-    n_rows: int
-    means: bool
-    threshold: float
-    bags: LaidOutBags | None = None
-    group_inbag: GroupInbag | None = None
+def _raw_scores(task: Task) -> Sums:
+    """What a model predicts whose trees are no independent draws: no votes, and scores without scatter."""
+    n_rows, n_trees, n_scores = task.n_rows, task.forest.n_trees, task.forest.n_scores
+    raw = np.concatenate(TreesOnRows(task).added_up("partial scores", _of_all_trees, list))
+    scores = Scores(np.full(n_rows, n_trees, dtype=np.int32), raw, np.zeros((n_rows, 0)))
+    return replace(Sums.nothing(n_rows, 0, n_scores), scores=scores)
 
 
-def _add_up(rows: Pass, part: Part, check: BagCheck | None = None) -> Sums:
-    """Add up the votes and scores of a part of the rows; ``check`` as in `Pass.batches`."""
-    forest, leaf_class = rows.forest, rows.forest.leaf_class(part.threshold)
+def _of_all_trees(partial_scores: NDArray[Any], _: Int64s) -> list[Floats]:
+    return [partial_scores[:, -1].astype(np.float64)]
+
+
+def _add_up(
+    walk: Pass, threshold: float, rows: range, n_rows: int, means: bool = False, check: BagCheck | None = None
+) -> Sums:
+    """Add up the votes and scores of consecutive rows among all ``n_rows``; ``check`` as in `Pass.batches`."""
+    forest, sums = walk.forest, None
+    shape, leaf_class = (n_rows, len(forest.classes), forest.n_scores), forest.leaf_class(threshold)
     with np.errstate(over="ignore", invalid="ignore"):  # an error later, if deviations are needed
-        sums = [_sums(batch, forest, leaf_class, part) for batch in rows.batches("votes and scores", check=check)]
-    return stacked(sums)
+        for batch in walk.batches(_WHAT, check=check):
+            if sums is None:
+                n_bags = 1 if batch.seen is None else batch.seen.shape[2]
+                sums = Sums.nothing(*shape, forest.n_trees, n_bags, rows)
+                of_all = Means(np.zeros((len(rows), shape[2])), np.zeros((len(rows), n_bags), dtype=np.int32))
+                sums = replace(sums, means=of_all if means else None)
+            add = partial(_add, sums, batch, batch.leaves.in_double, leaf_class, rows.start + batch.rows.start)
+            each_range(add, len(batch.leaves.leaf), ROWS_PER_THREAD)
+    assert sums is not None
+    return sums
 
 
-def _sums(batch: Batch, forest: Forest, leaf_class: LeafClass, part: Part) -> Sums:
-    """Votes on consecutive rows, scores of one in k of them, and sums by part of the forest on one in a larger k."""
-    number = np.arange(part.rows.start + batch.rows.start, part.rows.start + batch.rows.stop)
+def _add(sums: Sums, batch: Batch, table: Floats, leaf_class: LeafClass, first: int, start: int, stop: int) -> None:
+    """Add rows ``start`` to ``stop`` of a batch, whose first row has the number ``first``, to the sums.
+
+    ``table`` is that of the leaves in double precision.
+    """
+    own = slice(batch.rows.start + start, batch.rows.start + stop)
+    batch, first, n_rows = batch.take(slice(start, stop)), first + start, stop - start
     paired, may_vote = pair_oob_trees(batch.leaves, batch.seen)
-    counts = _counts(paired, may_vote, leaf_class, len(forest.classes))
-    every = scored_every(part.n_rows, forest.n_scores)
-    rows: Any = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
-    scores = _scores(paired.take(rows), may_vote[rows], forest.n_scores)
-    scores = replace(scores, rows=None if every == 1 else number[rows])
-    every, n_parts = rows_and_parts(part.n_rows, forest.n_trees, forest.n_scores)
-    rows = slice(None) if every == 1 else np.flatnonzero(number % every == 0)
-    by_part = _by_part(batch.take(rows), paired.take(rows), may_vote[rows], counts[rows], leaf_class, n_parts)
-    parts = PartSums(number[rows], part.n_rows, forest.n_trees, *by_part)
-    return Sums(counts, scores, parts, Means.of(batch.leaves.scores, batch.may_score) if part.means else None)
+    vote = leaf_class(paired) if sums.counts.shape[1] else np.zeros((n_rows, 0), dtype=np.bool_)
+    vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
+    if vote.size:
+        _core.count_votes(vote, may_vote, sums.counts[own, None])
+    inside, at = (own, slice(None)) if sums.scores.rows is None else _kept(sums.scores.rows, first, n_rows)
+    leaf, of_rows = paired.leaf[at], (getattr(sums.scores, name)[inside] for name in ("n_votes", "mean", "scatter"))
+    _core.add_up_scores(np.ascontiguousarray(leaf, dtype=np.int64), may_vote[at], table, *of_rows)
+    parts, (inside, at) = sums.parts, _kept(sums.parts.rows, first, n_rows)
+    leaf, may_score = np.ascontiguousarray(batch.leaves.leaf[at], dtype=np.int64), batch.may_score
+    _core.add_by_part(leaf, may_score[at], table, parts.total[inside], parts.n_scored[inside])
+    if vote.size and may_score.shape[2] == 1:
+        _core.count_votes(vote[at], may_vote[at], parts.votes[inside])
+    elif vote.size:
+        order = oob_order(~may_score[at])
+        parts.votes[inside] = _votes_of_paired_trees(vote[at], may_vote[at], sums.counts[own][at], order)
+    if sums.means is not None:
+        means = Means.of(batch.leaves.scores, may_score)
+        sums.means.mean[own], sums.means.n_votes[own] = means.mean, means.n_votes
 
 
-def _counts(leaves: LeafIds, may_vote: Bools, leaf_class: LeafClass, n_classes: int) -> NDArray[np.int32]:
-    """Votes for each class; no columns for regression."""
-    counts = np.zeros((len(may_vote), n_classes), dtype=np.int32)
-
-    def add(start: int, stop: int) -> None:
-        vote = leaf_class(leaves.take(slice(start, stop)))
-        vote = np.ascontiguousarray(vote, dtype=np.bool_ if vote.dtype == np.bool_ else np.int64)
-        _core.count_votes(vote, may_vote[start:stop], counts[start:stop])
-
-    if n_classes:
-        each_range(add, len(counts), ROWS_PER_THREAD)
-    return counts
-
-
-def _scores(leaves: LeafIds, may_vote: Bools, n_scores: int) -> Scores:
-    """Mean and scatter of the scores of the votes that count."""
-    scores = Scores.nothing(len(leaves.leaf), n_scores)
-    leaf, may_vote = np.ascontiguousarray(leaves.leaf, dtype=np.int64), np.ascontiguousarray(may_vote)
-
-    def add(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        of_rows = scores.n_votes[rows], scores.mean[rows], scores.scatter[rows]
-        _core.add_up_scores(leaf[rows], may_vote[rows], leaves.in_double, *of_rows)
-
-    each_range(add, len(leaf), ROWS_PER_THREAD)
-    return scores
-
-
-def _by_part(
-    batch: Batch, paired: LeafIds, may_vote: Bools, counts: NDArray[np.int32], leaf_class: LeafClass, n_parts: int
-) -> tuple[NDArray[np.int32], Floats, NDArray[np.uint16]]:
-    """Votes by block, sums of scores by part, and their number, as in `PartSums`."""
-    score, may_score, n_classes = batch.leaves.scores, batch.may_score, counts.shape[1]
-    if not n_classes:
-        votes = np.zeros((len(counts), N_BLOCKS, 0), dtype=np.int32)
-    elif may_score.shape[2] > 1:
-        votes = _votes_of_paired_trees(leaf_class(paired), may_vote, counts, oob_order(~may_score))
-    else:
-        vote = leaf_class(paired)
-        votes = np.stack([deal(may_vote & (vote == of_class), N_BLOCKS) for of_class in range(n_classes)], axis=2)
-    total, n_scored = np.where(may_score, score, np.float64(0.0)), may_score.astype(np.uint16)
-    if score.shape[1] > n_parts:
-        total, n_scored = deal(total, n_parts), deal(n_scored, n_parts)
-    return votes, total, n_scored
+def _kept(numbers: Int64s, first: int, n_rows: int) -> tuple[slice, Any]:
+    """Where rows with consecutive numbers stand among rows that are kept, and which of them these are."""
+    inside = slice(*np.searchsorted(numbers, (first, first + n_rows)))
+    at = numbers[inside] - first
+    return inside, slice(None) if len(at) == n_rows else at
 
 
 def _votes_of_paired_trees(
@@ -208,13 +179,13 @@ def oob_order(seen: Bools) -> NDArray[np.intp]:
 # Rows that lie elsewhere
 
 
-def count_part(X: Any, forest: Forest, part: Part) -> tuple[Sums, Floats | None]:
+def count_part(
+    rows: range, X: Any, forest: Forest, threshold: float, n_rows: int, means: bool, *own: Any
+) -> tuple[Sums, Floats | None]:
     """Add up votes and scores on a part of the rows, and the rows in each leaf, which prove the bags of all parts."""
-    opened, bags = forest.open(X), part.bags
-    lookup = leaf_lookup(forest, opened, part.n_rows)
-    rows = Pass(forest, opened.n_rows, lookup, bags, part.group_inbag)
-    check = None if bags is None else BagCheck(forest, bags)
-    return _add_up(rows, part, check), None if check is None else check.rebuilt
+    walk = Pass(forest, len(rows), leaf_lookup(forest, forest.open(X), n_rows), *own)
+    check = None if walk.bags is None else BagCheck(forest, walk.bags)
+    return _add_up(walk, threshold, rows, n_rows, means, check), None if check is None else check.rebuilt
 
 
 def _count_elsewhere(task: Task, means: bool) -> Sums:
@@ -224,13 +195,12 @@ def _count_elsewhere(task: Task, means: bool) -> Sums:
     assert isinstance(task.X, DistributedRows)
     assert bags is None or isinstance(bags, LaidOutBags)
 
-    def part(rows: range) -> Part:
-        own = None if bags is None else bags.part(rows.start, rows.stop)
-        of_groups = None if group_inbag is None else group_inbag.part(rows.start, rows.stop)
-        return Part(rows, task.n_rows, means, task.threshold, own, of_groups)
+    def own(rows: range) -> tuple[Bags | None, GroupInbag | None]:
+        bounds = rows.start, rows.stop
+        return bags and bags.part(*bounds), group_inbag and group_inbag.part(*bounds)
 
-    parts = []
-    for sums, rebuilt in task.X.each_with(count_part, task.forest, part, what="votes and scores"):
+    parts, sent = [], (task.forest, task.threshold, task.n_rows, means)
+    for sums, rebuilt in task.X.each(count_part, *sent, own=own, what=_WHAT):
         parts.append(sums)
         if check is not None:
             check.rebuilt += rebuilt

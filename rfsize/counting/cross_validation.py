@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +13,15 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from rfsize._util import Int64s, class_indices, sample_weights, whole
 from rfsize.counting.groups import NO_GROUPS, Groups, resolve_groups, warning_of_copies
 from rfsize.counting.outputs import TreeOutputs, outputs_of
-from rfsize.counting.sums import PartSums, Sums, stacked
+from rfsize.counting.sums import PartSums, Scores, Sums, stacked
 from rfsize.counting.task import Task, rows_elsewhere
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import NotAForestError
 from rfsize.models.estimators import TrainingData, checked_target, is_regression, tree_counts
 from rfsize.models.framework import read_forest, training_of
 from rfsize.models.model import with_classes
-from rfsize.models.rows import n_rows_of, plain_rows, rows_at, stream_of
+from rfsize.models.rows import n_rows_of, plain_rows, rows_at
+from rfsize.models.streams import stream_of
 from rfsize.models.training import trees_to_train
 
 Fold = tuple[Int64s, Int64s]
@@ -78,9 +79,8 @@ def held_out_folds(cv: Any, label: NDArray[Any], groups: Groups, *, stratified: 
         If there are no folds, a row is held out twice, or a fold trains on a row that it holds out, or on another of
         its group.
     """
-    n_rows, belong, pairs = label.size, groups.units, cv
-    if isinstance(cv, str) or not isinstance(cv, Iterable):
-        pairs = _splitter(cv, label, groups, stratified=stratified).split(np.zeros((n_rows, 1)), label, belong)
+    n_rows, belong = label.size, groups.units
+    pairs = _splitter(cv, label, groups, stratified=stratified).split(np.zeros((n_rows, 1)), label, belong)
     folds, held_out_before = [_checked_fold(pair, n_rows) for pair in pairs], np.zeros(n_rows, dtype=np.bool_)
     if not folds:
         raise ValueError("cv makes no folds: give an int, such as cv=5, or a splitter")
@@ -166,8 +166,10 @@ def outputs_of_folds(
     # Rows that no fold holds out count as scored by no tree. With many rows, each fold scores only some of its own.
     number = np.concatenate([rows[fold.scores.number] for rows, fold in zip(numbers, sums, strict=True)])
     scored = np.delete(np.arange(n_rows), np.setdiff1d(np.concatenate(numbers), number))
-    scores = stacked([fold.scores for fold in sums]).placed(np.searchsorted(scored, number), len(scored))
-    scores = replace(scores, rows=None if len(scored) == n_rows else scored)
+    places, joined = np.searchsorted(scored, number), stacked([fold.scores for fold in sums])
+    scores = replace(Scores.nothing(len(scored), joined.n_scores), rows=None if len(scored) == n_rows else scored)
+    for name in ("n_votes", "mean", "scatter"):
+        getattr(scores, name)[places] = getattr(joined, name)
     part_sums = PartSums.of_forests([fold.parts for fold in sums], numbers)
     counts = np.zeros((n_rows, 0), dtype=np.int32) if outputs.voted is None else outputs.voted.counts
     return replace(outputs, sums=Sums(counts, scores, part_sums))

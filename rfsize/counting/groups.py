@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from rfsize._util import Bools, Caution, Int64s, blocks, choice, how_many, in_percent
 from rfsize.exceptions import ForestWarning
 from rfsize.models.bags import Bags
+from rfsize.models.columns import is_missing
 from rfsize.models.rows import Chunk, DistributedRows, Rows, open_rows
 
 Hashes = NDArray[np.uint64]
@@ -50,24 +51,6 @@ class Groups:
             return cls(by)
         number = np.where(size > 1, np.cumsum(size > 1) - 1, -1)
         return cls(by, number[inverse].astype(np.int64), size[inverse].astype(np.int64))
-
-    @classmethod
-    def given(cls, groups: ArrayLike, n_rows: int) -> Groups:
-        """Groups from a label for each row.
-
-        Raises
-        ------
-        ValueError
-            If there is not exactly one label for each row.
-        """
-        label = _labels(groups, n_rows)
-        if label.dtype.kind == "O":
-            number: dict[Any, int] = {}
-            try:
-                label = np.array([number.setdefault(value, len(number)) for value in label.tolist()])
-            except TypeError:
-                raise ValueError("groups must hold labels such as numbers or text, found others") from None
-        return cls.numbered("given", label)
 
     @property
     def n_groups(self) -> int:
@@ -121,7 +104,13 @@ NO_GROUPS = Groups()
 
 
 def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
-    """Labels as an array. Different types in a list stay apart, which NumPy would convert to a common type."""
+    """Labels as an array. Different types in a list get numbers, since NumPy would convert them to a common type.
+
+    Raises
+    ------
+    ValueError
+        If there is not exactly one label for each row.
+    """
     try:
         label = np.asarray(groups)
     except ValueError:  # rows of several lengths
@@ -131,27 +120,26 @@ def _labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
             f"groups must hold one label for each of the {n_rows} training rows, found an array of shape "
             f"{label.shape}; 'copies' makes groups of identical rows, 'rows' leaves each row alone"
         )
-    if isinstance(groups, (list, tuple)) and label.dtype.kind not in "biu":
-        label = np.empty(n_rows, dtype=object)
-        label[:] = groups
-    is_missing = label != label if label.dtype.kind != "O" else np.array([_is_none(value) for value in label.tolist()])
+    is_list = isinstance(groups, (list, tuple))
+    if label.dtype.kind == "O" or (is_list and label.dtype.kind not in "biu"):
+        values: list[Any] = list(groups) if is_list else label.tolist()  # type: ignore[arg-type]
+        number: dict[Any, int] = {}
+        try:
+            label = np.array([number.setdefault(value, len(number)) for value in values])
+        except TypeError:
+            raise ValueError("groups must hold labels such as numbers or text, found others") from None
+        has_none = np.array([is_missing(value) for value in values])
+    else:
+        has_none = label != label
     if isinstance(groups, np.ma.MaskedArray):
-        is_missing = is_missing | np.ma.getmaskarray(groups)
-    missing = np.flatnonzero(is_missing)
+        has_none = has_none | np.ma.getmaskarray(groups)
+    missing = np.flatnonzero(has_none)
     if missing.size:
         raise ValueError(
             f"groups has no label for row {missing[0]} ({how_many(missing.size, 'row')} in all): give rows that "
             "belong to no other a label of their own"
         )
     return label
-
-
-def _is_none(value: Any) -> bool:
-    """Whether a label is None, NaN, or cannot be compared with itself."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +224,7 @@ def resolve_groups(groups: str | ArrayLike | None, X: Any, n_rows: int) -> Group
         If ``groups`` is none of these, or is "copies" and the rows are not available.
     """
     if groups is not None and not isinstance(groups, str):
-        return Groups.given(groups, n_rows)
+        return Groups.numbered("given", _labels(groups, n_rows))
     if groups is not None:
         choice("groups", groups, WORDS, "; or give an array with the group of each row")
     if groups == "rows":
@@ -266,7 +254,7 @@ def _readable(X: Any) -> Rows | DistributedRows | None:
 def copies(rows: Rows | DistributedRows) -> Groups:
     """Group rows with identical features; missing values count as equal."""
     if isinstance(rows, DistributedRows):
-        hashes = list(rows.each(_hashes_of_part))
+        hashes = list(rows.each(_hashes_of_part, what="copies"))
     else:
         hashes = [_hashes(chunk) for chunk in rows.chunks()]
     groups = Groups.numbered("copies", np.concatenate(hashes))
@@ -285,7 +273,7 @@ def warning_of_copies(groups: Groups) -> tuple[Caution, ...]:
     return (Caution(ForestWarning, text),)
 
 
-def _hashes_of_part(_: int, X: Any) -> Hashes:
+def _hashes_of_part(_: range, X: Any) -> Hashes:
     return np.concatenate([_hashes(chunk) for chunk in open_rows(X).chunks()])
 
 

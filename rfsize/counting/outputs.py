@@ -28,7 +28,7 @@ from rfsize.counting.training_rows import warning_of_training_rows
 from rfsize.counting.votes import Votes
 from rfsize.exceptions import FewVotesError, ForestWarning, NotAForestError
 from rfsize.models.link import Predictor
-from rfsize.models.model import dependence_of, learning_rate_of
+from rfsize.models.model import Forest, dependence_of, learning_rate_of
 from rfsize.models.training import ForestInTraining
 
 VOTINGS = ("auto", "hard", "soft")
@@ -106,6 +106,8 @@ class TreeOutputs:
     @property
     def classes(self) -> NDArray[Any]:
         """Class labels; empty for regression."""
+        if self.predictor is not None:
+            return self.predictor.classes
         return np.zeros(0) if self.voted is None else self.voted.classes
 
     @property
@@ -325,10 +327,18 @@ def warnings_for(outputs: TreeOutputs, *, of_labels: bool) -> tuple[Caution, ...
     return tuple(caution for caution in outputs.warnings if not (of_labels and caution.spares_labels))
 
 
+def why_no_forest(outputs: TreeOutputs) -> str | None:
+    """Why the model has no T*, and what to do; None if its trees are independent draws."""
+    forest = None if outputs.task is None else outputs.task.forest
+    return None if forest is None or isinstance(forest, Forest) else forest.why_no_forest
+
+
 def voting_of(outputs: TreeOutputs, voting: str) -> str:
     """The rule of voting; "auto" is the rule of the model's own ``predict``, or "hard" if scores are not known."""
     if voting != "auto":
         return voting
+    if why_no_forest(outputs) is not None:
+        return "soft"
     knows_scores = outputs.scores is not None and bool((outputs.scores.n_votes > 1).any())
     return "soft" if knows_scores and predictor_of(outputs).voting == "soft" else "hard"
 
@@ -412,9 +422,9 @@ def outputs_in_training(forest: ForestInTraining) -> TreeOutputs:
 
 
 def _outputs_of_sums(sums: Sums, n_trees: int, predictor: Predictor, **described: Any) -> TreeOutputs:
-    votes, classes = None, predictor.classes
-    if len(classes):
-        votes = Votes(sums.counts, classes, n_trees, threshold=predictor.threshold)
+    votes = None
+    if sums.counts.shape[1]:
+        votes = Votes(sums.counts, predictor.classes, n_trees, threshold=predictor.threshold)
     return TreeOutputs(len(sums.counts), n_trees, votes, sums, predictor, **described)
 
 

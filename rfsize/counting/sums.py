@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize._util import Bools, Floats, Int64s
 
 _LEVEL = 1e-12
@@ -55,19 +56,6 @@ def rows_and_parts(n_rows: int, n_trees: int, n_scores: int) -> tuple[int, int]:
         every *= 2
 
 
-def deal(of_parts: NDArray[Any], n_blocks: int) -> NDArray[Any]:
-    """Sums over the parts of each block, shape (n_rows, n_blocks, ...), of an array of shape (n_rows, n_parts, ...).
-
-    A mask is counted.
-    """
-    dtype = np.int32 if of_parts.dtype == np.bool_ else of_parts.dtype
-    blocks = np.zeros((len(of_parts), n_blocks, *of_parts.shape[2:]), dtype=dtype)
-    for start in range(0, of_parts.shape[1], n_blocks):
-        dealt = of_parts[:, start : start + n_blocks]
-        blocks[:, : dealt.shape[1]] += dealt
-    return blocks
-
-
 def leading(mean: Floats, cut: float) -> Int64s:
     """Index of the highest mean score, of shape (…, n_scores), or of a single score whether it exceeds the cut.
 
@@ -99,6 +87,8 @@ def where(record: _Record, rows: Any) -> _Record:
 
 def stacked(records: Sequence[_Record]) -> _Record:
     """The rows of all records, in their order; the same trees voted on all of them."""
+    if len(records) == 1:
+        return records[0]
     if isinstance(records[0], np.ndarray):
         return np.concatenate(records)  # type: ignore[arg-type, return-value]
     joined: Any = {name: stacked([getattr(record, name) for record in records]) for name in _contents(records[0])}
@@ -130,7 +120,8 @@ class Means:
         """The means of single trees' scores, shape (n_rows, n_trees, n_scores), where they ``may_score``."""
         n_votes = may_score.sum(axis=1, dtype=np.int32)
         # XGBoost's scores are float32, and are summed in float64.
-        return cls(np.where(may_score, score, np.float64(0.0)).sum(axis=1) / np.maximum(n_votes, 1), n_votes)
+        with np.errstate(over="ignore", invalid="ignore"):  # in each thread
+            return cls(np.where(may_score, score, np.float64(0.0)).sum(axis=1) / np.maximum(n_votes, 1), n_votes)
 
     @property
     def is_known(self) -> Bools:
@@ -203,12 +194,6 @@ class Scores:
     def take(self, rows: NDArray[Any] | slice) -> Scores:
         """Scores of some of the rows."""
         return where(replace(self, rows=self.number), rows)
-
-    def placed(self, places: Int64s, n_rows: int) -> Scores:
-        """Scores of ``n_rows`` rows, with these scores at some places, and no trees elsewhere."""
-        scores = Scores.nothing(n_rows, self.n_scores)
-        scores.n_votes[places], scores.mean[places], scores.scatter[places] = self.n_votes, self.mean, self.scatter
-        return scores
 
     def covariance(self, first: Any, second: Any) -> Floats:
         """Covariance over the trees of the scores of two classes, shape (n_rows,); NaN for fewer than two trees.
@@ -317,13 +302,6 @@ class PartSums:
     forest: Int64s | None = None
 
     @classmethod
-    def nothing(cls, rows: Int64s, of: int, n_classes: int, n_scores: int) -> PartSums:
-        """The sums of a forest without trees, on the rows with these numbers."""
-        votes = np.zeros((len(rows), N_BLOCKS, n_classes), dtype=np.int32)
-        total, n_scored = np.zeros((len(rows), 0, n_scores)), np.zeros((len(rows), 0, 1), dtype=np.uint16)
-        return cls(rows, of, 0, votes, total, n_scored)
-
-    @classmethod
     def of_forests(cls, forests: Sequence[PartSums], rows: Sequence[Int64s]) -> PartSums:
         """Join the sums of several forests of equal size; the rows of each have these numbers among all rows."""
         whole = stacked([replace(part, rows=number[part.rows]) for part, number in zip(forests, rows, strict=True)])
@@ -360,27 +338,17 @@ class PartSums:
 
     def blocks(self, counts: NDArray[np.int32], scores: Scores) -> Blocks:
         """Sums over blocks of the trees, beside the votes and scores of all trees on all rows."""
-        squares = self.total**2
-        if self.total.shape[1] < self.n_trees:  # a part of several trees has as many squares as one
-            squares /= np.maximum(self.n_scored, 1)
-        total, squares, n_scored = (deal(of, N_BLOCKS) for of in (self.total, squares, self.n_scored.astype(np.int32)))
+        n_rows, n_parts, n_scores = self.total.shape
+        n_bags, n_first = self.n_scored.shape[2], N_FIRST if n_parts == self.n_trees else 0
+        total, squares = np.zeros((2, n_rows, N_BLOCKS, n_scores))
+        n_scored, counted = np.zeros((n_rows, N_BLOCKS, n_bags), np.int32), np.zeros((n_rows, n_bags), np.int64)
+        first = np.zeros((n_rows, n_first, n_scores))
+        of_parts = np.ascontiguousarray(self.total), np.ascontiguousarray(self.n_scored)
+        _core.deal_parts(*of_parts, total, squares, n_scored, first, counted)
         of_all = counts[self.rows], scores.take(np.searchsorted(scores.number, self.rows))
         return Blocks(
-            self.rows, *of_all, self.votes, total, squares, n_scored, *self._first(), self.n_trees, self.forest
+            self.rows, *of_all, self.votes, total, squares, n_scored, first, counted, self.n_trees, self.forest
         )
-
-    def _first(self) -> tuple[Floats, Int64s]:
-        n_rows, _, n_scores = self.total.shape
-        n_first = np.minimum(self.n_scored.sum(axis=1, dtype=np.int64), N_FIRST)
-        score = np.zeros((n_rows, N_FIRST, n_scores))
-        if self.total.shape[1] < self.n_trees:
-            return score, np.zeros_like(n_first)
-        for output in range(n_scores):
-            may_score = self.n_scored[:, :, min(output, self.n_scored.shape[2] - 1)] > 0
-            place = np.cumsum(may_score, axis=1, dtype=np.int32)
-            row, tree = np.nonzero(may_score & (place <= N_FIRST))
-            score[row, place[row, tree] - 1, output] = self.total[row, tree, output]
-        return score, n_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,15 +373,22 @@ class Sums:
     means: Means | None = None
 
     @classmethod
-    def nothing(cls, n_rows: int, n_classes: int, n_scores: int) -> Sums:
-        """The sums of a forest without trees."""
+    def nothing(
+        cls, n_rows: int, n_classes: int, n_scores: int, n_trees: int = 0, n_bags: int = 1, rows: range | None = None
+    ) -> Sums:
+        """No votes and scores yet, with room for those of ``n_trees`` trees; only of some of the rows, if given."""
+        own = np.arange(n_rows) if rows is None else np.arange(rows.start, rows.stop)
         every = scored_every(n_rows, n_scores)
-        scores = Scores.nothing(-(-n_rows // every), n_scores)
-        if every > 1:
-            scores = replace(scores, rows=np.arange(0, n_rows, every))
-        rows = np.arange(0, n_rows, rows_and_parts(n_rows, 0, n_scores)[0])
-        counts = np.zeros((n_rows, n_classes), dtype=np.int32)
-        return cls(counts, scores, PartSums.nothing(rows, n_rows, n_classes, n_scores))
+        scored = own[own % every == 0]
+        scores = replace(Scores.nothing(len(scored), n_scores), rows=None if every == 1 else scored)
+        every, most = rows_and_parts(n_rows, n_trees, n_scores)
+        number, n_parts = own[own % every == 0], min(n_trees, most)
+        votes, total = (
+            np.zeros((len(number), N_BLOCKS, n_classes), np.int32),
+            np.zeros((len(number), n_parts, n_scores)),
+        )
+        parts = PartSums(number, n_rows, n_trees, votes, total, np.zeros((len(number), n_parts, n_bags), np.uint16))
+        return cls(np.zeros((len(own), n_classes), np.int32), scores, parts)
 
     @cached_property
     def blocks(self) -> Blocks:

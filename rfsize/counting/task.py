@@ -5,7 +5,6 @@ The proof compares the rows of the rebuilt bags, leaf by leaf, with what the mod
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -16,19 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize import _core
-from rfsize._util import Bools, Floats, Int64s, blocks, each_range, effective_threads, refuse_unused
+from rfsize._util import Bools, Floats, blocks, refuse_unused
 from rfsize.counting.groups import NO_GROUPS, GroupInbag, Groups, resolve_groups
 from rfsize.exceptions import InbagError
 from rfsize.models.bags import FRESH_ROWS, Bags, LaidOutBags, Layout
 from rfsize.models.ensemble import LeafIds
 from rfsize.models.framework import read_forest
 from rfsize.models.link import Predictor
-from rfsize.models.model import Forest
+from rfsize.models.model import Forest, Model
 from rfsize.models.rows import DistributedRows, Rows
 from rfsize.walking.leaves import Lookup, leaf_lookup
-
-# From this many cells per node on, several threads with separate sums are faster than one thread.
-_FEWEST_CELLS_PER_NODE = 8
 
 
 class BagCheck:
@@ -42,15 +38,15 @@ class BagCheck:
         Cover of each leaf by the rows so far. Checks of the same bags over other rows can be added to it.
     """
 
-    def __init__(self, forest: Forest, bags: Bags) -> None:
+    def __init__(self, forest: Model, bags: Bags) -> None:
         self.bags, self._framework, self._trees = bags, forest.framework, forest.ensemble
         self.rebuilt: Floats = np.zeros(0 if self._trees is None else self._trees.cover.size)
 
     def add(self, start: int, stop: int, leaf: NDArray[Any], inbag: Bools) -> None:
         """Add rows ``start`` to ``stop`` to the leaves that they reach."""
         if self.bags.need_proof:
-            leaf, inbag = np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag)
-            add_at_leaves(leaf, inbag, self.bags.row_mass(start, stop), self.rebuilt)
+            value = np.ascontiguousarray(self.bags.row_mass(start, stop))
+            _core.add_at_leaves(np.ascontiguousarray(leaf, np.int64), np.ascontiguousarray(inbag), value, self.rebuilt)
 
     @property
     def is_exceeded(self) -> bool:
@@ -72,33 +68,6 @@ class BagCheck:
                 f"them tree {wrong[0] // trees.trees_per_iteration}, the rebuilt bag does not match the leaf counts "
                 f"that {self._framework} stored. {self.bags.advice} Otherwise take {FRESH_ROWS}"
             )
-
-
-def add_at_leaves(leaf: Int64s, inbag: Bools, value: Floats, total: Floats) -> None:
-    """Add to ``total``, by leaf, the values of those rows of a batch that the trees were trained on.
-
-    Parameters
-    ----------
-    leaf : ndarray of int64, shape (n_rows, n_trees, trees_per_iteration)
-        Nodes that the rows reach; contiguous.
-    inbag : ndarray of bool, shape (n_rows, n_trees, trees_per_iteration or 1)
-        Whether the tree was trained on the row; contiguous.
-    value : ndarray of float64, shape (n_rows, n_trees or 1, trees_per_iteration or 1)
-    total : ndarray of float64, shape (n_nodes,)
-    """
-    value, n_rows = np.ascontiguousarray(value), len(leaf)
-    threads = effective_threads(-1) if leaf.size >= _FEWEST_CELLS_PER_NODE * total.size else 1
-    if threads == 1:
-        _core.add_at_leaves(leaf, inbag, value, total)
-        return
-
-    def of_part(start: int, stop: int) -> Floats:
-        part = np.zeros(total.size)
-        _core.add_at_leaves(leaf[start:stop], inbag[start:stop], value[start:stop], part)
-        return part
-
-    for part in each_range(of_part, n_rows, -(-n_rows // threads)):
-        total += part
 
 
 class Batch(NamedTuple):
@@ -135,7 +104,7 @@ class Pass:
 
     Attributes
     ----------
-    forest : Forest
+    forest : Model
     n_rows : int
     lookup : callable
         Returns the leaves of rows ``start`` to ``stop``, see `leaf_lookup`.
@@ -145,7 +114,7 @@ class Pass:
         Trees that saw a row of each group; None without groups.
     """
 
-    forest: Forest
+    forest: Model
     n_rows: int
     lookup: Lookup
     bags: Bags | None = None
@@ -194,7 +163,7 @@ class Task:
 
     Attributes
     ----------
-    forest : Forest
+    forest : Model
     X : Rows or DistributedRows
         The rows, opened.
     bags : Bags or None
@@ -205,7 +174,7 @@ class Task:
         With bags: training rows that belong together. A tree that saw one of them votes on none of them.
     """
 
-    forest: Forest
+    forest: Model
     X: Rows | DistributedRows
     bags: Bags | None = None
     threshold: float = 0.5
@@ -228,6 +197,8 @@ class Task:
     ) -> Task:
         """Check a model, rows and options, as in `rfsize.tree_outputs`; ``y`` and weights are only for bags.
 
+        A `Model` that was read already may be boosted; with ``oob`` it must be a `Forest`.
+
         Raises
         ------
         NotAForestError
@@ -237,7 +208,7 @@ class Task:
         ValueError
             If ``X`` or an option does not fit.
         """
-        forest = read_forest(model, missing=missing)
+        forest = model if isinstance(model, Model) else read_forest(model, missing=missing)
         threshold = forest.checked_threshold(threshold)
         elsewhere = rows_elsewhere(X)
         X, layout = (forest.open(X), None) if elsewhere is None else elsewhere.opened(forest, oob=oob, missing=missing)
@@ -247,6 +218,7 @@ class Task:
             return cls(forest, X, None, threshold)
         n_rows = X.n_rows
         y, sample_weight, groups = (brought_here(X, values) for values in (y, sample_weight, groups))
+        assert isinstance(forest, Forest)
         bags = forest.bags(layout or Layout.alone(n_rows), y, sample_weight, seed, subsample)
         if elsewhere is not None and not isinstance(bags, LaidOutBags):
             raise InbagError(
@@ -268,8 +240,10 @@ class Task:
     @property
     def predictor(self) -> Predictor:
         """Turns mean scores into the forest's predictions."""
-        forest = self.forest
-        return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold))
+        forest, trees = self.forest, self.forest.ensemble
+        by_score = trees is not None and trees.conventions.labels_of_scores and self.threshold == 0.5
+        cut = forest.raw_threshold(0.5) if by_score else None
+        return Predictor(forest.classes, forest.link, self.threshold, forest.voting_at(self.threshold), cut)
 
     @cached_property
     def walk(self) -> Pass:
@@ -282,23 +256,12 @@ class Task:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-class RowsElsewhere(ABC):
-    """Rows that a user names and that lie elsewhere, such as on the workers of a cluster."""
-
-    @abstractmethod
-    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[DistributedRows, Layout]:
-        """The rows with the columns of the forest, and on which machine each of them lay during training."""
-
-
-def rows_elsewhere(X: Any) -> RowsElsewhere | None:
-    """Rows on Dask's workers, wrapped by `rfsize.dask.rows`; None for rows in this process."""
-    if isinstance(X, RowsElsewhere):
-        return X
-    # Types of Dask, or of a framework's module for Dask. Compare names, so as not to import Dask for nothing.
-    if not any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__):
-        return None
-    rows: RowsElsewhere = import_module("rfsize.dask").rows(X)
-    return rows
+def rows_elsewhere(X: Any) -> Any:
+    """Rows on Dask's workers, as `rfsize.dask.rows` wraps them; None for rows in this process."""
+    # Types of Dask, of a framework's module for Dask, or of `rfsize.dask`. Compare names, so as not to import Dask for
+    # nothing.
+    is_elsewhere = any("dask" in kind.__module__.split(".")[:2] for kind in type(X).__mro__)
+    return import_module("rfsize.dask").rows(X) if is_elsewhere else None
 
 
 def brought_here(X: Any, values: Any) -> Any:

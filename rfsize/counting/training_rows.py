@@ -16,7 +16,7 @@ from rfsize.exceptions import InbagError, NotAForestError, TrainingRowsWarning
 from rfsize.models.bags import Bags
 from rfsize.models.ensemble import LeafIds, TreeEnsemble
 from rfsize.models.framework import read_model, refuse_regression
-from rfsize.models.model import Forest, learning_rate_of
+from rfsize.models.model import Forest, Model, learning_rate_of
 from rfsize.models.rows import DistributedRows, Rows
 
 # Fresh rows overfill some leaf long before all of them are counted, so leaves are checked after each part of the rows:
@@ -177,9 +177,9 @@ def _fullness(trees: TreeEnsemble, reached: Floats, inbag: Floats) -> float:
 
 # Rows for certificates, which must not be training rows
 
-# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "votes": the class index that each tree
-# votes for, shape (rows, T).
-Outputs = Literal["scores", "votes"]
+# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "partial scores": those that the first
+# 1, …, T trees predict together. "votes": the class index that each tree votes for, shape (rows, T).
+Outputs = Literal["scores", "partial scores", "votes"]
 
 Total = TypeVar("Total")
 
@@ -189,10 +189,12 @@ Read = Callable[[NDArray[Any], Int64s], Total]
 # Further numbers that calibration holds for each row and score of a tree.
 _CELLS = 6
 
+_WHAT = "scores of trees"  # of a progress bar
+
 
 @dataclass(frozen=True, eq=False)
 class TreesOnRows:
-    """A forest, and rows that it was not trained on."""
+    """A model, and rows that it was not trained on."""
 
     rows: Task
 
@@ -218,8 +220,8 @@ class TreesOnRows:
         return cls(rows)
 
     @property
-    def forest(self) -> Forest:
-        """The forest."""
+    def forest(self) -> Model:
+        """The model."""
         return self.rows.forest
 
     @property
@@ -242,26 +244,30 @@ class TreesOnRows:
         rows, total = self.rows, nothing()
         if not isinstance(rows.X, DistributedRows):
             return self._added_to(total, outputs, read, 0)
-        for part in rows.X.each(_read_there, rows.forest, rows.threshold, outputs, read, nothing):
+        sent = rows.forest, rows.threshold, outputs, read, nothing
+        for part in rows.X.each(_read_there, *sent, what=_WHAT):
             total += part
         return total
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
-        leaf_class = self.forest.leaf_class(self.rows.threshold)
-        for batch in self.rows.walk.batches(
-            "scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores
-        ):
-            of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
-            total += read(of_trees, np.arange(first + batch.rows.start, first + batch.rows.stop))
+        forest = self.forest
+        of_leaves: dict[Outputs, Callable[[LeafIds], NDArray[Any]]] = {
+            "scores": lambda leaves: leaves.scores,
+            "partial scores": forest.partial_scores,
+            "votes": forest.leaf_class(self.rows.threshold),
+        }
+        for batch in self.rows.walk.batches(_WHAT, cells=_CELLS * forest.n_trees * forest.n_scores):
+            number = np.arange(first + batch.rows.start, first + batch.rows.stop)
+            total += read(of_leaves[outputs](batch.leaves), number)
         return total
 
 
 def _read_there(
-    first: int, X: Any, forest: Forest, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
+    rows: range, X: Any, forest: Model, threshold: float, outputs: Outputs, read: Read[Any], nothing: Any
 ) -> Any:
-    """Add up a piece of the rows on the worker that holds it; ``first`` is the number of its first row."""
+    """Add up a piece of the rows on the worker that holds it."""
     there = TreesOnRows(Task(forest, forest.open(X), None, threshold))
-    return there._added_to(nothing(), outputs, read, first)
+    return there._added_to(nothing(), outputs, read, rows.start)
 
 
 def one_in(every: int, place: Int64s) -> NDArray[np.bool_]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -130,7 +131,12 @@ def grow(
     >>> booster.num_trees() == report.n_kept
     True
     """
-    framework, client = framework_of_params(_checked_parameters(params)), checked_client(client)
+    if not isinstance(params, dict):
+        raise ValueError(
+            f"params is a {type(params).__name__}, and workers train from the parameters of a booster, a dict: give "
+            "those, or grow an estimator in this process by rfsize.grow"
+        )
+    framework, client = framework_of_params(params), checked_client(client)
     of_labels: dict[str, Any] = {"alpha": alpha, "voting": voting, "average": average}
     criterion = make_criterion(metric, tolerance, confidence=confidence, threshold=threshold, **of_labels)
     rule, trees_per_block = StoppingRule(min_trees, max_trees), whole("trees_per_block", trees_per_block, at_least=1)
@@ -138,22 +144,13 @@ def grow(
     sample_weight = None if weight is None else _one_per_row("weight", weight, client)
     threshold = share("threshold", 0.5 if threshold is None else threshold)
     job = _Job(uuid4().hex, framework, params, y, sample_weight, threshold, groups)
-    with _Workers(client, job, data) as workers:
+    with closing(_Workers(client, job, data)) as workers:
         forest = _ForestInBlocks(workers, trees_per_block)
-        criterion = checked_criterion(criterion, forest.start.classes, y, sample_weight)
+        criterion = checked_criterion(criterion, forest.training_classes, y, sample_weight)
         model, report = grow_until_enough(Growth(criterion, forest, y, sample_weight), rule)
     read = read_forest(model)
     give((*dependence_of(read), *learning_rate_of(read)))
     return model, report
-
-
-class _Start(NamedTuple):
-    """The properties that a forest has before it has trees."""
-
-    classes: NDArray[Any]
-    out_of_bag: Sums
-    link: Link
-    groups: Groups
 
 
 class _ForestInBlocks(ForestInTraining):
@@ -164,9 +161,8 @@ class _ForestInBlocks(ForestInTraining):
     """
 
     def __init__(self, workers: _Workers, trees_per_block: int) -> None:
-        self.start: _Start = next(workers.results(_start, [()]))
+        self.training_classes, self.out_of_bag, self.link, self.groups = next(workers.results(_start, [()]))
         self.n_trees, self.threshold = 0, workers.job.threshold
-        self.out_of_bag, self.link, self.groups = self.start.out_of_bag, self.start.link, self.start.groups
         self._workers, self._trees_per_block, self._boosters = workers, trees_per_block, list[Any]()
 
     def add(self, n_trees: int) -> None:
@@ -234,10 +230,8 @@ class _Workers:
         if self._is_collection:
             self._rows += self._client.compute(parts_of(self._X))
 
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Let the workers forget the rows and the trainer."""
         self._rows.clear()
         if self._client.status == "running":
             with suppress(Exception):  # a worker that is being lost has nothing left to forget
@@ -256,7 +250,8 @@ class _Workers:
 
         waiting = deque(pieces)
         for _ in range(_MAX_SENDS):
-            futures = deque(self._submit(work, piece) for piece in waiting)
+            submit = partial(self._client.submit, _on_worker, work, pure=False)
+            futures = deque(submit(piece, *self._rows, key=f"rfsize-grow-{uuid4().hex}") for piece in waiting)
             try:
                 while waiting:
                     result = self._wait(futures[0])
@@ -273,10 +268,6 @@ class _Workers:
                     "for all rows, which each of them holds; give them more, or train on fewer rows"
                 ) from error
         raise RuntimeError(f"all workers were lost {_MAX_SENDS} times: give each of them memory for all rows")
-
-    def _submit(self, work: Any, piece: tuple[Any, ...]) -> Any:
-        key = f"rfsize-grow-{uuid4().hex}"
-        return self._client.submit(_on_worker, work, piece, *self._rows, key=key, pure=False)
 
     def _wait(self, future: Any) -> Any:
         from distributed import TimeoutError
@@ -305,10 +296,9 @@ def checked_client(client: Any) -> Any:
             f"client is a {type(client).__module__}.{type(client).__qualname__}; give the distributed.Client whose "
             "workers are to train, on one machine distributed.Client()"
         )
-    if client.asynchronous:
-        raise ValueError("the client is asynchronous, and training waits for its workers: give a synchronous client")
-    if client.status != "running":
-        raise ValueError(f"the client is {client.status}: make another, distributed.Client()")
+    if client.asynchronous or client.status != "running":
+        state = "asynchronous" if client.asynchronous else client.status
+        raise ValueError(f"the client is {state}, and training waits for its workers: give distributed.Client()")
     try:
         client.wait_for_workers(1, timeout=_SECONDS_WITHOUT_WORKERS)
     except TimeoutError:
@@ -317,17 +307,6 @@ def checked_client(client: Any) -> Any:
             "all rows"
         ) from None
     return client
-
-
-def _checked_parameters(params: Any) -> dict[str, Any]:
-    if hasattr(params, "fit"):
-        raise ValueError(
-            f"params is a {type(params).__name__}; workers train from the parameters of a booster, a dict: give those, "
-            "or grow the estimator in this process by rfsize.grow"
-        )
-    if not isinstance(params, dict):
-        raise ValueError(f"params must be the training parameters, a dict, found a {type(params).__name__}")
-    return params
 
 
 def _one_per_row(name: str, values: Any, client: Any) -> NDArray[Any]:
@@ -381,9 +360,10 @@ def _all_rows(parts: Sequence[Any]) -> Any:
     return joined(list(parts))
 
 
-def _start(trainer: Trainer, of_rows: dict[str, Any]) -> _Start:
+def _start(trainer: Trainer, of_rows: dict[str, Any]) -> tuple[NDArray[Any], Sums, Link, Groups]:
+    """The properties that a forest has before it has trees."""
     forest = trainer.start(**of_rows)
-    return _Start(trainer.classes, forest.out_of_bag, forest.link, forest.groups)
+    return trainer.classes, forest.out_of_bag, forest.link, forest.groups
 
 
 def _train(trainer: Trainer, of_rows: dict[str, Any], number: int, n_trees: int) -> tuple[Any, Sums]:

@@ -13,32 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import how_many, rows_bar
-from rfsize.counting.task import RowsElsewhere
 from rfsize.inference.compiled import CompiledForest
 from rfsize.inference.rows import columns_of
 from rfsize.models.bags import Layout
 from rfsize.models.columns import Columns, places_of
 from rfsize.models.framework import framework_of
-from rfsize.models.model import Forest
+from rfsize.models.model import Model
 from rfsize.models.rows import Chunk, DistributedRows, Rows, in_memory, joined, open_rows
 
 
 @dataclass(frozen=True)
-class RowsOnWorkers(RowsElsewhere):
+class RowsOnWorkers:
     """The result of `rows`; its attributes are the arguments of `rows`."""
 
     X: Any
     layout: Sequence[Sequence[int]] | None = None
     client: Any = None
 
-    def opened(self, forest: Forest, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
+    def opened(self, forest: Model, *, oob: bool, missing: float | None) -> tuple[BlocksOnWorkers, Layout]:
+        """The rows with the columns of the forest, and on which machine each of them lay during training."""
         if not oob and self.layout is not None:
             raise ValueError(
                 "layout says which trees saw a training row, and with oob=False all trees vote on all rows: leave it "
                 "out, or give the training rows with oob=True"
             )
         blocks = BlocksOnWorkers(self.X, self.client, forest.columns)
-        blocks.set_missing_value(forest, missing)
+        if (held := blocks.collection) is not None:
+            if missing is not None:
+                kind = type(self.X).__name__
+                raise ValueError(f"X is a {kind}, which was made with its own missing value: leave missing out")
+            if not math.isnan(held.missing):
+                forest.read_as_missing(held.missing)
         return blocks, blocks.layout(self.layout)
 
 
@@ -93,7 +98,7 @@ def rows(X: Any, *, layout: Sequence[Sequence[int]] | None = None, client: Any =
     >>> outputs.votes == rfsize.tree_outputs(forest, X[300:]).votes
     True
     """
-    return RowsOnWorkers(X, layout, client)
+    return X if isinstance(X, RowsOnWorkers) else RowsOnWorkers(X, layout, client)
 
 
 def client_in_use(client: Any) -> Any:
@@ -169,12 +174,12 @@ class BlocksOnWorkers(DistributedRows):
         self.client, self.columns, self._kind = client_in_use(client), columns, type(X).__name__
         framework = framework_of(X)
         training = None if framework is None else framework.training
-        self._collection = None if training is None else training.held_on_workers(X)
-        if self._collection is None:
+        self.collection = None if training is None else training.held_on_workers(X)
+        if self.collection is None:
             X = _with_columns(checked_collection(X), columns)
             parts, self.lengths = parts_of(X), _lengths(X, self.client)
         else:
-            parts = self._collection.parts
+            parts = self.collection.parts
             self.lengths = _lengths_of(parts, self.client)
         self.n_rows, self.n_features = int(self.lengths.sum()), columns.n_features
         if not self.n_rows:
@@ -194,54 +199,32 @@ class BlocksOnWorkers(DistributedRows):
         ValueError
             If ``machines`` is given although the collection stores it, or does not name each partition once.
         """
-        if self._collection is not None:
+        if self.collection is not None:
             if machines is not None:
                 raise ValueError(f"X is a {self._kind}, which stores the rows of each worker: leave layout out")
-            machines = self._collection.machines
+            machines = self.collection.machines
         return Layout.alone(self.n_rows) if machines is None else Layout.of_parts(self.lengths, machines)
 
     def here(self, values: Any) -> Any:
         return to_local(values, self.client)
 
-    def set_missing_value(self, forest: Forest, missing: float | None) -> None:
-        """Tell a forest which value means missing in a framework's collection; ``ValueError`` if ``missing`` does."""
-        if self._collection is None:
-            return
-        if missing is not None:
-            raise ValueError(f"X is a {self._kind}, which was made with its own missing value: leave missing out")
-        if not math.isnan(self._collection.missing):
-            forest.read_as_missing(self._collection.missing)
-
-    def each_with(
-        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    def each(
+        self, work: Callable[..., Any], *sent: Any, own: Callable[[range], tuple[Any, ...]] = lambda _: (), what: str
     ) -> Iterator[Any]:
-        """Yield the result of ``work(block, sent, of_rows(numbers of its rows))`` for each block, in order.
-
-        ``sent`` is sent to each worker once, the result of ``of_rows`` with the task of its block. If it takes long, a
-        progress bar names ``what``.
-        """
-        sent = self.client.scatter(sent, broadcast=True, hash=False)
-        arguments = [(len(rows), work, sent, of_rows(rows)) for rows in self._rows]
+        """Yield the results, see `DistributedRows.each`; ``sent`` is sent to each worker once."""
+        held = self.client.scatter(sent, broadcast=True, hash=False) if sent else ()
+        arguments = [(work, rows, *held, *own(rows)) for rows in self._rows]
         with rows_bar(what, self.n_rows) as bar:
             results = _map_blocks(self.client, _work_on_block, self._parts, arguments)
             for rows, result in zip(self._rows, results, strict=True):
                 bar.update(len(rows))
                 yield result
 
-    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """Yield the result of ``work(number of the first row, rows, *options)`` for each block, run on its worker.
-
-        ``options`` are sent to each worker once.
-        """
-        sent = self.client.scatter(options, broadcast=True, hash=False) if options else []
-        arguments = [(len(rows), _work_from_row, work, rows.start, *sent) for rows in self._rows]
-        yield from _map_blocks(self.client, _work_on_block, self._parts, arguments)
-
     def pick(self, numbers: NDArray[np.int64]) -> Rows:
         """Some rows; only these are brought to this process."""
         inside = np.split(numbers, np.searchsorted(numbers, [rows.stop for rows in self._rows[:-1]]))
         blocks = [block for block in zip(self._parts, self._rows, inside, strict=True) if block[2].size]
-        arguments = [(len(rows), _pick, self.columns, picked - rows.start) for _, rows, picked in blocks]
+        arguments = [(_pick, rows, self.columns, picked) for _, rows, picked in blocks]
         parts = list(_map_blocks(self.client, _work_on_block, [part for part, _, _ in blocks], arguments))
         return in_memory(joined(parts), self.columns, encoded=True, names=None)
 
@@ -290,17 +273,13 @@ def _map_blocks(
 # On a worker
 
 
-def _work_on_block(part: Any, n_rows: int, work: Callable[..., Any], *options: Any) -> Any:
-    return work(_checked_length(part, n_rows), *options)
+def _work_on_block(part: Any, work: Callable[..., Any], rows: range, *options: Any) -> Any:
+    return work(rows, _checked_length(part, len(rows)), *options)
 
 
-def _work_from_row(part: Any, work: Callable[..., Any], first: int, *options: Any) -> Any:
-    return work(first, part, *options)
-
-
-def _pick(part: Any, columns: Columns, numbers: NDArray[np.int64]) -> Any:
+def _pick(rows: range, part: Any, columns: Columns, numbers: NDArray[np.int64]) -> Any:
     """Some rows of a block, as the numbers of training."""
-    return open_rows(part, columns).pick(numbers).source
+    return open_rows(part, columns).pick(numbers - rows.start).source
 
 
 def _n_rows(part: Any) -> int:

@@ -86,6 +86,12 @@ def places_of(
     return [place[name] for name in columns.names]
 
 
+def frame_of(X: Any) -> nw.DataFrame[Any] | None:
+    """A frame of any library, seen through narwhals; None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def kind_of(values: nw.Series[Any]) -> str:
     """The kind of a column of a frame: "number", "category", "text" or "other"."""
     dtype = values.dtype
@@ -213,16 +219,17 @@ def _coded(values: nw.Series[Any], codes_of: CodesOf) -> Floats:
         return np.append(np.full(int(present[0] < 0), np.nan), codes_of(categories))[place]
     if values.implementation.is_pandas_like():
         listed = values.to_list()
-        distinct = list(dict.fromkeys(value for value in listed if not _is_missing(value)))
+        distinct = list(dict.fromkeys(value for value in listed if not is_missing(value)))
         codes = dict(zip(distinct, codes_of(distinct), strict=True))
-        return np.array([np.nan if _is_missing(value) else codes[value] for value in listed], dtype=np.float64)
+        return np.array([np.nan if is_missing(value) else codes[value] for value in listed], dtype=np.float64)
     present_values = [value for value in values.unique().to_list() if value is not None]
     new = [*codes_of(present_values).tolist(), np.nan]
     return np.asarray(values.replace_strict([*present_values, None], new, return_dtype=nw.Float64).to_numpy())
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """Whether a single value is None, NaN, or what pandas has for them."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _own_codes(values: nw.Series[Any]) -> Floats:

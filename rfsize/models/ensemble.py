@@ -199,6 +199,20 @@ class TreeEnsemble:
         base = np.array(self.conventions.base or 0.0, dtype=self.nodes.value.dtype)
         return np.asarray(base + sums / self.conventions.divisor_of(n_trees))
 
+    def partial_scores(self, leaf: Int64s) -> NDArray[np.floating[Any]]:
+        """Raw scores of the first 1, …, T iterations, shape (n_rows, n_trees, n_scores), of trees that are added up.
+
+        They are added in the order and the precision of the framework. ``leaf`` is as `Model.apply` returns it.
+        """
+        value = self.nodes.value if self.tree_scores.ndim > 1 else self.nodes.value[:, -1:]
+        added = value[leaf].reshape(len(leaf), self.n_trees * self.parallel_trees, self.n_scores)
+        added[:, 0] += np.array(self.conventions.base or 0.0, dtype=value.dtype)
+        sums = np.cumsum(added, axis=1)[:, self.parallel_trees - 1 :: self.parallel_trees]
+        if self.conventions.divisor == 1.0:
+            return sums
+        weights = np.maximum.reduceat(value.max(axis=1), self.tree_start[:, 0])  # what AdaBoost's trees add at most
+        return sums / np.cumsum(weights)[:, None]
+
 
 def repeats_one_tree(trees: TreeEnsemble) -> bool:
     """Whether all iterations hold the same trees, as if training sampled nothing; False for a single one."""

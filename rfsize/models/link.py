@@ -104,12 +104,16 @@ class Predictor:
         Class 1 is predicted if its probability is above the threshold; two classes only.
     voting : {"soft", "hard"}
         Whether the model's own ``predict`` uses the averaged scores ("soft") or the majority vote ("hard").
+    cut : float or None
+        Score above which class 1 is predicted, if the framework compares scores; None if it compares probabilities,
+        which are rounded.
     """
 
     classes: NDArray[Any]
     link: Link
     threshold: float = 0.5
     voting: str = "soft"
+    cut: float | None = None
 
     @property
     def raw_threshold(self) -> float:
@@ -119,6 +123,12 @@ class Predictor:
     def predictions(self, mean: Floats) -> Floats:
         """Probabilities of all classes, or one number, shape (…, n_outputs), from mean scores, shape (…, n_scores)."""
         return self.link.predictions(mean, len(self.classes))
+
+    def labels_of_scores(self, score: Floats) -> NDArray[np.int64]:
+        """Index of the predicted class, from raw scores of shape (…, n_scores)."""
+        if self.cut is None:
+            return self.labels(self.predictions(score))
+        return np.asarray(score.argmax(axis=-1) if score.shape[-1] > 1 else score[..., 0] > self.cut, dtype=np.int64)
 
     def labels(self, probability: Floats) -> NDArray[np.int64]:
         """Index of the predicted class, from the probabilities of all classes, shape (…, n_classes)."""

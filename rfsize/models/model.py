@@ -133,6 +133,10 @@ class Model(ABC):
     def first(self, n_trees: int) -> Any:
         """A new model of the framework, of the same type, with the first ``n_trees`` iterations."""
 
+    def with_booster(self, booster: Any) -> Any:
+        """A new model of the framework that holds ``booster``, which has other trees and is otherwise like this."""
+        return booster
+
     def select(self, trees: Int64s, leaf_values: NDArray[Any] | None = None) -> Any:
         """A new model of the framework with these iterations, in this order, marked as pruned.
 
@@ -159,6 +163,11 @@ class Model(ABC):
         return self._arrays.n_features
 
     @property
+    def n_scores(self) -> int:
+        """Number of scores of a tree, or of the trees of one iteration."""
+        return self._arrays.n_scores
+
+    @property
     def feature_names(self) -> list[str] | None:
         return self._arrays.feature_names
 
@@ -183,6 +192,61 @@ class Model(ABC):
     @property
     def output(self) -> Output:
         return "labels" if self.classes.size else "numbers"
+
+    def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
+        """Bags that can prove that rows are the training rows; None if the number of rows differs or no proof exists.
+
+        ``layout`` tells on which machine each row lay.
+
+        Raises
+        ------
+        ValueError
+            If labels or weights do not fit the rows.
+        """
+        if self.ensemble is None:
+            return None
+        drawn, n_rows = self.rows_in_bags, layout.n_rows
+        if not drawn.size or (drawn != n_rows).any():
+            return None
+        return WholeBags(n_rows, self.n_trees, self.row_cover[self.ensemble.output_of_node])
+
+    def leaf_class(self, threshold: float) -> LeafClass:
+        """Function from the leaves that rows reach to the class index of each vote; ties go to the lowest index."""
+        if self.ensemble is None or self.ensemble.trees_per_iteration > 1:
+            if self.n_scores > 1:
+                return lambda leaves: leaves.scores.argmax(axis=2)
+            return lambda leaves: leaves.scores[:, :, 0] > threshold
+        vote = self.ensemble.votes(threshold)
+        return lambda leaves: vote[leaves.leaf[:, :, 0]]
+
+    def partial_scores(self, leaves: LeafIds) -> NDArray[np.floating[Any]]:
+        """Raw scores that the first 1, …, T iterations predict, shape (n_rows, n_trees, n_scores)."""
+        if self.ensemble is None or isinstance(self, Forest):
+            n_trees = np.arange(1, self.n_trees + 1)
+            return np.asarray(np.cumsum(leaves.scores, axis=1, dtype=np.float64) / n_trees[:, None])
+        return self.ensemble.partial_scores(leaves.leaf)
+
+    def leading_bags(self, n_rows: int) -> Bags | None:
+        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None.
+
+        Raises
+        ------
+        InbagError
+            If the bags cannot be rebuilt.
+        """
+        return None
+
+    @property
+    def row_cover(self) -> Floats:
+        """What a training row adds to the cover of a leaf, for the trees of each output; NaN where it is not known."""
+        return np.ones(self._arrays.trees_per_iteration)
+
+    @property
+    def rows_in_bags(self) -> Floats:
+        """Number of training rows in the bag of each tree that has several leaves; NaN where that is not known."""
+        trees = self._arrays
+        count = np.where(trees.has_cover, trees.cover, 0.0) / self.row_cover[trees.output_of_node]
+        return np.rint(np.bincount(trees.tree_of_node, weights=count)[trees.nodes.n_nodes > 1])
 
     def open(self, X: Any) -> Rows:
         """The rows of ``X`` with the columns of training; ``ValueError`` if they do not fit the model."""
@@ -250,11 +314,6 @@ class Forest(Model):
         """
         raise NotImplementedError
 
-    @property
-    def n_scores(self) -> int:
-        """Number of scores of a tree, or of the trees of one iteration."""
-        return self._arrays.n_scores
-
     def bags(self, layout: Layout, y: Any, sample_weight: Any, seed: int | None, subsample: float | None) -> Bags:
         """The forest's bags (the rows each tree was trained on), not yet proven, for training rows in this ``layout``.
 
@@ -263,63 +322,21 @@ class Forest(Model):
         raise InbagError(f"rfsize does not know how {self.framework} draws its bags: take {FRESH_ROWS}")
 
     def likely_bags(self, layout: Layout, y: Any, sample_weight: Any) -> Bags | None:
-        """Bags that can prove that rows are the training rows; None if the number of rows differs or no proof exists.
-
-        ``layout`` tells on which machine each row lay.
+        """See `Model.likely_bags`.
 
         Raises
         ------
         InbagError
             If the bags cannot be rebuilt.
-        ValueError
-            If labels or weights do not fit the rows.
         """
-        if self.ensemble is None:
-            return None
-        drawn, n_rows = self.rows_in_bags, layout.n_rows
-        if drawn.size and (drawn == n_rows).all():
-            return WholeBags(n_rows, self.n_trees, self.row_cover[self.ensemble.output_of_node])
+        if (whole := super().likely_bags(layout, y, sample_weight)) is not None or self.ensemble is None:
+            return whole
         bags = self.bags(layout, y, sample_weight, None, None)
         return bags if bags.fit and bags.need_proof else None
-
-    def leading_bags(self, n_rows: int) -> Bags | None:
-        """Bags of the first ``n_rows`` training rows, or of fewer, if they can be drawn without all rows; else None.
-
-        Raises
-        ------
-        InbagError
-            If the bags cannot be rebuilt.
-        """
-        return None
-
-    @property
-    def row_cover(self) -> Floats:
-        """What a training row adds to the cover of a leaf, for the trees of each output; NaN where it is not known."""
-        return np.ones(self._arrays.trees_per_iteration)
-
-    @property
-    def rows_in_bags(self) -> Floats:
-        """Number of training rows in the bag of each tree that has several leaves; NaN where that is not known."""
-        trees = self._arrays
-        count = np.where(trees.has_cover, trees.cover, 0.0) / self.row_cover[trees.output_of_node]
-        return np.rint(np.bincount(trees.tree_of_node, weights=count)[trees.nodes.n_nodes > 1])
-
-    def with_booster(self, booster: Any) -> Any:
-        """A new model of the framework that holds ``booster``, a forest like this one but with other trees."""
-        return booster
 
     def training_data(self, X: Any, label: Int64s, sample_weight: Any) -> Any:
         """An estimator's training rows, with class indices as labels, in the form that the framework trains on."""
         raise NotAForestError(f"rfsize cannot train more trees of {self.framework}: train a forest of another size")
-
-    def leaf_class(self, threshold: float) -> LeafClass:
-        """Function from the leaves that rows reach to the class index of each vote; ties go to the lowest index."""
-        if self.ensemble is None or self.ensemble.trees_per_iteration > 1:
-            if self.n_scores > 1:
-                return lambda leaves: leaves.scores.argmax(axis=2)
-            return lambda leaves: leaves.scores[:, :, 0] > threshold
-        vote = self.ensemble.votes(threshold)
-        return lambda leaves: vote[leaves.leaf[:, :, 0]]
 
 
 def first_trees(model: Model, n_trees: int) -> Any:
@@ -354,9 +371,9 @@ def checked_threshold(threshold: float, *, n_classes: int) -> float:
     return threshold
 
 
-def dependence_of(forest: Forest) -> tuple[Caution, ...]:
+def dependence_of(forest: Model) -> tuple[Caution, ...]:
     """Warnings about a forest whose trees are not independent draws."""
-    caveats = (forest.shared_bags, forest.seed_dependence)
+    caveats = (getattr(forest, "shared_bags", None), getattr(forest, "seed_dependence", None))
     return tuple(Caution(ForestWarning, caveat) for caveat in caveats if caveat is not None)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,14 +17,12 @@ from scipy.sparse import issparse
 
 from rfsize._util import Int64s
 from rfsize.models.bags import Layout
-from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_of, encoder, places_of
+from rfsize.models.columns import Columns, Read, checked, coded_numbers, coders_of, encoder, frame_of, places_of
+from rfsize.models.streams import Stream, stream_of
 
 _ADVICE = "leave such columns out, or convert them to numbers"
 _MOST = int(np.finfo(np.float64).max)
 _NUMBERS = (Real, Decimal, np.bool_, type(None))  # types of objects
-
-# Numbers in a chunk if the source does not fix its size: 64 MB in double precision.
-_CELLS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +136,13 @@ class DistributedRows(ABC):
     n_features: int
 
     @abstractmethod
-    def each(self, work: Callable[..., Any], *options: Any) -> Iterator[Any]:
-        """The results of ``work(number of the first row, rows, *options)`` for each part, in order."""
-
-    @abstractmethod
-    def each_with(
-        self, work: Callable[..., Any], sent: Any, of_rows: Callable[[range], Any], *, what: str
+    def each(
+        self, work: Callable[..., Any], *sent: Any, own: Callable[[range], tuple[Any, ...]] = lambda _: (), what: str
     ) -> Iterator[Any]:
-        """The results of ``work(rows, sent, of_rows(their numbers))`` for each part, in order; ``what`` names a bar."""
+        """The results of ``work(numbers of the rows, rows, *sent, *own(numbers))`` for each part, in order.
+
+        ``sent`` is the same for all parts. If it takes long, a progress bar names ``what``.
+        """
 
     @abstractmethod
     def here(self, values: Any) -> Any:
@@ -203,11 +199,41 @@ def open_rows(X: Any, columns: Columns | None = None) -> Rows:
         return X if columns is None or X.columns == columns else open_rows(X.source, columns)
     stream = stream_of(X)
     if stream is not None:
-        return stream.opened(X, columns)
+        return _opened(stream, X, columns)
     X = plain_rows(X, takes_text=_reads_itself(columns))
     chunk, names = _chunk(X, columns, 0)
     is_encoded = not (hasattr(X, "num_row") or _reads_itself(columns))
     return Rows(chunk.n_rows, _width(X), names, lambda: iter([chunk]), X, columns, is_encoded=is_encoded)
+
+
+def _opened(stream: Stream, X: Any, columns: Columns | None) -> Rows:
+    """The rows of a stream, with the columns of training; ``X`` is the source."""
+    told: set[str] = set()  # columns that a warning has named
+    if columns is not None and columns.names is None and stream.lacking:
+        raise ValueError(
+            f"only some files of X have the columns {sorted(stream.lacking)}, and the model knows no names of its "
+            "features: give all files the columns of training, in their order"
+        )
+    places = None if columns is None else places_of(stream.names, stream.n_features, columns, stream.lacking, told)
+    needed = None if places is None or stream.names is None else [stream.names[place] for place in places]
+
+    def chunks() -> Iterator[Chunk]:
+        start = 0
+        for number, table in enumerate(stream.tables(needed)):
+            try:
+                chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
+            except ValueError as error:
+                raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
+            start += chunk.n_rows
+            yield chunk
+        if start != stream.n_rows:
+            raise ValueError(
+                f"X gave {stream.n_rows:,} rows when it was opened, and now {start:,}: its source must give the same "
+                "rows each time that it is read"
+            )
+
+    is_encoded = not _reads_itself(columns)
+    return Rows(stream.n_rows, stream.n_features, stream.names, chunks, X, columns, True, is_encoded)
 
 
 def in_memory(X: Any, columns: Columns | None, *, encoded: bool, names: list[str] | None = None) -> Rows:
@@ -223,7 +249,7 @@ def _reads_itself(columns: Columns | None) -> bool:
 
 def _chunk(X: Any, columns: Columns | None, start: int, told: set[str] | None = None) -> tuple[Chunk, list[str] | None]:
     """Rows in plain form as a chunk, and the names of their columns."""
-    frame = _frame_of(X)
+    frame = frame_of(X)
     names = None if frame is None else [str(name) for name in frame.columns]
     places = None if columns is None else places_of(names, _width(X), columns, told=told)
     if frame is not None and places is not None:
@@ -271,7 +297,7 @@ def rows_at(X: Any, rows: Any) -> Any:
         return X.slice(np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    frame = _frame_of(X)
+    frame = frame_of(X)
     return X[rows] if frame is None else frame[rows].to_native()
 
 
@@ -281,15 +307,9 @@ def joined(parts: Sequence[Any]) -> Any:
         return parts[0]
     if issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
-    if _frame_of(parts[0]) is not None:
+    if frame_of(parts[0]) is not None:
         return nw.concat([nw.from_native(part, eager_only=True) for part in parts]).to_native()
     return np.concatenate(parts)
-
-
-def _frame_of(X: Any) -> nw.DataFrame[Any] | None:
-    """A frame of any library, seen through narwhals; None for anything else."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _width(X: Any) -> int:
@@ -373,7 +393,7 @@ def _plain_sparse(X: Any) -> Any:
 
 def for_training(X: Any) -> Any:
     """A Polars frame as a pandas frame, which every framework trains on; anything else unchanged."""
-    frame = _frame_of(X)
+    frame = frame_of(X)
     if frame is None or not frame.implementation.is_polars():
         return X
     # Booleans with gaps would become objects in pandas.
@@ -382,165 +402,3 @@ def for_training(X: Any) -> Any:
     # From Polars 2 on, an Enum has an order in pandas, and LightGBM takes ordered categories for numbers.
     ordered = [name for name in table.columns if getattr(table[name].dtype, "ordered", False)]
     return table.assign(**{name: table[name].cat.as_unordered() for name in ordered})
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """Rows that are read in chunks, any number of times.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    names : list of str or None
-    tables : callable
-        Begins to read: tables in memory, in order. It takes the names of the columns that are needed, or None for all.
-    lacking : dict
-        For columns that only some files have, a file without the column.
-    """
-
-    n_rows: int
-    n_features: int
-    names: list[str] | None
-    tables: Callable[[list[str] | None], Iterator[Any]]
-    lacking: dict[str, str] = field(default_factory=dict)
-
-    def opened(self, X: Any, columns: Columns | None) -> Rows:
-        """The rows, with the columns of training; ``X`` is the source."""
-        told: set[str] = set()  # columns that a warning has named
-        if columns is not None and columns.names is None and self.lacking:
-            raise ValueError(
-                f"only some files of X have the columns {sorted(self.lacking)}, and the model knows no names of its "
-                "features: give all files the columns of training, in their order"
-            )
-        places = None if columns is None else places_of(self.names, self.n_features, columns, self.lacking, told)
-        needed = None if places is None or self.names is None else [self.names[place] for place in places]
-
-        def chunks() -> Iterator[Chunk]:
-            start = 0
-            for number, table in enumerate(self.tables(needed)):
-                try:
-                    chunk, _ = _chunk(plain_rows(table, takes_text=_reads_itself(columns)), columns, start, told)
-                except ValueError as error:
-                    raise ValueError(f"piece {number} of X, counted from 0: {error}") from error
-                start += chunk.n_rows
-                yield chunk
-            if start != self.n_rows:
-                raise ValueError(
-                    f"X gave {self.n_rows:,} rows when it was opened, and now {start:,}: its source must give the same "
-                    "rows each time that it is read"
-                )
-
-        is_encoded = not _reads_itself(columns)
-        return Rows(self.n_rows, self.n_features, self.names, chunks, X, columns, True, is_encoded)
-
-
-def stream_of(X: Any) -> Stream | None:
-    """The stream of a source that is read in chunks; None for rows in memory."""
-    if isinstance(X, (str, Path)):
-        return of_files(dataset_at(Path(X)))
-    if hasattr(X, "shape"):  # in a table, any attribute can be a column
-        return None
-    if hasattr(X, "get_fragments"):  # a dataset of Arrow
-        return of_files(X)
-    parts = X if isinstance(X, (list, tuple)) else [X]
-    if parts and all(hasattr(part, "batch_size") and hasattr(part, "__getitem__") for part in parts):
-        return _of_sequences(parts)
-    if isinstance(X, (list, tuple)) and X and all(len(getattr(part, "shape", ())) == 2 for part in X):
-        return _of_batches(lambda: iter(parts))
-    return _of_batches(lambda: _batches_of(X)) if hasattr(X, "next") and hasattr(X, "reset") else None
-
-
-def _of_sequences(sequences: Sequence[Any]) -> Stream:
-    """The rows of LightGBM's ``Sequence`` objects, one after another."""
-    lengths = [len(rows) for rows in sequences]
-    if 0 in lengths:
-        raise ValueError(f"X has Sequences of {lengths} rows: give none that is empty")
-    width = np.asarray(sequences[0][0]).size
-    step = max(1, _CELLS // max(1, width))
-
-    def tables(_: Any) -> Iterator[Any]:
-        for rows, length in zip(sequences, lengths, strict=True):
-            for start in range(0, length, step):
-                yield np.asarray(rows[start : min(start + step, length)])
-
-    return Stream(sum(lengths), width, None, tables)
-
-
-def _of_batches(batches: Callable[[], Iterator[Any]]) -> Stream:
-    """The rows of tables in memory, or of an iterator of them; a first pass counts the rows."""
-    n_rows, width, names = 0, 0, None
-    for batch in batches():
-        shape = np.shape(batch) if not hasattr(batch, "shape") else batch.shape
-        if len(shape) != 2 or not shape[0]:
-            raise ValueError(f"X holds a batch of shape {tuple(shape)}: give batches of rows and features, none empty")
-        if not n_rows:
-            frame = _frame_of(batch)
-            width, names = int(shape[1]), None if frame is None else [str(name) for name in frame.columns]
-        n_rows += int(shape[0])
-    if not n_rows:
-        raise ValueError("X has no rows: it gives no batch")
-    return Stream(n_rows, width, names, lambda _: batches())
-
-
-def _batches_of(source: Any) -> Iterator[Any]:
-    """The batches of an `xgboost.DataIter`."""
-    source.reset()
-    given: list[Any] = []
-
-    def take(data: Any = None, **_: Any) -> None:
-        given.append(data)
-
-    while source.next(take) and given:
-        yield given.pop()
-        given.clear()
-
-
-def dataset_at(path: Path) -> Any:
-    """The Parquet files of a path as a dataset of Arrow."""
-    if not path.exists():
-        raise FileNotFoundError(f"X names {path}, which does not exist: give a Parquet file or a folder of them")
-    try:
-        from pyarrow import dataset
-    except ImportError:
-        raise ValueError(f"reading {path} needs pyarrow: pip install rfsize[files]") from None
-    try:
-        return dataset.dataset(path, format="parquet")
-    except (ValueError, OSError) as error:
-        raise ValueError(
-            f"X names {path}, which is neither a Parquet file nor a folder of them ({error}): read other files first, "
-            "and give their rows"
-        ) from error
-
-
-def of_files(files: Any) -> Stream:
-    """The rows of a dataset of Parquet files; without the index that pandas stores without a name."""
-    import pyarrow as pa
-    from pyarrow import dataset
-
-    fragments = list(files.get_fragments())
-    schemas = [fragment.physical_schema.remove_metadata() for fragment in fragments]
-    keys = {key for part in fragments for key in dataset.get_partition_keys(part.partition_expression)}
-    columns = {fragment.path: {*schema.names, *keys} for fragment, schema in zip(fragments, schemas, strict=True)}
-    every = dict.fromkeys(name for names in (files.schema.names, *columns.values()) for name in names)
-    lacking = {name: path for name in every for path, names in columns.items() if name not in names}
-    try:
-        nullable = [pa.schema([entry.with_nullable(True) for entry in schema]) for schema in (files.schema, *schemas)]
-        schema = pa.unify_schemas([entry.remove_metadata() for entry in nullable], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ValueError(f"files of X store a column in different types ({error}): write it with one type") from error
-    names = [name for name in schema.names if name not in lacking and not name.startswith("__index_level_")]
-    files, n_rows = files.replace_schema(schema), files.count_rows()
-    if not n_rows:
-        raise ValueError("X has no rows: there are none in these files")
-    # Without a buffered stream, pyarrow would hold the columns of a whole row group.
-    options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-
-    def tables(needed: list[str] | None) -> Iterator[Any]:
-        read = names if needed is None else needed
-        size = max(1, _CELLS // max(1, len(read)))
-        batches = files.to_batches(
-            columns=read, batch_size=size, batch_readahead=1, fragment_readahead=1, fragment_scan_options=options
-        )
-        return (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-
-    return Stream(n_rows, len(names), names, tables, lacking)

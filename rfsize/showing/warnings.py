@@ -189,6 +189,8 @@ def harms_of_cut(
     target: str,
     y: Any = None,
     weight: Any = None,
+    *,
+    has_limit: bool = True,
 ) -> list[Caution]:
     """Warnings about what else a forest loses that was cut for its labels.
 
@@ -205,6 +207,8 @@ def harms_of_cut(
         Whether the smaller forest has the first trees, or chosen ones.
     y, weight : ndarray, shape (n_rows,), optional
         The truth and weights of the rows. Without ``y``, only the probabilities of rare classes are compared.
+    has_limit : bool, default True
+        Whether metrics can be sized against an unlimited forest; boosted trees have none.
     """
     by_all = predictor.predictions(whole)
     of_target = {"target": target} if target == "model" else {}
@@ -223,7 +227,7 @@ def harms_of_cut(
     losses = [(metric, loss) for metric, loss in losses if np.isfinite(loss.lost)]
     for metric, loss in losses:
         advice = keep_probabilities
-        if target == "model":
+        if target == "model" and has_limit:
             advice = {"metric": metric.name, "tolerance": _TOLERANCE[metric.name], "target": "limit"}
         if metric.is_ranking or rare.any():
             harms += _measured_harm(metric, loss, by_all, advice)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rfsize._util import choice, positive, refuse_unused, share
+from rfsize.counting.outputs import VOTINGS
 from rfsize.exceptions import NotAForestError
 from rfsize.statistics.metrics import METRICS, MetricLike, goes_by_labels, is_metric, name_of, one_name, other_names
 
 AVERAGES = ("micro", "macro")
 METHODS = ("auto", "plugin", "smooth")
 TARGETS = ("limit", "model")
-VOTINGS = ("auto", "hard", "soft")
 PREDICTIONS = ("probabilities", "scores")
 NAMES = ("auto", "labels", *PREDICTIONS, *METRICS)
 """All names that ``metric`` takes, besides scikit-learn's scorers."""

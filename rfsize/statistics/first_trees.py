@@ -17,6 +17,7 @@ from rfsize.counting.task import Task
 from rfsize.counting.training_rows import TreesOnRows, training_rows_error
 from rfsize.exceptions import FewVotesError, NotConvergedWarning, TrainingRowsWarning
 from rfsize.models.link import Link, Predictor
+from rfsize.models.model import Forest
 from rfsize.statistics.certify import AgreementCounts, Certificate, CertifiedCurve, RiskTarget
 from rfsize.statistics.criterion import Criterion
 from rfsize.statistics.curve import Estimate
@@ -73,6 +74,8 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
     trees = TreesOnRows(_task_to_certify_on(outputs))
     forest = trees.forest
     voting = voting_of(outputs, criterion.voting) if criterion.of_labels else "soft"
+    if voting == "hard" and not isinstance(forest, Forest):
+        raise ValueError("voting='hard' counts one vote for each tree, and boosted trees add up: leave voting out")
     target = risk_target(criterion, forest.digest)
     counts = count_first_trees(trees, target, voting)
     return certified_estimate(
@@ -81,7 +84,7 @@ def certify(outputs: TreeOutputs, criterion: Criterion) -> Estimate:
         outputs.classes.tolist(),
         voting=voting if criterion.of_labels else None,
         predict_voting=forest.voting_at(trees.rows.threshold),
-        limit=_limit(outputs, criterion, voting),
+        limit=_limit(outputs, criterion, voting) if isinstance(forest, Forest) else None,
     )
 
 
@@ -215,7 +218,7 @@ class Comparison:
         """Class index that mean scores of shape (…, n_scores) predict; 0 for a regression."""
         if not len(self.predictor.classes):
             return np.zeros(mean.shape[:-1], dtype=np.int64)
-        return self.predictor.labels(self.predictor.predictions(mean))
+        return self.predictor.labels_of_scores(mean)
 
     def differ(self, mean: Floats, whole: Floats) -> Bools:
         """Rows where ``mean`` gives another answer than ``whole``, the mean scores of all trees.
@@ -250,9 +253,9 @@ def count_first_trees(trees: TreesOnRows, target: RiskTarget, voting: str) -> Ag
     forest = trees.forest
     n_classes, n_trees = max(1, forest.classes.size), forest.n_trees
     nothing: Any = partial(np.zeros, (n_classes, 1 + n_trees), np.int64)
-    if target.metric != "labels":
+    if target.metric != "labels" or not isinstance(forest, Forest):
         comparison = Comparison(trees.rows.predictor, target.metric, target.tolerance)
-        counts = trees.added_up("scores", partial(_by_predictions, comparison=comparison), nothing)
+        counts = trees.added_up("partial scores", partial(_by_predictions, comparison=comparison), nothing)
     elif voting == "hard":
         counts = trees.added_up("votes", partial(_by_votes, n_classes=n_classes), nothing)
     else:
@@ -333,7 +336,6 @@ def _by_labels(label: NDArray[Any], n_classes: int) -> Int64s:
 
 
 def _by_predictions(scores: NDArray[Any], _: Int64s, *, comparison: Comparison) -> Int64s:
-    """Count rows where some output is farther off than the tolerance."""
-    mean = np.cumsum(scores, axis=1, dtype=np.float64) / np.arange(1, scores.shape[1] + 1)[:, None]
-    differs = comparison.differ(mean, mean[:, -1:])
-    return _counted(differs, comparison.labels(mean[:, -1]), max(1, len(comparison.predictor.classes)))
+    """Count rows with another label, or with an output that is farther off than the tolerance."""
+    differs = comparison.differ(scores, scores[:, -1:])
+    return _counted(differs, comparison.labels(scores[:, -1]), max(1, len(comparison.predictor.classes)))

@@ -51,7 +51,7 @@ def rows_per_block(rows: int, n_columns: int, *, n_jobs: int = -1) -> int:
     return max(min(_VALUES_PER_BLOCK // n_columns, _MOST_ROWS, -(-rows // threads)), _FEWEST_ROWS)
 
 
-def leaf_lookup(forest: Forest, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:
+def leaf_lookup(forest: Model, rows: Rows | DistributedRows, n_rows: int | None = None) -> Lookup:
     """The function that looks up leaves of opened rows, which is called forwards.
 
     With many rows it walks down the trees without the framework, if rows from all over ``rows`` reach the framework's
@@ -71,7 +71,7 @@ def leaf_lookup(forest: Forest, rows: Rows | DistributedRows, n_rows: int | None
     return lookup
 
 
-def _walk_for(forest: Forest, rows: Rows | DistributedRows, n_rows: int) -> NativeWalk | None:
+def _walk_for(forest: Model, rows: Rows | DistributedRows, n_rows: int) -> NativeWalk | None:
     """The compiled walk, if it is worth making and reaches the framework's leaves; else None."""
     trees = forest.ensemble
     if trees is None or n_rows * trees.tree_start.size < CELLS_WORTH_A_LAYOUT:
@@ -87,9 +87,10 @@ def _walk_for(forest: Forest, rows: Rows | DistributedRows, n_rows: int) -> Nati
     return walk if walk.agrees_with(forest, _sample(rows)) else None
 
 
-def leaves_by_framework(forest: Forest, X: Any, seen: Bools | None = None) -> LeafIds:
+def leaves_by_framework(forest: Model, X: Any, seen: Bools | None = None) -> LeafIds:
     """The leaves as the framework finds them, or the scores of members that are no trees."""
     if forest.ensemble is None:
+        assert isinstance(forest, Forest)
         return LeafIds.of_scores(forest.tree_scores(X, seen))
     return LeafIds(forest.apply(X), forest.ensemble.tree_scores)
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import rfsize
+from rfsize import _util
+from rfsize.counting import count as count_module
 from rfsize.counting import sums as sums_module
 from rfsize.counting.count import count
 from rfsize.counting.sums import Sums
-from rfsize.counting.task import Task
+from rfsize.counting.task import Task, seen_mask
 
 N_ROWS = 300
 
@@ -103,3 +106,50 @@ def test_folds_have_blocks_of_their_own() -> None:
     own = apart.n_scored[:, :, 0].reshape(90, 3, sums_module.N_BLOCKS).any(axis=2)
     assert (own.sum(axis=1) == 1).all()
     assert np.array_equal(np.bincount(own.argmax(axis=1)), [30, 30, 30])
+
+
+def arrays_of(sums: Sums) -> dict[str, np.ndarray]:
+    records = {"counts": sums, "scores": sums.scores, "parts": sums.parts, "blocks": sums.blocks, "means": sums.means}
+    found = {f"{name} {key}": value for name, record in records.items() for key, value in vars(record).items()}
+    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+@pytest.mark.parametrize("held", [1 << 25, N_ROWS])
+def test_rows_are_counted_in_pieces_of_any_size(
+    trained: tuple[Any, np.ndarray], held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, X = trained
+    monkeypatch.setattr(sums_module, "_HELD", held)  # fewer than all rows are scored
+    whole = arrays_of(count(Task.of(model, X, oob=True), means=True))
+    monkeypatch.setattr(_util, "CELLS_PER_BLOCK", 47 * 70)
+    monkeypatch.setattr(count_module, "ROWS_PER_THREAD", 32)
+    in_pieces = arrays_of(count(Task.of(model, X, oob=True), means=True))
+    assert whole.keys() == in_pieces.keys()
+    for name, array in whole.items():
+        assert np.array_equal(array, in_pieces[name]), name
+
+
+def test_trees_of_each_class_may_have_their_own_bags() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(N_ROWS, 4)).astype(np.float32)
+    y = np.digitize(X[:, 0] + rng.normal(size=N_ROWS), [-0.5, 0.5])
+    forest = {"num_parallel_tree": 47, "subsample": 0.5, "learning_rate": 1.0, "objective": "multi:softprob"}
+    booster = xgb.train({**forest, "num_class": 3, "max_depth": 3}, xgb.DMatrix(X, y), 1)
+    task = Task.of(booster, X, oob=True)
+    sums, seen = count(task, means=True), seen_mask(task)
+    score = task.forest.ensemble.tree_scores[task.forest.apply(X)].astype(np.float64)
+    assert seen.shape == score.shape == (N_ROWS, 47, 3)
+    total = np.where(seen, 0.0, score)
+    assert np.array_equal(sums.parts.total, total)
+    assert np.array_equal(sums.parts.n_scored, ~seen)
+    assert np.allclose(sums.means.mean, total.sum(axis=1) / np.maximum((~seen).sum(axis=1), 1))
+    blocks = sums.blocks
+    for block in range(sums_module.N_BLOCKS):
+        own = slice(block, None, sums_module.N_BLOCKS)
+        assert np.allclose(blocks.total[:, block], total[:, own].sum(axis=1))
+        assert np.allclose(blocks.squares[:, block], (total[:, own] ** 2).sum(axis=1))
+        assert np.array_equal(blocks.n_scored[:, block], (~seen[:, own]).sum(axis=1))
+    for row, of_class in ((0, 0), (1, 2), (N_ROWS - 1, 1)):
+        own = score[row, ~seen[row, :, of_class], of_class]
+        assert blocks.n_first[row, of_class] == len(own)
+        assert np.array_equal(blocks.first[row, : len(own), of_class], own)
