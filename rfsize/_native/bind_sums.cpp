@@ -50,8 +50,7 @@ void bind_counting(nb::module_& m) {
     m.def(
         "add_by_part",
         [](const Array<const std::int64_t, 3>& leaf, const Array<const bool, 3>& may_score,
-           const Array<const double, 2>& raw, const Array<double, 3>& total,
-           const Array<std::uint16_t, 3>& n_scored) {
+           const Array<const double, 2>& raw, const Array<double, 3>& total, const Array<std::uint16_t, 3>& n_scored) {
             const std::size_t n_rows = leaf.shape(0), n_parts = total.shape(1), n_scores = total.shape(2);
             const std::size_t n_bags = may_score.shape(2);
             may_score.expect({n_rows, leaf.shape(1), n_bags}, "may_score");

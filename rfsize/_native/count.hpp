@@ -119,8 +119,8 @@ struct Shared {
     }
 };
 
-// Add to total, of rows, parts and scores, the scores of the members that may score, and to n_scored, of rows, parts and
-// bags, their number. Members are dealt into the parts in turn.
+// Add to total, of rows, parts and scores, the scores of the members that may score, and to n_scored, of rows, parts
+// and bags, their number. Members are dealt into the parts in turn.
 inline void add_by_part(const LeafScores& scores, const Shared<bool>& may_score, std::size_t n_parts,
                         std::size_t n_scores, double* total, std::uint16_t* n_scored) {
     const std::size_t n_bags = may_score.outputs;

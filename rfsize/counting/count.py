@@ -115,11 +115,12 @@ def _add(sums: Sums, batch: Batch, table: Floats, leaf_class: LeafClass, first: 
     _core.add_up_scores(np.ascontiguousarray(leaf, dtype=np.int64), may_vote[at], table, *of_rows)
     parts, (inside, at) = sums.parts, _kept(sums.parts.rows, first, n_rows)
     leaf, may_score = np.ascontiguousarray(batch.leaves.leaf[at], dtype=np.int64), batch.may_score
-    _core.add_by_part(leaf, may_score[at], table, parts.total[inside], parts.n_scored[inside])
+    may_add = np.ascontiguousarray(may_score[at])
+    _core.add_by_part(leaf, may_add, table, parts.total[inside], parts.n_scored[inside])
     if vote.size and may_score.shape[2] == 1:
         _core.count_votes(vote[at], may_vote[at], parts.votes[inside])
     elif vote.size:
-        order = oob_order(~may_score[at])
+        order = oob_order(~may_add)
         parts.votes[inside] = _votes_of_paired_trees(vote[at], may_vote[at], sums.counts[own][at], order)
     if sums.means is not None:
         means = Means.of(batch.leaves.scores, may_score)
