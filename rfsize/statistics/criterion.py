@@ -298,7 +298,7 @@ def _check_certificate(metric: MetricLike, method: str | None) -> None:
     if metric not in ("auto", "labels", *PREDICTIONS):
         name = metric if isinstance(metric, str) else name_of(metric)
         raise ValueError(
-            f"a certificate bounds a share of rows, and {name} is no share of rows: take rfsize.truncate without "
-            "target='model', which estimates the loss with an interval, or certify metric='labels', 'probabilities' or "
-            "'scores'"
+            f"a certificate bounds a share of rows, and {name} is no share of rows: certify metric='labels', "
+            "'probabilities' or 'scores', or let rfsize.truncate estimate the loss against an unlimited forest, as it "
+            "does by default"
         )

@@ -280,10 +280,13 @@ def _smooth_curve(sample: Sample, cut: float) -> Floats:
 
 
 def _disagreement_of_few(blocks: Blocks, cut: float, n_trees: int, *, of_scores: bool) -> float:
-    """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN without rows to measure it."""
+    """Disagreement of forests of ``n_trees`` of the trees with the infinite forest; NaN if it cannot be measured.
+
+    Out of bag, some rows have far more trees than others. A few such rows may all agree, and would say that all do.
+    """
     n_first = blocks.n_first.min(axis=1)
     enough = n_first >= 2 * n_trees
-    if not enough.any():
+    if not len(enough) or enough.mean() < 0.5:
         return math.nan
     blocks, n_first = blocks.where(enough), n_first[enough]
     n_rows, n_kept, n_scores = blocks.first.shape

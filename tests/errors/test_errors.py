@@ -270,7 +270,6 @@ OF_MODELS: list[Case] = [
     (lambda: rfsize.tree_outputs(xgb.XGBClassifier(n_estimators=20), X, TWO, cv=3), "num_parallel_tree"),
     (lambda: called(params={"boosting": "gbdt"}), "boosting="),
     (lambda: called(y=NUMBER, params={"objective": "regression"}, alpha=0.9), "metric="),
-    (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
     (lambda: size(COUNTED, None, **AUC), "metric="),
     (lambda: rfsize.size(COUNTED).loss_at(10, "probabilities"), "metric="),
     (lambda: shrink(trained=lightgbm(n_trees=1)), "1 tree"),
@@ -280,6 +279,7 @@ OF_MODELS: list[Case] = [
 ]
 
 OF_BAGS: list[Case] = [
+    (lambda: rfsize.grow(XGBOOST | {"objective": "rank:ndcg"}, xgb.DMatrix(X, TWO)), "rank:ndcg"),
     (lambda: outputs(rows=X[::-1], oob=True), "order"),
     (lambda: outputs(own("xgboost"), X[::-1], oob=True), "sample_weight="),
     (lambda: outputs(rows=X[:200], oob=True), "X has 200 rows"),

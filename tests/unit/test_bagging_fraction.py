@@ -66,7 +66,7 @@ def test_curve_is_that_of_plain_forests(framework: str, task: str) -> None:
     best = losses.mean(axis=1).argmin()
     assert (found.curve["fraction"].tolist(), found.best) == (list(GRID), GRID[best])
     assert (found.n_rows, found.n_dropped) == (voted.sum(), (~voted).sum())
-    np.testing.assert_allclose(found.to_frame()["error"], losses.mean(axis=1))
+    np.testing.assert_allclose(found.curve["error"], losses.mean(axis=1))
     np.testing.assert_allclose(found.curve["standard_error"], [standard_error(row) for row in losses])
     np.testing.assert_allclose(found.curve["difference"], (losses - losses[best]).mean(axis=1), atol=1e-12)
     assert ((found.curve["trees"] == TREES).all(), found.trees_grown) == (True, 3 * TREES)

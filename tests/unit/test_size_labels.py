@@ -124,6 +124,15 @@ def test_labels_of_predict_are_sized_by_default(kind: str) -> None:
     assert (hard.loss_at(9) == report.loss_at(9)) == (voting == "hard")
 
 
+@pytest.mark.parametrize("n_trees", [12, 20, 30])
+def test_few_trees_do_not_agree_by_chance(n_trees: int) -> None:
+    """Out of bag, single rows have trees enough for two forests of nine, and nearly all of these rows agree."""
+    report = rfsize.size(train("sklearn", X, Y["two"], n_trees), X, oob=True, alpha=0.99)
+    losses = [report.loss_at(size).value for size in range(1, 40, 2)]
+    assert losses == sorted(losses, reverse=True)
+    assert report.n_trees > report.interval[0] > 40 or math.isinf(report.interval[1])
+
+
 def test_soft_rows_need_the_scores_of_two_trees() -> None:
     """Rows that one tree has scored have a vote, but no spread."""
     score = np.random.default_rng(7).normal(size=(200, 30))
