@@ -43,6 +43,7 @@ SHARE_BEYOND = 0.05
 """Share of the rows beyond the 95th percentile."""
 
 _DRAWS, _DRAWS_IN_BRIEF, _FEWEST_DRAWS = 1 << 17, 1 << 15, 2  # draws over all rows, and fewest draws on each row
+_ROWS_IN_BRIEF = 20_000  # beside another loss; the noise of the trees hides that of more rows
 _LEVELS = 2.0 ** np.arange(-1.0, 1.25, 0.25)  # multiples of the loss at which rows beyond are counted
 _COMPUTED = 4.0 ** np.arange(7)  # sizes whose deviation is computed; beyond, it falls like 1/√T
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -83,9 +84,14 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     used = scores.take(scores.n_votes > 1)
     if not len(used):
         raise no_votes_error(outputs, "the scores of two trees")
-    n_dropped, votes_per_row = len(scores) - len(used), float(used.n_votes.mean())
+    n_rows, votes_per_row, draws = len(used), float(used.n_votes.mean()), _DRAWS
+    n_dropped = len(scores) - n_rows
     lacks = lacks_votes(outputs, n_dropped, len(scores))
-    deviations = _deviations(used, link, _DRAWS_IN_BRIEF if is_brief(criterion, len(used)) else _DRAWS)
+    if is_brief(criterion, n_rows):
+        draws = _DRAWS_IN_BRIEF
+        if n_rows > _ROWS_IN_BRIEF:
+            used = used.take(np.sort(np.random.default_rng(SEED).choice(n_rows, _ROWS_IN_BRIEF, replace=False)))
+    deviations = _deviations(used, link, draws)
     curve = _curve(deviations, _error_of_trees(sums_of(outputs).blocks, link) if interval else None)
     n_trees: int | float = math.inf
     if criterion.tolerance is not None and not lacks:
@@ -97,7 +103,7 @@ def estimate_predictions(outputs: TreeOutputs, criterion: Criterion, *, interval
     return Estimate(
         curve,
         n_trees,
-        n_rows=len(used),
+        n_rows=n_rows,
         n_dropped=n_dropped,
         votes_per_row=votes_per_row,
         problem=problem_of_votes(outputs, votes_per_row, n_dropped, len(scores), fewest=FEWEST_VOTES, lacks=lacks),
