@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rfsize._util import Floats, Int64s
-from rfsize.counting.training_rows import TreesOnRows, one_in
+from rfsize.counting.training_rows import TreesOnRows
 from rfsize.statistics.certify import Certificate, RiskTarget
 from rfsize.statistics.first_trees import running_leads
 from rfsize.stopping.document import Fields, refuse
-from rfsize.stopping.learning import best_shape
 from rfsize.stopping.rules.base import Drawing
 from rfsize.stopping.rules.on_sums import LabelsBySums, cut_of
 from rfsize.stopping.rules.scores import TRIED, ScoreStops, Tallies
@@ -25,10 +24,6 @@ from rfsize.walking.layout import PackedForest
 _BOLDEST = 1e-5
 
 _SAME_CUT = 1e-6  # two cuts this close count as equal
-
-# With this many rows or more, a part serves to learn; the most rows of that part; and the most leads in memory.
-_ROWS_TO_LEARN, _MOST_LEARNING_ROWS = 10_000, 5000
-_LEADS_HELD, _LEARNS_ONE_IN = 1 << 23, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +53,11 @@ class AverageStops(ScoreStops):
 
     @classmethod
     def calibrated(cls, trees: TreesOnRows, promise: RiskTarget) -> tuple[Terms, AverageStops, Certificate]:
-        """If there are many rows, learn on some how the lead that stops should fall, and certify on the others."""
+        """Scale one schedule of leads down as far as the rows certify."""
         terms = Terms.of_forest(trees, promise)
-        every, plain = _learning_rows(trees), needed_leads(1.0, trees.forest.n_trees)[1:]
-        shape = _learned_shape(trees, promise, every, plain) if every else plain
+        shape = needed_leads(1.0, trees.forest.n_trees)[1:]
         limits, n_classes = limits_tried(trees, shape), terms.n_classes
-        read = partial(_tallied_leads, cut=trees.cut, every=every, limits=limits, shape=shape, n_classes=n_classes)
+        read = partial(_tallied_leads, cut=trees.cut, limits=limits, shape=shape, n_classes=n_classes)
         tallies = trees.added_up("scores", read, partial(Tallies.nothing, n_classes, limits.size))
         rule = max(0, tallies.boldest(promise, terms.class_labels))  # with the first rule, every row asks all trees
         stops = cls(np.concatenate([[np.inf], limits[rule] * shape]), trees.cut)
@@ -121,39 +115,12 @@ class AverageStops(ScoreStops):
 
 
 def _tallied_leads(
-    scores: NDArray[Any], place: Int64s, *, cut: float, every: int, limits: Floats, shape: Floats, n_classes: int
+    scores: NDArray[Any], _: Int64s, *, cut: float, limits: Floats, shape: Floats, n_classes: int
 ) -> Tallies:
-    """What rules on the lead do, on all rows but the learning rows."""
-    lead, label = running_leads(scores[~one_in(every, place)], cut)
+    """What rules on the lead do."""
+    lead, label = running_leads(scores, cut)
     final = label[:, -1].astype(np.int64)
     return Tallies.of(lead, label != final[:, None], final, limits, shape, n_classes)
-
-
-def _learning_rows(trees: TreesOnRows) -> int:
-    """One row in this many is a learning row; 0 if there are too few rows."""
-    n_rows = trees.rows.n_rows
-    if n_rows < _ROWS_TO_LEARN:
-        return 0
-    return max(_LEARNS_ONE_IN, -(-n_rows // _MOST_LEARNING_ROWS), -(-n_rows * trees.forest.n_trees // _LEADS_HELD))
-
-
-def _leads(scores: NDArray[Any], place: Int64s, *, cut: float, every: int) -> list[tuple[Floats, NDArray[np.int32]]]:
-    """Leads and labels of the learning rows."""
-    return [running_leads(scores[one_in(every, place)], cut)]
-
-
-def _learned_shape(trees: TreesOnRows, promise: RiskTarget, every: int, plain: Floats) -> Floats:
-    """The shape of leads that asks the fewest trees on the learning rows."""
-    blocks: list[tuple[Any, Any]] = trees.added_up("scores", partial(_leads, cut=trees.cut, every=every), list)
-    lead, label = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    zeros, differs = np.zeros(len(lead), dtype=np.int64), label != label[:, -1:]
-
-    def price(shape: Floats) -> float:
-        tallies = Tallies.of(lead, differs, zeros, limits_tried(trees, shape), shape, 1)
-        most = (1.0 - promise.alpha) * len(lead)
-        return float(tallies.trees[0, tallies.differing[0] <= most].min())
-
-    return best_shape(lead, label, plain, price)
 
 
 def needed_leads(limit: float, n_trees: int) -> Floats:
