@@ -3,7 +3,6 @@
 
 #include "bind_stops.hpp"
 #include "few.hpp"
-#include "stop_votes.hpp"
 
 namespace rfsize {
 
@@ -104,45 +103,11 @@ void add_scores(const Rows& rows, const Array<Real, 2>& total) {
 }
 
 template <class Real>
-TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
-    alone.expect({forest.n_outputs() + 1}, "alone");
-    expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
-    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
-    return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
-}
-
-std::size_t checked_classes(const Forest& forest, std::size_t n_classes) {
-    expect(n_classes >= 2 && n_classes >= (forest.n_outputs() > 1 ? forest.n_outputs() : forest.n_voted()),
-           "there are fewer classes than the trees vote for");
-    return n_classes;
-}
-
-template <class Real>
-void settle(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
-            const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    checked_classes(rows.forest(), n_classes);
-    const Answers answers = answers_of(rows, label, asked);
-    Released released;
-    stop.settle(rows, of, n_classes, answers);
-}
-
-template <class Real>
 void count_all(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int32_t, 2>& counts) {
     const TreeAlone<Real> of = alone_of(rows.forest(), alone);
     counts.expect({rows.n_rows(), checked_classes(rows.forest(), counts.shape(1))}, "counts");
     Released released;
-    const NeverStops never;
-    ByVotes<Real, NeverStops> rule(rows.forest(), of, never, counts.matrix(), {}, rows.most());
-    rows.run(rule);
-}
-
-template <class Real>
-void cast_votes(const Rows& rows, const Array<const Real, 1>& alone, const Array<std::int64_t, 2>& votes) {
-    const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    votes.expect({rows.n_rows(), rows.forest().n_members()}, "votes");
-    Released released;
-    EveryVote<Real> rule(rows.forest(), of, votes.matrix(), rows.most());
+    ByVotes<Real, false> rule(rows.forest(), of, nullptr, counts.matrix(), {}, rows.most());
     rows.run(rule);
 }
 
@@ -209,17 +174,11 @@ template <class Real>
 void bind_rows_of(nb::class_<Rows>& rows) {
     rows.def("add_scores", &add_scores<Real>, nb::arg("total"));
     rows.def("count", &count_all<Real>, nb::arg("alone"), nb::arg("counts"));
-    rows.def("cast", &cast_votes<Real>, nb::arg("alone"), nb::arg("votes"));
 }
 
 }  // namespace
 
 void bind_forest(nb::module_& m) {
-    nb::class_<VoteStop>(m, "VoteStop")
-        .def("settle", &settle<float>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
-             nb::arg("asked"))
-        .def("settle", &settle<double>, nb::arg("rows"), nb::arg("alone"), nb::arg("n_classes"), nb::arg("label"),
-             nb::arg("asked"));
     nb::class_<Predicting>(m, "Predicting")
         .def(
             "__init__",
@@ -230,12 +189,7 @@ void bind_forest(nb::module_& m) {
         .def("predict", &predict_sums<float>, nb::arg("total"), nb::arg("out"))
         .def("predict", &predict_sums<double>, nb::arg("total"), nb::arg("out"));
     nb::class_<Rows> rows(m, "Rows");
-    rows.def("__len__", &Rows::n_rows)
-        .def("reach", &reach, nb::arg("index"), nb::arg("leaf"))
-        .def(
-            "take",
-            [](const Rows& self, const Array<const std::int64_t, 1>& index) { return self.taken(index.span()); },
-            nb::arg("index"));
+    rows.def("__len__", &Rows::n_rows).def("reach", &reach, nb::arg("index"), nb::arg("leaf"));
     bind_rows_of<float>(rows);
     bind_rows_of<double>(rows);
     nb::class_<Forest>(m, "Forest")

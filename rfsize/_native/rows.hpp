@@ -19,17 +19,6 @@ public:
     const std::uint16_t* q() const { return q_.get(); }
     std::uint16_t* q() { return q_.get(); }
 
-    Rows taken(std::span<const std::int64_t> index) const {
-        Rows found(forest_, index.size());
-        const std::size_t width = forest_->n_columns();
-        for (std::size_t i = 0; i < index.size(); ++i) {
-            if (static_cast<std::uint64_t>(index[i]) >= n_rows_)
-                throw std::invalid_argument("a row is taken that is not there");
-            std::copy_n(q() + static_cast<std::size_t>(index[i]) * width, width, found.q() + i * width);
-        }
-        return found;
-    }
-
     // Rows that a rule holds at once.
     std::size_t most() const { return std::max<std::size_t>(1, std::min(n_rows_, TOGETHER)); }
 

@@ -1,5 +1,5 @@
-// What rules of stopping have in common. Whether a row may stop is decided in the rule's own file, stop_*.cpp. A rule
-// is a class that one loop (predict.hpp) asks, or a VoteRule (stop_votes.hpp), of which such a class is made:
+// What rules of stopping have in common. Whether a row may stop is decided in the rule's own file, stop_*.hpp. A rule
+// is a class that one loop (predict.hpp) asks:
 //
 //     enter(rows), leave(n)       take the state of some rows from where the caller keeps it, and put it back
 //     add(member, output, ...)    add what the leaves of one tree say of the n rows

@@ -177,9 +177,10 @@ def _fullness(trees: TreeEnsemble, reached: Floats, inbag: Floats) -> float:
 
 # Rows for certificates, which must not be training rows
 
-# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "votes": the class index that each tree
-# votes for, shape (rows, T).
-Outputs = Literal["scores", "votes"]
+# "scores": the scores of each tree before the link, shape (rows, T, n_scores). "values": the leaf values that the
+# framework adds up, in its precision, in the same shape. "votes": the class index that each tree votes for, shape
+# (rows, T).
+Outputs = Literal["scores", "values", "votes"]
 
 Total = TypeVar("Total")
 
@@ -247,11 +248,15 @@ class TreesOnRows:
         return total
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
-        leaf_class = self.forest.leaf_class(self.rows.threshold)
+        leaf_class, ensemble = self.forest.leaf_class(self.rows.threshold), self.forest.ensemble
+        assert ensemble is not None or outputs != "values"
         for batch in self.rows.walk.batches(
             "scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores
         ):
-            of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
+            if outputs == "values":
+                of_trees = ensemble.nodes.value[batch.leaves.leaf].reshape(*batch.leaves.leaf.shape[:2], -1)
+            else:
+                of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)
             total += read(of_trees, np.arange(first + batch.rows.start, first + batch.rows.stop))
         return total
 

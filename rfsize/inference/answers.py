@@ -12,16 +12,16 @@ from rfsize._util import Floats, Int64s
 from rfsize.inference.few_rows import FewRows
 from rfsize.inference.rows import each_block, opened
 from rfsize.models.link import Link
-from rfsize.stopping.rules.base import Settling, Stops
-from rfsize.stopping.rules.leaders import majority_on
-from rfsize.stopping.rules.on_sums import LabelsBySums, lossless_on
+from rfsize.stopping.on_forest import LabelRule, LabelsBySums, lossless_on, majority_on, predicted_numbers
+from rfsize.stopping.rules import Rule
 from rfsize.walking.layout import PackedForest
 
 
-def settling_labels(forest: PackedForest, stops: Stops | None, voting: str) -> Settling:
+def settling_labels(forest: PackedForest, stops: Rule | None, voting: str) -> LabelRule:
     """When labels are settled: by the stops of a table of labels, else when no remaining tree can change them."""
     if stops is not None and stops.metric == "labels":
-        return stops.on(forest)
+        rule: LabelRule = stops.on(forest)
+        return rule
     return lossless_on(forest) if voting == "soft" else majority_on(forest)
 
 
@@ -34,16 +34,15 @@ class Answers:
         The trees.
     n_jobs : int
         Number of threads.
-    stops : Stops or None
+    stops : Rule or None
         When rows stop, for labels or for numbers.
     voting : {"soft", "hard"}
         How trees make a label.
     """
 
-    def __init__(self, forest: PackedForest, n_jobs: int, stops: Stops | None, voting: str) -> None:
+    def __init__(self, forest: PackedForest, n_jobs: int, stops: Rule | None, voting: str) -> None:
         self._forest, self._n_jobs = forest, n_jobs
         self._n_predicted = max(1, len(forest.classes))
-        self._predicting = forest.predicting(forest.compiled_link)
         self._numbers = stops.on(forest) if stops is not None and stops.metric != "labels" else None
         self._labels = settling_labels(forest, stops, voting)
         self._few = FewRows(forest, self._labels if isinstance(self._labels, LabelsBySums) else None)
@@ -70,7 +69,7 @@ class Answers:
             return self._probable(few), n_used
         rows = opened(self._forest, X)
         predicted = np.empty((rows.n_rows, self._n_predicted))
-        n_used = np.full(len(predicted), self._forest.n_trees)
+        n_used = np.full(len(predicted), self._forest.n_trees, dtype=np.int64)
 
         def work(block: _core.Rows, place: slice) -> None:
             total = np.tile(self._forest.start, (len(block), 1))
@@ -78,10 +77,10 @@ class Answers:
                 block.add_scores(total)
             else:
                 self._numbers.settle(block, total, n_used[place])
-            self._predicting.predict(total, predicted[place])
+            predicted_numbers(self._forest, total, predicted[place])
 
         each_block(self._forest, rows, self._n_jobs, work)
-        return self._probable(predicted), n_used
+        return predicted, n_used
 
     def _probable(self, linked: Floats) -> Floats:
         """Predictions, from what the compiled link gives."""

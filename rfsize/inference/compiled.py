@@ -18,7 +18,7 @@ from rfsize.inference.file import save_forest
 from rfsize.inference.tables import check_fit
 from rfsize.inference.trees import CompiledTrees
 from rfsize.models.model import Forest
-from rfsize.stopping.rules.base import Stops
+from rfsize.stopping.rules import Rule
 from rfsize.stopping.table import StopTable
 from rfsize.walking.layout import PackedForest
 
@@ -262,11 +262,6 @@ class CompiledForest:
         """
         if not self.classes.size:
             raise NotAForestError("the forest predicts numbers, for which its trees cast no votes: use predict")
-        if self.table is not None and not self.table.stops.counts_alike:
-            raise ValueError(
-                "the members have weights, so the number of their votes does not decide the label: use predict or "
-                "predict_proba"
-            )
         return Votes(self._answers.counts(X), self.classes, self.n_trees, threshold=self.forest.threshold)
 
     @overload
@@ -399,7 +394,7 @@ class CompiledForest:
         return Answers(self.forest, self.n_jobs, self._stops, self.voting)
 
     @property
-    def _stops(self) -> Stops | None:
+    def _stops(self) -> Rule | None:
         return None if self.table is None else self.table.stops
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rfsize import _core
 from rfsize._util import Floats, Int64s
-from rfsize.stopping.rules.on_sums import LabelsBySums
+from rfsize.stopping.on_forest import LabelsBySums
 from rfsize.walking.layout import PackedForest
 
 MOST = 16

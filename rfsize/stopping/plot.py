@@ -20,78 +20,79 @@ from rfsize.showing.plotting import (
 )
 from rfsize.showing.text import most_changed
 from rfsize.statistics.certify import Certificate, clopper_pearson
-from rfsize.stopping.rules.base import Drawing, Stops
-from rfsize.stopping.terms import Terms
+from rfsize.stopping.rules import Curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from rfsize.stopping.table import StopTable
 
 # More points than this cannot be told apart in a picture.
 _MOST_POINTS = 600
 
 
-def plot_table(
-    terms: Terms, stops: Stops, certificate: Certificate | None, mean_trees: float, ax: Axes | None = None
-) -> Axes:
+def plot_table(table: StopTable, ax: Axes | None = None) -> Axes:
     """Draw when rows stop, and the certificate; see `StopTable.plot`."""
+    certificate = table.certificate
     if ax is None and certificate is not None:
         figure = pyplot().figure(figsize=(10.0, 4.8), layout="constrained")
         left, ax = figure.subplots(1, 2, width_ratios=(2, 3))
-        _draw_certificate(terms, certificate, left)
+        _draw_certificate(table, certificate, left)
     ax = new_axes() if ax is None else ax
-    drawing = stops.drawing(terms.n_trees, [f"class {shortened(name)}" for name in terms.class_labels])
-    _draw(drawing, ax)
+    curves = table.stops.curves(table.n_trees, [f"class {shortened(name)}" for name in table.class_labels])
+    _draw(curves, ax)
+    mean_trees = sum(outcome.share * outcome.trees for outcome in table.by_class() if outcome.share != 0.0)
     if not math.isnan(mean_trees):
-        _mark_mean_trees(mean_trees, certificate, ax, on_axis=drawing.of_trees)
-    ax.set_title(f"When to stop voting: α = {terms.alpha!r}, {how_many(terms.n_trees, 'tree')}")
+        _mark_mean_trees(mean_trees, certificate, ax, on_axis=curves.of_trees)
+    ax.set_title(f"When to stop voting: α = {table.alpha!r}, {how_many(table.n_trees, 'tree')}")
     label_counts(ax.xaxis)
-    if stops.voting == "hard" and stops.counts_alike:
+    if curves.is_of_counts:
         label_counts(ax.yaxis)
     finish(ax)
     return ax
 
 
-def _draw_certificate(terms: Terms, known: Certificate, ax: Axes) -> None:
+def _draw_certificate(table: StopTable, known: Certificate, ax: Axes) -> None:
     """Draw the share of rows that differ from all trees, its certified bound, and the share that α allows."""
     counts = known.counts
     if known.average == "macro":
         groups = [
             (name, differing / rows, float(clopper_pearson(np.array(differing), np.array(rows), known.confidence)))
-            for name, differing, rows in zip(terms.class_labels, counts.disagreements, counts.rows, strict=True)
+            for name, differing, rows in zip(table.class_labels, counts.disagreements, counts.rows, strict=True)
             if rows
         ]
     else:
         groups = [("all rows", counts.disagreement, known.bound)]
     most, which = most_changed(groups, lambda group: group[2])
     shown, shares, ends = zip(*most, strict=True)
-    ax.axvline(1.0 - terms.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - terms.alpha:.3g}")
+    ax.axvline(1.0 - table.alpha, **faint(ax, ":"), label=f"allowed: 1 − α = {1.0 - table.alpha:.3g}")
     seen = f"seen on {known.rows:,} rows, up to the bound ({in_percent(known.confidence)})"
     draw_shares(ax, shown, shares, ends, seen)
-    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - terms.alpha)))
+    ax.set_xlim(right=max(ax.get_xlim()[1], 1.1 * (1.0 - table.alpha)))
     ax.set_xlabel("rows that differ from all trees")
     ax.set_title("What is certified" if known.average == "micro" else f"What is certified, {which}")
     finish(ax)
 
 
-def _draw(drawing: Drawing, ax: Axes) -> None:
-    points = np.unique(np.linspace(0, len(drawing.over) - 1, min(len(drawing.over), _MOST_POINTS)).astype(np.int64))
-    over, (low, high) = drawing.over[points], drawing.going
+def _draw(curves: Curves, ax: Axes) -> None:
+    points = np.unique(np.linspace(0, len(curves.over) - 1, min(len(curves.over), _MOST_POINTS)).astype(np.int64))
+    over, (low, high) = curves.over[points], curves.going
     ax.fill_between(over, low[points], high[points], color="C0", alpha=0.15, linewidth=0.0, label="ask the next tree")
-    for label, curve in drawing.stops.items():
+    for label, curve in curves.stops.items():
         color = "C1" if len(ax.lines) == 0 else "C2"
         ax.plot(over, curve[points], "o" if len(over) == 1 else "-", clip_on=False, color=color, label=label)
-    if drawing.aside is not None:
-        label, curve = drawing.aside
+    if curves.aside is not None:
+        label, curve = curves.aside
         ax.plot(over, curve[points], **faint(ax, ":"), label=label)
-    if drawing.is_logarithmic:
+    if curves.is_logarithmic:
         ax.set_yscale("log")
         label_sparsely(ax.yaxis, lambda lead: f"{lead:g}")
     else:
-        ax.set_ylim(0.0, drawing.highest)
+        ax.set_ylim(0.0, curves.top)
     if len(over):
         ax.set_xlim(over[0], max(over[0] + 1, over[-1]))
-    ax.set_xlabel(drawing.xlabel)
-    ax.set_ylabel(drawing.ylabel, parse_math=False)
+    ax.set_xlabel(curves.xlabel)
+    ax.set_ylabel(curves.ylabel, parse_math=False)
 
 
 def _mark_mean_trees(trees: float, certificate: Certificate | None, ax: Axes, *, on_axis: bool) -> None:
