@@ -101,7 +101,7 @@ class RuleFamily:
         Parameters
         ----------
         number : ndarray of float64, shape (n, T)
-            After 1, …, T trees. After the last, every row stops.
+            After 1, …, T trees; NaN where rows are not looked at. After the last, every row stops.
         differs : ndarray of bool, shape (n, T)
             Whether the answer would then differ from that of all trees.
         final : ndarray of int64, shape (n,)
@@ -278,7 +278,7 @@ def _exits_of_spread(
     final = predicted_labels(forest, total.copy()) if len(forest.classes) else np.zeros(n_rows, dtype=np.int64)
     native, start, scale = rule.on(forest), forest.start.astype(np.float64), forest.n_trees / forest.divisor
     left, mean = looks(native, added, rule.every)
-    number, differs = np.full((n_rows, n_trees), -np.inf), np.zeros((n_rows, n_trees), dtype=np.bool_)
+    number, differs = np.full((n_rows, n_trees), np.nan), np.zeros((n_rows, n_trees), dtype=np.bool_)
     whole = _numbers(rule, forest, total)
     for look in range(left.shape[1]):
         after = (look + 1) * rule.every - 1

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from reference.urn import urn_masses
+from reference.urn import tally_masses, urn_masses
 
 CLOSE = Fraction(1, 10**11)
 """Where a probability is as near to α as this, rounding decides."""
 
 
-def papers_rule(prior: list[Fraction], row: list[int], alpha: Fraction) -> tuple[int, int] | None:
-    """Label and trees asked by HYPER and SIBA, for two classes; None where rounding decides.
+def papers_rule(prior: dict[tuple[int, ...], Fraction], row: list[int], alpha: Fraction) -> tuple[int, int] | None:
+    """Label and trees asked by HYPER and SIBA, for a prior over final tallies; None where rounding decides.
 
     A row stops with the class that leads the votes polled if it wins with a probability above α, or can no longer lose.
     """
+    n_classes = len(next(iter(prior)))
     for asked in range(1, len(row) + 1):
-        counts = [row[:asked].count(label) for label in (0, 1)]
+        counts = [row[:asked].count(label) for label in range(n_classes)]
         certain = settled(counts, len(row) - asked)
         if certain >= 0:
             return certain, asked
-        leader, wins = int(counts[1] > counts[0]), urn_masses(prior, asked, counts[1])
-        if counts[0] != counts[1]:
+        leader, wins = counts.index(max(counts)), tally_masses(prior, counts)
+        if counts.count(max(counts)) == 1:
             distance = wins[leader] - alpha * sum(wins)
             if abs(distance) <= CLOSE * sum(wins):
                 return None
@@ -58,30 +58,6 @@ def settled(counts: list[int], left: int) -> int:
         final = [count + left * (index == rival) for index, count in enumerate(counts)]
         outcomes.add(final.index(max(final)))
     return outcomes.pop() if len(outcomes) == 1 else -1
-
-
-def vote_in_order(table: Any, row: list[int]) -> tuple[int, int]:
-    """Class answered and trees asked, one tree at a time."""
-    counts = [0] * table.n_classes
-    for asked, vote in enumerate(row, start=1):
-        counts[vote] += 1
-        answer = stop(table, asked, counts)
-        if answer >= 0:
-            return answer, asked
-    raise AssertionError("no table goes on after the last tree")
-
-
-def stop(table: Any, asked: int, counts: list[int]) -> int:
-    """What a table says of one row: the class to answer, or -1 to go on."""
-    if table.kind == "binary":
-        if counts[1] <= table.stops.lower[asked]:
-            return 0
-        return 1 if counts[1] >= table.stops.upper[asked] else -1
-    order = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
-    most, next_most = counts[order[0]], counts[order[1]]
-    if most >= table.stops.upper[most + next_most]:
-        return order[0]
-    return settled(counts, table.n_trees - asked)
 
 
 def weighted_vote(weights: list[float], row: list[int], n_classes: int) -> int:
