@@ -96,8 +96,6 @@ def stored_fields(document: Any) -> dict[str, Any]:
     if set(document) != keys:
         own_keys = ", ".join(sorted(map(str, document))[:20])[:400]
         refuse(f"a stop table of version {VERSION} has the keys {', '.join(sorted(keys))}; found {own_keys}")
-    if document["checksum"] != _checksum({key: value for key, value in document.items() if key != "checksum"}):
-        refuse("the checksum does not fit the content: the table is damaged")
     n_trees = _whole(document, "n_trees", 1, MAX_TREES)
     n_classes = _whole(document, "n_classes", 1, MAX_CLASSES)
     alpha = document["alpha"]
@@ -118,6 +116,8 @@ def stored_fields(document: Any) -> dict[str, Any]:
         "expected": _expected(document["expected"], n_trees, n_classes, classes),
     }
     _check_promise(fields)
+    if document["checksum"] != _checksum({key: value for key, value in document.items() if key != "checksum"}):
+        refuse("the checksum does not fit the content: the table is damaged")
     return fields
 
 

@@ -91,11 +91,8 @@ def test_priors_from_votes_are_scaled_and_smoothed(ones: list[int], n_trees: int
         table = StopTable.build(n_trees, alpha=float(alpha), prior=given_prior)
         possible = [tally for tally, weight in enumerate(prior) if weight]
         votes = orders_of(possible * 3, n_trees, rng)
-        assert_follows(
-            table,
-            votes,
-            lambda row, exact=reference.urn.by_ones(prior): reference.stopping.papers_rule(exact, row, alpha),
-        )
+        exact = reference.urn.by_ones(prior)
+        assert_follows(table, votes, lambda row, exact=exact: reference.stopping.papers_rule(exact, row, alpha))
 
 
 def tallies_of(n_trees: int, n_classes: int) -> list[tuple[int, ...]]:
