@@ -213,7 +213,7 @@ PARTS = {
     "TreeOutputs": "n_rows n_trees source classes y votes.counts scores.n_votes scores.mean scores.scatter by_tree() "
     "predict(value.classes[0]) predict() predict_labels(value.classes[0]) predict_proba()",
     "Votes": "counts classes n_trees is_out_of_bag winner() fractions()",
-    "StopTable": "n_trees n_classes alpha kind voting promise threshold prior metric certificate by_class() "
+    "StopTable": "n_trees n_classes alpha kind voting promise threshold metric certificate by_class() "
     "expected_trees() expected_disagreement()",
     "OobScore": "metric value at_all_trees interval curve available votes_per_row n_rows n_dropped",
     "Importances": "metric score n_rows votes_per_row groups columns",
@@ -425,7 +425,7 @@ def record_tables(record: Record) -> None:
         model, (fresh, _) = fitted(forest), data(forest, "fresh")
         record(f"{forest}/of votes", table_of_votes, forest)
         record(f"{forest}/of votes, applied", lambda f=forest: table_of_votes(f).apply(outputs(f, "fresh").by_tree()))
-        record(f"{forest}/of votes, certified", lambda f=forest, m=model, X=fresh: table_of_votes(f).certified(m, X))
+        record(f"{forest}/of votes, certified", rfsize.StopTable.calibrate, model, fresh, alpha=0.95, voting="hard")
     rng = np.random.default_rng(9)
     for n_classes in (2, 3, 5):
         votes = np.where(rng.random((200, 41)) < 0.5, 0, rng.integers(0, n_classes, (200, 41)))
