@@ -169,40 +169,40 @@ def _averages(stops: dict[str, Any], n_trees: int, n_classes: int) -> IntervalRu
 
 
 def _votes(stops: dict[str, Any], n_trees: int, n_classes: int) -> Rule:
-    n_used, half = np.arange(1, n_trees + 1), n_trees // 2
+    n_used = np.arange(n_trees + 1)
     if n_classes == 2:
         _check_keys(stops, ("low", "high"))
-        low, high = (_numbers(stops, name, int, n_trees) for name in ("low", "high"))
-        fits = (low >= -1) & (2 * low < n_used) & (2 * high > n_used) & (high <= n_used + 1)
-        if not fits[:-1].all() or (low[-1], high[-1]) != (half, half + 1):
-            refuse(
-                "the bounds must satisfy -1 <= low < half of the trees asked < high <= trees asked + 1, and stop every "
-                "row at its majority after the last tree"
-            )
-        return IntervalRule("hard", np.append(-1, low).astype(np.int32), np.append(1, high).astype(np.int32))
+        last = [n_trees // 2]  # after the last tree, every row stops at its majority
+        low = _bounds(stops, "low", -1, np.append((n_used[1:-1] - 1) // 2, last), n_used[1:])
+        high = _bounds(stops, "high", np.append(n_used[1:-1] // 2, last) + 1, n_used[1:] + 1, n_used[1:])
+        if (low[-1], high[-1]) != (n_trees // 2, n_trees // 2 + 1):
+            refuse("the bounds must stop every row at its majority after the last tree")
+        return IntervalRule("hard", np.append(np.int32(-1), low), np.append(np.int32(1), high))
+    if not stops:
+        return TallyRule()
     if "margin" in stops:
         _check_keys(stops, ("margin",))
-        margin = _numbers(stops, "margin", int, n_trees)
-        if not ((margin >= 1) & (margin <= n_used + 1)).all():
-            refuse("margin must be at least 1, and at most one more than the trees asked")
-        return IntervalRule("hard", margin=np.append(1, margin).astype(np.int32))
+        return IntervalRule(
+            "hard", margin=np.append(np.int32(1), _bounds(stops, "margin", 1, n_used[1:] + 1, n_used[1:]))
+        )
     if "upper" in stops:
         _check_keys(stops, ("upper",))
-        upper, seen = _numbers(stops, "upper", int, n_trees + 1), np.arange(n_trees + 1)
-        if not ((2 * upper > seen) & (upper >= 1) & (upper <= seen + 1)).all():
-            refuse("upper must lie above half of the votes seen, and be at most one more than these")
-        return TallyRule(upper=upper.astype(np.int32))
-    if "tallies" not in stops:
-        _check_keys(stops, ())
-        return TallyRule()
+        return TallyRule(upper=_bounds(stops, "upper", n_used // 2 + 1, n_used + 1, n_used))
     _check_keys(stops, ("tallies",))
     if not is_solved_exactly(n_trees, n_classes):
         refuse("there are too many tallies for these trees and classes")
-    size = -(-math.comb(n_trees + n_classes, n_classes) // 8)
-    text = stops["tallies"]
+    size, text = -(-math.comb(n_trees + n_classes, n_classes) // 8), stops["tallies"]
     if type(text) is not str or len(text) != 2 * size or not set(text) <= set("0123456789abcdef"):
         refuse(f"tallies must be {2 * size:,} hexadecimal digits, found {short(text)}")
     return TallyRule(bits=np.frombuffer(bytes.fromhex(text), dtype=np.uint8))
+
+
+def _bounds(stops: dict[str, Any], name: str, low: Any, high: Any, over: NDArray[Any]) -> NDArray[np.int32]:
+    """Bounds on votes, one for each of ``over``, which must lie from low to high."""
+    bounds = _numbers(stops, name, int, len(over))
+    if not ((low <= bounds) & (bounds <= high)).all():
+        refuse(f"{name} must be bounds on votes that a leader can have")
+    return bounds.astype(np.int32)
 
 
 def _weighted(stops: dict[str, Any], n_trees: int, n_classes: int) -> WeightedVote:

@@ -30,43 +30,6 @@ _CELLS_PER_BLOCK = 2_000_000  # votes or scores
 Decide = Callable[[int, NDArray[Any]], Int64s]
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """When rows stop, as curves over the number of trees or of votes.
-
-    Attributes
-    ----------
-    over : ndarray, shape (n,)
-        Horizontal axis.
-    going : (ndarray, ndarray), each of shape (n,)
-        Between these two curves, a row goes on to the next tree.
-    stops : dict of ndarray, shape (n,)
-        Curves at which rows stop, by their names in the legend; NaN where no row stops.
-    xlabel, ylabel : str
-    aside : (str, ndarray of shape (n,)), optional
-        A curve to compare the others with, and its name.
-    top : float, optional
-        End of the vertical axis.
-    of_trees : bool, default True
-        Whether ``over`` counts trees, and not votes.
-    is_of_counts : bool, default False
-        Whether the vertical axis counts votes.
-    is_logarithmic : bool, default False
-        Whether the vertical axis is logarithmic.
-    """
-
-    over: Int64s
-    going: tuple[NDArray[Any], NDArray[Any]]
-    stops: dict[str, NDArray[Any]]
-    xlabel: str
-    ylabel: str
-    aside: tuple[str, NDArray[Any]] | None = None
-    top: float | None = None
-    of_trees: bool = True
-    is_of_counts: bool = False
-    is_logarithmic: bool = False
-
-
 class Rule(ABC):
     """When rows stop, and which answer they get.
 
@@ -106,10 +69,6 @@ class Rule(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Arrays and numbers as plain Python values."""
 
-    @abstractmethod
-    def curves(self, n_trees: int, classes: list[str]) -> Curves:
-        """The rule as a picture; ``classes`` are the names of the classes."""
-
 
 @dataclass(frozen=True, eq=False)
 class IntervalRule(Rule):
@@ -148,8 +107,8 @@ class IntervalRule(Rule):
             return "averages"
         return "leaders" if self.low is None else "binary"
 
-    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        n_trees = outputs.shape[1]
+    def decide(self, n_trees: int, n_classes: int) -> Decide:
+        """What labels rows get after t trees, from sums of scores or votes."""
         margin = np.arange(1, n_trees + 2) if self.margin is None else self.margin
 
         def by_mean(t: int, sums: NDArray[Any]) -> Int64s:
@@ -164,9 +123,13 @@ class IntervalRule(Rule):
             leader, lead, comes_first = leads(votes)
             return np.where((lead >= margin[t]) | (lead + comes_first > n_trees - t), leader, -1)
 
+        return by_mean if self.voting == "soft" else by_count
+
+    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        decide = self.decide(outputs.shape[1], n_classes)
         if self.voting == "soft":
-            return sum_scores(outputs, by_mean)
-        return sum_votes(outputs, np.ones(n_trees, dtype=np.int32), n_classes, by_count)
+            return sum_scores(outputs, decide)
+        return sum_votes(outputs, np.ones(outputs.shape[1], dtype=np.int32), n_classes, decide)
 
     def on(self, forest: PackedForest) -> LabelRule:
         """The rule on rows of a forest; ``ValueError`` if the labels of the forest turn at another score."""
@@ -193,25 +156,6 @@ class IntervalRule(Rule):
         bounds = {"low": self.low, "high": self.high, "margin": self.margin}
         content: dict[str, Any] = {name: bound[1:].tolist() for name, bound in bounds.items() if bound is not None}
         return content if self.cut is None else {**content, "cut": self.cut}
-
-    def curves(self, n_trees: int, classes: list[str]) -> Curves:
-        n_used = np.arange(n_trees + 1)
-        if self.low is not None and self.high is not None:
-            stops = {
-                f"stop: {classes[1]}": np.where(self.high <= n_used, self.high, np.nan),
-                f"stop: {classes[0]}": np.where(self.low >= 0, self.low, np.nan),
-            }
-            going = np.maximum(self.low, 0), np.minimum(self.high, n_used)
-            half = "half of the votes", n_used / 2.0
-            return Curves(n_used, going, stops, "trees asked", f"votes for {classes[1]}", half, is_of_counts=True)
-        n_used = n_used[1:-1]
-        margin = n_trees + 1.0 - n_used if self.margin is None else self.margin[1:-1].astype(np.float64)
-        if self.voting == "hard":  # no more votes than remain, and one
-            margin = np.minimum(margin, n_trees + 1.0 - n_used)
-        going = np.full(len(margin), margin[margin > 0.0].min(initial=1.0)), margin
-        stops, words = {"stop: the first class is so far ahead": margin}, "lead in the mean score"
-        ylabel = words if self.voting == "soft" else "lead in votes"
-        return Curves(n_used, going, stops, "trees asked", ylabel, is_logarithmic=bool(margin.any()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +219,7 @@ class WeightedVote(Rule):
     def _is_plain(self) -> bool:
         return bool(np.ptp(self.weights[self._order]) == 0.0)
 
-    def _left(self, n_classes: int) -> Floats:
+    def remaining(self, n_classes: int) -> Floats:
         """The weight that remains after 0, 1, … members, and the most that rounding can change a lead.
 
         Let n weights sum to W, and u be the unit roundoff. The sums of two classes in the order of the model err by
@@ -294,7 +238,7 @@ class WeightedVote(Rule):
         return np.asarray(left + ((2 * self.weights.size + 8) * double.eps * self.weights.sum() + double.tiny))
 
     def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        order, left = self._order, self._left(n_classes)
+        order, left = self._order, self.remaining(n_classes)
 
         def decide(t: int, sums: NDArray[Any]) -> Int64s:
             leader, lead, comes_first = leads(sums)
@@ -319,15 +263,6 @@ class WeightedVote(Rule):
     def to_dict(self) -> dict[str, Any]:
         return {"weights": self.weights.tolist()}
 
-    def curves(self, n_trees: int, classes: list[str]) -> Curves:
-        """The lead that stops a row, as a share of all weight, with the largest lead that a row can have."""
-        left = self._left(len(classes))
-        share = left / left[0]
-        stops = {"stop: the remaining weight cannot change the outcome": share}
-        words = "members asked, the heaviest first", "lead over the runner-up,\nshare of the weight"
-        n_used = np.arange(len(share))
-        return Curves(n_used, (0.0 * share, share), stops, *words, ("lead where all agree", 1.0 - share), 1.0)
-
 
 @dataclass(frozen=True, eq=False)
 class TallyRule(Rule):
@@ -349,8 +284,8 @@ class TallyRule(Rule):
     upper: NDArray[np.int32] | None = None
     bits: NDArray[np.uint8] | None = None
 
-    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
-        n_trees = outputs.shape[1]
+    def decide(self, n_trees: int, n_classes: int) -> Decide:
+        """What labels rows get after t trees, from votes."""
         choose = None if self.bits is None else tally_order(n_trees, n_classes)
 
         def decide(t: int, votes: NDArray[Any]) -> Int64s:
@@ -365,7 +300,11 @@ class TallyRule(Rule):
                 stops |= (self.bits[number >> 3] >> (number & 7) & 1).astype(np.bool_)
             return np.where(stops, leader, -1)
 
-        return sum_votes(outputs, np.ones(n_trees, dtype=np.int32), n_classes, decide)
+        return decide
+
+    def answers(self, outputs: NDArray[Any], n_classes: int) -> tuple[NDArray[Any], Int64s]:
+        n_trees = outputs.shape[1]
+        return sum_votes(outputs, np.ones(n_trees, dtype=np.int32), n_classes, self.decide(n_trees, n_classes))
 
     def on(self, forest: PackedForest) -> LabelsByVotes:
         """The rule on rows of a forest."""
@@ -375,24 +314,6 @@ class TallyRule(Rule):
         if self.bits is not None:
             return {"tallies": self.bits.tobytes().hex()}
         return {} if self.upper is None else {"upper": self.upper.tolist()}
-
-    def curves(self, n_trees: int, classes: list[str]) -> Curves:
-        """The bound on the leader's votes where two classes share all votes."""
-        both = np.arange(n_trees + 1)
-        upper = np.minimum(n_trees // 2 + 1, both + 1)
-        if self.upper is not None:
-            upper = np.minimum(self.upper, upper)
-        if self.bits is not None:
-            choose = tally_order(n_trees, len(classes))
-            for t in range(1, n_trees):
-                most = np.arange(t // 2 + 1, t + 1)
-                number = choose[-1, t] + choose[0, most] + choose[1 : len(classes) - 1, t].sum()
-                marked = most[(self.bits[number >> 3] >> (number & 7) & 1).astype(np.bool_)]
-                upper[t] = marked.min(initial=upper[t])
-        stops = {"stop: the leader wins": np.where(upper <= both, upper, np.nan)}
-        level, going = both / 2.0, (both / 2.0, np.minimum(upper, both))
-        words = "votes of the two leading classes", "votes of the leader", ("both level", level)
-        return Curves(both, going, stops, *words, of_trees=False, is_of_counts=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,13 +386,6 @@ class SpreadRule(Rule):
             "metric": self.metric,
             "tolerance": self.tolerance,
         }
-
-    def curves(self, n_trees: int, classes: list[str]) -> Curves:
-        """The largest spread of the trees' scores that stops a row, in the unit of the predictions."""
-        n_used = np.arange(1, n_trees)
-        most = self.limit / np.sqrt(1.0 / n_used - 1.0 / n_trees)
-        going, stops = (most, np.full(len(most), most.max(initial=0.0))), {"stop: scores spread by no more": most}
-        return Curves(n_used, going, stops, "trees asked", f"standard deviation of the trees,\nas {self.metric}")
 
 
 def looks(rule: _core.SpreadStop, values: NDArray[Any], every: int) -> tuple[Floats, Floats]:

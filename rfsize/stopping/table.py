@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -150,20 +150,15 @@ class StopTable:
         >>> table.expected_trees() < rfsize.StopTable.build(101, alpha=0.99).expected_trees()
         True
         """
-        made = vote_prior.build(n_trees, alpha, prior, n_classes)
-        classes = None if made.votes is None else labels_of(made.votes.classes)
-        names = range(made.n_classes) if classes is None else classes
-        table = cls(
-            made.n_trees,
-            made.n_classes,
-            made.alpha,
-            made.rule,
-            made.prior,
-            classes,
-            threshold=None if made.votes is None else made.votes.threshold,
-            expected=made.expected
-            and tuple(ClassOutcome(label, *risk) for label, risk in zip(names, made.expected, strict=True)),
-        )
+        n_trees, alpha, given, n_classes = vote_prior.checked_prior(n_trees, alpha, prior, n_classes)
+        stops, risks = vote_prior.rule_from(given, n_trees, n_classes, alpha)
+        votes = given if isinstance(given, Votes) else None
+        classes = None if votes is None else labels_of(votes.classes)
+        word, at = "uniform" if isinstance(given, str) else "given", None if votes is None else votes.threshold
+        table = cls(n_trees, n_classes, alpha, stops, word, classes, at)
+        if risks is not None:
+            expected = (ClassOutcome(label, *risk) for label, risk in zip(table.class_labels, risks, strict=True))
+            table = replace(table, expected=tuple(expected))
         _warn_of_lost_classes(table)
         return table
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -44,34 +43,10 @@ _MAX_TALLIES, _MAX_EXACT_CLASSES = 10_000_000, 20
 _REDRAWN = 1 / 3
 
 
-@dataclass(frozen=True, eq=False)
-class VoteTable:
-    """What `build` makes of a prior.
-
-    Attributes
-    ----------
-    n_trees, n_classes : int
-    alpha : float
-    prior : {"uniform", "given"}
-    rule : Rule
-    votes : Votes or None
-        The votes that the prior was made from.
-    expected : list of (float, float, float), or None
-        For each class that all trees give: its share of the rows, the share of these rows that get another label, and
-        the mean number of trees. None if they are not known.
-    """
-
-    n_trees: int
-    n_classes: int
-    alpha: float
-    prior: str
-    rule: Rule
-    votes: Votes | None
-    expected: list[tuple[float, float, float]] | None
-
-
-def build(n_trees: int, alpha: float, prior: Any, n_classes: int | None) -> VoteTable:
-    """Check the arguments of `rfsize.StopTable.build`, and make the table.
+def checked_prior(
+    n_trees: int, alpha: float, prior: Any, n_classes: int | None
+) -> tuple[int, float, Votes | ArrayLike | str, int]:
+    """Check the arguments of `rfsize.StopTable.build`, and return them; votes, if the prior is made from votes.
 
     Raises
     ------
@@ -85,22 +60,30 @@ def build(n_trees: int, alpha: float, prior: Any, n_classes: int | None) -> Vote
         raise ValueError(f"alpha must be a number above 0 and at most 1 (1 for the lossless table), found {alpha!r}")
     if n_classes is not None:
         n_classes = whole("n_classes", n_classes, at_least=2, at_most=MAX_CLASSES)
-    votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else None
     if isinstance(prior, str):
         choice("prior", prior, ("uniform",), "; or give what rfsize.tree_outputs returns")
-        of_prior = n_classes or 2
-    else:
-        of_prior = 2 if votes is None else len(votes.classes)
+        return n_trees, float(alpha), prior, n_classes or 2
+    votes = _representative(prior) if isinstance(prior, Votes | TreeOutputs) else prior
+    of_prior = len(votes.classes) if isinstance(votes, Votes) else 2
     if n_classes not in (None, of_prior):
         raise ValueError(f"n_classes is {n_classes}, but prior is over {of_prior} classes; leave n_classes out")
-    if of_prior == 2:
-        rule, expected = _two_classes(two_class_prior(prior if votes is None else votes, n_trees), float(alpha))
-    elif is_solved_exactly(n_trees, of_prior):
-        rule, expected = _more_classes(tally_prior(votes, n_trees, of_prior), n_trees, of_prior, float(alpha))
-    else:
-        rule, expected = _two_leaders(pair_prior(votes, n_trees), of_prior, float(alpha)), None
-    word = "uniform" if isinstance(prior, str) else "given"
-    return VoteTable(n_trees, of_prior, float(alpha), word, rule, votes, expected)
+    return n_trees, float(alpha), votes, of_prior
+
+
+def rule_from(
+    prior: Votes | ArrayLike | str, n_trees: int, n_classes: int, alpha: float
+) -> tuple[Rule, list[tuple[float, float, float]] | None]:
+    """The rule of the papers for a prior that `checked_prior` returned, and what it expects for each class.
+
+    That is the share of the rows that all trees give the class, the share of these rows that get another label, and the
+    mean number of trees; None if they are not known.
+    """
+    if n_classes == 2:
+        return _two_classes(two_class_prior(prior, n_trees), alpha)
+    votes = prior if isinstance(prior, Votes) else None
+    if is_solved_exactly(n_trees, n_classes):
+        return _more_classes(tally_prior(votes, n_trees, n_classes), n_trees, n_classes, alpha)
+    return _two_leaders(pair_prior(votes, n_trees), n_classes, alpha), None
 
 
 def _representative(prior: Votes | TreeOutputs) -> Votes:
