@@ -1,6 +1,8 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <variant>
+
 #include "bind_stops.hpp"
 #include "few.hpp"
 #include "stop_votes.hpp"
@@ -103,11 +105,15 @@ void add_scores(const Rows& rows, const Array<Real, 2>& total) {
     rows.run(rule);
 }
 
+void expect_votes(const Forest& forest) {
+    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
+}
+
 template <class Real>
 TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
     alone.expect({forest.n_outputs() + 1}, "alone");
     expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
-    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
+    expect_votes(forest);
     return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
 }
 
@@ -155,53 +161,120 @@ void predict_sums(const Predicting& predicting, const Array<Real, 2>& total, con
     predict_from(predicting, total.matrix(), out.matrix());
 }
 
-class Few {
+// What NumPy gives to write to.
+template <class T>
+T* data_of(const nb::object& array) {
+    Buffer buffer;
+    if (!buffer.hold(array, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) || !buffer.is<T>())
+        throw std::runtime_error("NumPy gives another array than it was asked for");
+    return static_cast<T*>(buffer.view().buf);
+}
+
+// Predicts a few rows of plain arrays in one call: labels where there is a rule of stopping, else numbers.
+class FewRows {
 public:
-    Few(ForestPointer forest, const Predicting& of_labels, const Predicting& predicting,
-        const Array<const double, 1>& start, double threshold, bool refuses_infinite, bool refuses_missing)
+    FewRows(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
+            bool refuses_infinite, bool refuses_missing, std::size_t most_rows, std::size_t n_columns,
+            nb::object finish, nb::object rule)
         : forest_(std::move(forest)),
-          few_{*forest_, of_labels, predicting, threshold, refuses_infinite, refuses_missing},
-          floats_(start.data(), start.data() + start.size()),
-          doubles_(start.data(), start.data() + start.size()) {
+          label_of_{predicting, threshold},
+          refused_{refuses_infinite, refuses_missing},
+          most_rows_(most_rows),
+          n_columns_(n_columns),
+          finish_(std::move(finish)),
+          rule_(std::move(rule)) {
+        const nb::module_ numpy = nb::module_::import_("numpy");
+        array_ = numpy.attr("ndarray");
+        empty_ = numpy.attr("empty");
+        int_ = numpy.attr("dtype")("int64");
+        real_ = numpy.attr("dtype")(forest_->is_single() ? "float32" : "float64");
         start.expect({forest_->n_scores()}, "start");
+        if (forest_->is_single())
+            start_ = std::vector<float>(start.data(), start.data() + start.size());
+        else
+            start_ = copied(start);
+        if (nb::isinstance<ScoreStop>(rule_)) {
+            by_scores_ = nb::cast<const ScoreStop*>(rule_);
+            expect_fit(*forest_, *by_scores_);
+        } else if (!rule_.is_none()) {
+            by_votes_ = nb::cast<const VoteStop*>(rule_);
+            expect_votes(*forest_);
+            checked_classes(*forest_, n_columns);
+        } else {
+            expect(n_columns == start.size() || (start.size() == 1 && n_columns == 2),
+                   "there is not one column for each class");
+        }
     }
 
-    bool labels(const ScoreStop& stop, const Array<const double, 2>& X, const Array<std::int64_t, 2>& answer) const {
-        expect_fit(*forest_, stop);
-        expect_columns(X);
-        answer.expect({2, X.shape(0)}, "answer");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        const Answers answers{answer.data(), answer.data() + X.shape(0)};
-        if (forest_->is_single())
-            few_.labels(stop, X.matrix(), floats_, answers);
-        else
-            few_.labels(stop, X.matrix(), doubles_, answers);
-        return true;
-    }
-
-    bool predict(const Array<const double, 2>& X, const Array<double, 2>& out) const {
-        expect_columns(X);
-        const std::size_t n_scores = forest_->n_scores();
-        expect(out.shape(0) == X.shape(0) && (out.shape(1) == n_scores || (n_scores == 1 && out.shape(1) == 2)),
-               "out has another shape than is predicted");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        if (forest_->is_single())
-            few_.predict(X.matrix(), floats_, out.matrix());
-        else
-            few_.predict(X.matrix(), doubles_, out.matrix());
-        return true;
+    // What is predicted, with the trees that rows ask if these are wanted; None if the rows need more checks.
+    // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way.
+    nb::object predict(nb::handle X, bool return_trees, bool of_frame) const {
+        AnyMatrix rows;
+        if (!X.type().is(array_) || !rows.hold(X) || rows.columns() != forest_->n_features() || rows.rows() == 0 ||
+            rows.rows() > most_rows_)
+            return nb::none();
+        const auto from = [&](const auto& start) {
+            return rows.is_single() ? predicted(rows.strided<float>(), start, return_trees, of_frame)
+                                    : predicted(rows.strided<double>(), start, return_trees, of_frame);
+        };
+        return std::visit(from, start_);
     }
 
 private:
     ForestPointer forest_;
-    FewRows few_;
-    std::vector<float> floats_;
-    std::vector<double> doubles_;
+    LabelOfSums label_of_;
+    Refused refused_;
+    std::size_t most_rows_, n_columns_;
+    nb::object finish_, rule_, array_, empty_, int_, real_;
+    const ScoreStop* by_scores_ = nullptr;
+    const VoteStop* by_votes_ = nullptr;
+    std::variant<std::vector<float>, std::vector<double>> start_;
 
-    void expect_columns(const Array<const double, 2>& X) const {
-        expect(X.shape(1) >= forest_->n_features(), "the rows have fewer columns than the forest was trained on");
+    template <class T, class Real>
+    nb::object predicted(const Strided<T>& X, const std::vector<Real>& start, bool return_trees, bool of_frame) const {
+        const bool is_label = by_scores_ != nullptr || by_votes_ != nullptr;
+        const Temporary<std::int64_t> unwanted(return_trees ? 0 : X.rows);
+        nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
+        nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
+                                                     : empty_(nb::make_tuple(X.rows, n_columns_), real_);
+        std::int64_t* asked = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
+        bool is_taken = false;
+        if (is_label) {
+            const Answers answers{data_of<std::int64_t>(out), asked};
+            Released released;
+            is_taken = refused_.takes(X, of_frame) && (label(X, start, answers), true);
+        } else {
+            const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
+            Released released;
+            std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+            is_taken = refused_.takes(X, of_frame) && (number(X, start, numbers), true);
+        }
+        if (!is_taken) return nb::none();
+        if (!finish_.is_none()) out = finish_(out);
+        return return_trees ? nb::object(nb::make_tuple(out, trees)) : out;
+    }
+
+    template <class T, class Real>
+    void label(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers) const {
+        std::fill_n(answers.label, X.rows, std::int64_t{-1});
+        std::fill_n(answers.asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        const Rows rows(forest_, X.rows, q.data());
+        if (by_scores_ != nullptr) {
+            label_few(rows, *by_scores_, label_of_, start, answers);
+            return;
+        }
+        const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
+        const TreeAlone<Real> alone{static_cast<Real>(scale), start};
+        by_votes_->settle(rows, alone, n_columns_, answers);
+    }
+
+    template <class T, class Real>
+    void number(const Strided<T>& X, const std::vector<Real>& start, const Matrix<Real>& out) const {
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
     }
 };
 
@@ -250,12 +323,13 @@ void bind_forest(nb::module_& m) {
                      nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
-    nb::class_<Few>(m, "FewRows")
-        .def(nb::init<ForestPointer, const Predicting&, const Predicting&, const ConstDoubles&, double, bool, bool>(),
-             nb::arg("forest"), nb::arg("of_labels"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
-             nb::arg("refuses_infinite"), nb::arg("refuses_missing"))
-        .def("labels", &Few::labels, nb::arg("stop"), nb::arg("X"), nb::arg("answer"))
-        .def("predict", &Few::predict, nb::arg("X"), nb::arg("out"));
+    nb::class_<FewRows>(m, "FewRows")
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,
+                      std::size_t, nb::object, nb::object>(),
+             nb::arg("forest"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
+             nb::arg("refuses_infinite"), nb::arg("refuses_missing"), nb::arg("most_rows"), nb::arg("n_columns"),
+             nb::arg("finish").none(), nb::arg("rule").none())
+        .def("predict", &FewRows::predict, nb::arg("X"), nb::arg("return_trees"), nb::arg("of_frame") = false);
 }
 
 }  // namespace rfsize

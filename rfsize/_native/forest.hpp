@@ -63,6 +63,9 @@ struct Columns {
     std::vector<std::int64_t> base;
 };
 
+// Rows so few that each goes down many trees together, instead of many rows down one tree.
+inline constexpr std::size_t FEW = 16;
+
 // Where a row is in a tree whose splits all rows of a block pass together: the id of its leaf, counted in its tree.
 struct LeafIds {
     const std::uint8_t* at;
@@ -165,15 +168,16 @@ public:
         fill(value, key, below, entry, out);
     }
 
-    // Fill the columns of one row; read(feature) gives its values.
-    template <class Read>
-    void quantise_row(Read&& read, std::uint16_t* out) const {
-        for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
-            quantise_one(read(static_cast<std::size_t>(columns_.feature[entry])), entry, out);
-    }
-
+    // Fill the columns of rows.
     template <class T>
     void quantise(const Strided<T>& X, std::uint16_t* out) const {
+        if (X.rows <= FEW) {
+            for (std::size_t row = 0; row < X.rows; ++row)
+                for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
+                    quantise_one(static_cast<double>(X.at(row, static_cast<std::size_t>(columns_.feature[entry]))),
+                                 entry, out + row * n_columns());
+            return;
+        }
         constexpr std::size_t block = 512;
         std::vector<double> value(block), key(block);
         std::vector<std::uint32_t> rank(block);

@@ -207,6 +207,9 @@ def _where(cls: type) -> str:
 class Settling(ABC):
     """A rule that runs on rows of one compiled forest."""
 
+    native: _core.ScoreStop | _core.VoteStop | None = None
+    """The compiled rule, if it alone settles all rows."""
+
     @abstractmethod
     def settle(self, rows: _core.Rows, answer: NDArray[Any], n_used: Int64s) -> None:
         """Ask trees about rows until each is settled, and write into the two arrays.

@@ -69,11 +69,15 @@ class LabelsByVotes(Settling):
     every: int
 
     @cached_property
-    def _native(self) -> _core.VoteStop:
+    def _rule(self) -> _core.VoteStop:
         return self.stops.native(self.every)
 
+    @property
+    def native(self) -> _core.VoteStop | None:
+        return self._rule
+
     def settle(self, rows: _core.Rows, answer: Int64s, n_used: Int64s) -> None:
-        self._native.settle(rows, self.forest.alone, len(self.forest.classes), answer, n_used)
+        self._rule.settle(rows, self.forest.alone, len(self.forest.classes), answer, n_used)
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"
