@@ -62,6 +62,41 @@ void label_few(const Rows& rows, const ScoreStop& stop, const LabelOfSums& label
         if (answers.label[row] < 0) answers.label[row] = label_of(total[row]);
 }
 
+// Add the values of leaves that one row reaches, in so many trees from the first on.
+template <class Real>
+void add_leaves(const Forest& forest, const std::uint32_t* place, std::size_t first, std::size_t n, Real* sums) {
+    const Real* value = forest.values<Real>(LeafPlaces{place});
+    const std::size_t width = forest.nodes().width;
+    if (forest.n_scores() == 1) {
+        Real sum = sums[0];  // in a register, not in memory, for which each addition would wait
+        for (std::size_t j = 0; j < n; ++j) sum += value[place[j]];
+        sums[0] = sum;
+        return;
+    }
+    for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t part = 0; part < width; ++part)
+            sums[(first + j) % forest.n_outputs() + part] += value[place[j] * width + part];
+}
+
+// Add the values of the leaves that rows reach in all trees.
+template <class Real>
+void add_all(const Rows& rows, const Matrix<Real>& total) {
+    const Forest& forest = rows.forest();
+    if (rows.n_rows() > FEW) {
+        AllScores<Real> rule(forest, total, rows.most());
+        rows.run(rule);
+        return;
+    }
+    RowAlone alone(forest, std::min(AT_ONCE, forest.n_trees()));
+    for (std::size_t row = 0; row < rows.n_rows(); ++row) {
+        alone.take(rows.q() + row * forest.n_columns());
+        for (std::size_t first = 0; first < forest.n_trees(); first += AT_ONCE) {
+            const std::size_t n = std::min(AT_ONCE, forest.n_trees() - first);
+            add_leaves(forest, alone.reach(first, n), first, n, total[row].data());
+        }
+    }
+}
+
 // What is predicted of rows, by classes or of the last class alone.
 template <class Real>
 void predict_few(const Rows& rows, const Predicting& predicting, const std::vector<Real>& start,
@@ -69,8 +104,7 @@ void predict_few(const Rows& rows, const Predicting& predicting, const std::vect
     const Temporary<Real> sums(rows.n_rows() * start.size());
     const Matrix<Real> total{sums.data(), rows.n_rows(), start.size()};
     fill_with_start(start, total);
-    AllScores<Real> rule(rows.forest(), total, rows.most());
-    rows.run(rule);
+    add_all(rows, total);
     predict_from(predicting, total, out);
 }
 

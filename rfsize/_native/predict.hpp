@@ -39,7 +39,7 @@ public:
             last *= STAGES_GROW;
         }
         if (member == forest_.n_members()) return;
-        RowAlone alone(forest_, std::min(together_ * forest_.n_outputs(), forest_.n_trees()));
+        RowAlone alone(forest_, std::min(std::max(MOST_AHEAD, forest_.n_outputs()), forest_.n_trees()));
         for (std::size_t j = 0; j < n; ++j) ask_alone(going_.span().subspan(j, 1), member, alone);
     }
 
@@ -50,7 +50,7 @@ private:
     Temporary<std::uint32_t> going_;
     std::optional<RowsTogether> group_;
     // Members that a row asks at once; where it may stop, those beyond its stop are asked in vain.
-    std::size_t together_ = std::max<std::size_t>(1, (Rule::stops ? 16 : AT_ONCE) / forest_.n_outputs());
+    static constexpr std::size_t FEWEST_AHEAD = Rule::stops ? 16 : AT_ONCE, MOST_AHEAD = Rule::stops ? 64 : AT_ONCE;
 
     // Ask some members about these rows, and count those still open, which then stand in front.
     std::size_t ask_together(std::span<std::uint32_t> some, std::size_t member, std::size_t last) {
@@ -95,7 +95,8 @@ private:
         alone.take(q_ + row[0] * forest_.n_columns());
         rule_.enter(row);
         while (member < n_members) {
-            const std::size_t ahead = std::min(together_, n_members - member);
+            const std::size_t wanted = std::clamp(member / 2, FEWEST_AHEAD, MOST_AHEAD) / n_outputs;
+            const std::size_t ahead = std::min(std::max<std::size_t>(1, wanted), n_members - member);
             const std::uint32_t* place = alone.reach(member * n_outputs, ahead * n_outputs);
             for (std::size_t j = 0; j < ahead; ++j) {
                 for (std::size_t output = 0; output < n_outputs; ++output)

@@ -200,7 +200,7 @@ void descend(const NodesView& trees, const std::uint16_t* q, std::size_t n_colum
 }
 
 #if defined(__AVX512BW__)
-// Sixteen walkers down trees of short nodes. The row's bytes are held as words in registers where they fit.
+// Sixteen walkers down trees of short nodes. Up to 64 of the row's bytes are held in registers, as words.
 template <bool IN_REGISTERS>
 struct SixteenDown {
     const std::uint32_t* nodes;
@@ -217,10 +217,9 @@ struct SixteenDown {
         const __m512i byte = _mm512_set1_epi32(0xFF);
         const __m512i node = _mm512_i32gather_epi32(place, nodes, 4);
         const __m512i column = _mm512_and_si512(_mm512_srli_epi32(node, SHORT_COLUMN_SHIFT), byte);
-        const __m512i value = _mm512_and_si512(IN_REGISTERS ? _mm512_permutex2var_epi16(low, column, high)
-                                                            : _mm512_i32gather_epi32(column, row, 1),
-                                               byte);
-        const __mmask16 right = _mm512_cmplt_epu32_mask(value, _mm512_and_si512(node, byte));
+        const __m512i value =
+            IN_REGISTERS ? _mm512_permutex2var_epi16(low, column, high) : _mm512_i32gather_epi32(column, row, 1);
+        const __mmask16 right = _mm512_cmplt_epu32_mask(_mm512_and_si512(value, byte), _mm512_and_si512(node, byte));
         const __m512i next = _mm512_add_epi32(place, _mm512_srli_epi32(node, SHORT_LEFT_SHIFT));
         return _mm512_mask_add_epi32(next, right, next, _mm512_set1_epi32(1));
     }
@@ -231,65 +230,88 @@ struct SixteenDown {
     }
 };
 
-template <class Sixteen>
-void descend_by_sixteen(const Sixteen& down, std::uint32_t* place, std::uint32_t* open, std::size_t n,
-                        std::size_t steps) {
-    constexpr int GROUPS = 4;  // which go on together, so that none waits for the memory of another
-    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    std::size_t still = 0;
-    for (std::size_t first = 0; first < n; first += 16 * GROUPS) {
-        __m512i here[GROUPS];
-        __mmask16 there[GROUPS];
+// Several times sixteen walkers, which go on together, so that none waits for the memory of another.
+template <int GROUPS, bool IN_REGISTERS>
+struct Groups {
+    const SixteenDown<IN_REGISTERS>& down;
+    __m512i here[GROUPS], walker[GROUPS];
+    __mmask16 there[GROUPS];
+
+    // Lanes that stand for walkers, of so many that are left.
+    static __mmask16 lanes(std::size_t left, int g) {
+        const std::size_t before = 16 * static_cast<std::size_t>(g);
+        return left >= before + 16 ? 0xFFFF : left <= before ? 0 : static_cast<__mmask16>((1u << (left - before)) - 1);
+    }
+
+    // Take the walkers from the first on, which stand where place says.
+    Groups(const SixteenDown<IN_REGISTERS>& sixteen, const std::uint32_t* place, std::size_t first, std::size_t left)
+        : down(sixteen) {
+        const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
         for (int g = 0; g < GROUPS; ++g) {
-            const std::size_t at = first + 16 * static_cast<std::size_t>(g);
-            there[g] = at >= n ? 0 : n - at >= 16 ? 0xFFFF : static_cast<__mmask16>((1u << (n - at)) - 1);
+            const auto at = static_cast<int>(first) + 16 * g;
+            there[g] = lanes(left, g);
+            walker[g] = _mm512_add_epi32(lane, _mm512_set1_epi32(at));
             here[g] = _mm512_maskz_loadu_epi32(there[g], place + at);
         }
+    }
+    // Take the walkers that are named.
+    Groups(const SixteenDown<IN_REGISTERS>& sixteen, const std::uint32_t* place, const std::uint32_t* named,
+           std::size_t left)
+        : down(sixteen) {
+        for (int g = 0; g < GROUPS; ++g) {
+            there[g] = lanes(left, g);
+            walker[g] = _mm512_maskz_loadu_epi32(there[g], named + 16 * g);
+            here[g] = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), there[g], walker[g], place, 4);
+        }
+    }
+    // Go some steps, and write down where walkers are, and which of them are to go on; returns how many.
+    std::size_t go(std::size_t steps, std::uint32_t* place, std::uint32_t* open) {
         for (std::size_t step = 0; step < steps; ++step)
             for (int g = 0; g < GROUPS; ++g) here[g] = down.step(here[g]);
+        std::size_t still = 0;
         for (int g = 0; g < GROUPS; ++g) {
-            const std::size_t at = first + 16 * static_cast<std::size_t>(g);
-            _mm512_mask_storeu_epi32(place + at, there[g], here[g]);
-            const auto going = static_cast<__mmask16>(down.open(here[g]) & there[g]);
-            _mm512_mask_compressstoreu_epi32(
-                open + still, going, _mm512_add_epi32(lanes, _mm512_set1_epi32(static_cast<int>(at))));
-            still += static_cast<std::size_t>(__builtin_popcount(going));
+            _mm512_mask_i32scatter_epi32(place, there[g], walker[g], here[g], 4);
+            const auto on = static_cast<__mmask16>(down.open(here[g]) & there[g]);
+            _mm512_storeu_epi32(open + still, _mm512_maskz_compress_epi32(on, walker[g]));
+            still += static_cast<std::size_t>(__builtin_popcount(on));
         }
+        return still;
     }
-    while (still > 0) {
-        const std::size_t going = still;
-        still = 0;
-        for (std::size_t first = 0; first < going; first += 16 * GROUPS) {
-            __m512i here[GROUPS], walker[GROUPS];
-            __mmask16 there[GROUPS];
-            for (int g = 0; g < GROUPS; ++g) {
-                const std::size_t at = first + 16 * static_cast<std::size_t>(g);
-                there[g] = at >= going ? 0 : going - at >= 16 ? 0xFFFF : static_cast<__mmask16>((1u << (going - at)) - 1);
-                walker[g] = _mm512_maskz_loadu_epi32(there[g], open + at);
-                here[g] = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), there[g], walker[g], place, 4);
-            }
-            for (int step = 0; step < 2; ++step)
-                for (int g = 0; g < GROUPS; ++g) here[g] = down.step(here[g]);
-            for (int g = 0; g < GROUPS; ++g) {
-                _mm512_mask_i32scatter_epi32(place, there[g], walker[g], here[g], 4);
-                const auto on = static_cast<__mmask16>(down.open(here[g]) & there[g]);
-                _mm512_mask_compressstoreu_epi32(open + still, on, walker[g]);
-                still += static_cast<std::size_t>(__builtin_popcount(on));
-            }
-        }
-    }
+};
+
+// from: the first of the walkers, or their names. Those that go on are written over names that are read.
+template <bool IN_REGISTERS, class From>
+std::size_t go_by_groups(const SixteenDown<IN_REGISTERS>& down, From from, std::size_t n, std::size_t steps,
+                         std::uint32_t* place, std::uint32_t* open) {
+    std::size_t still = 0, done = 0;
+    for (; done < n && n - done > 32; done += 64)
+        still += Groups<4, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    if (done < n && n - done > 16)
+        still += Groups<2, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    else if (done < n)
+        still += Groups<1, IN_REGISTERS>(down, place, from + done, n - done).go(steps, place, open + still);
+    return still;
+}
+
+template <bool IN_REGISTERS>
+void descend_by_sixteen(const SixteenDown<IN_REGISTERS>& down, std::uint32_t* place, std::uint32_t* open, std::size_t n,
+                        std::size_t steps) {
+    std::size_t still = go_by_groups(down, std::size_t{0}, n, steps, place, open);
+    while (still > 0) still = go_by_groups(down, static_cast<const std::uint32_t*>(open), still, 2, place, open);
 }
 #endif
 
-void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
-                   std::uint32_t* open, std::size_t n, std::size_t steps) {
+void descend_alone(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::size_t n_columns,
+                   std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps) {
 #if defined(__AVX512BW__)
-    if (n >= 16) {
+    if (n_columns <= 64)
         descend_by_sixteen(SixteenDown<true>(short_nodes, short_row), place, open, n, steps);
-        return;
-    }
-#endif
+    else
+        descend_by_sixteen(SixteenDown<false>(short_nodes, short_row), place, open, n, steps);
+#else
+    static_cast<void>(n_columns);
     go_down(DownShort{short_nodes, short_row}, place, open, n, steps);
+#endif
 }
 
 }  // namespace

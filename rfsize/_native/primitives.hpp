@@ -25,6 +25,9 @@ inline constexpr int BYTE_BIAS = 0x80, WORD_BIAS = 0x8000;
 // may end behind the last one.
 inline constexpr std::size_t TOGETHER = 2048, PADDED_TO = 128;
 
+// See descend_alone.
+inline constexpr std::size_t OPEN_BEYOND = 16;
+
 // Cuts that are compared with a value together.
 inline constexpr std::size_t CUTS_AT_ONCE = 16;
 
@@ -54,9 +57,10 @@ struct Primitives {
     // Take n walkers some steps down, and then those on that have not reached a leaf.
     void (*descend)(const NodesView& trees, const std::uint16_t* q, std::size_t n_columns, const std::uint32_t* row,
                     std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
-    // The same of one row down several trees of short nodes; short_row is its bytes.
-    void (*descend_alone)(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::uint32_t* place,
-                          std::uint32_t* open, std::size_t n, std::size_t steps);
+    // The same of one row down several trees of short nodes; short_row is its bytes, and four more. Walkers are written
+    // to open sixteen at a time, so that it has room for OPEN_BEYOND more than n.
+    void (*descend_alone)(const std::uint32_t* short_nodes, const std::uint8_t* short_row, std::size_t n_columns,
+                          std::uint32_t* place, std::uint32_t* open, std::size_t n, std::size_t steps);
 };
 
 // Those of this processor, or of the level that the environment names.

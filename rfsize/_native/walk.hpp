@@ -15,10 +15,7 @@ inline constexpr std::size_t AT_ONCE = 512;
 class RowAlone {
 public:
     RowAlone(const Forest& forest, std::size_t most)
-        : forest_(forest),
-          row_(forest.has_short_nodes() ? 0 : most),
-          place_(most),
-          open_(most) {
+        : forest_(forest), row_(forest.has_short_nodes() ? 0 : most), place_(most), open_(most + OPEN_BEYOND) {
         std::fill_n(row_.begin(), row_.size(), 0);
     }
 
@@ -35,7 +32,8 @@ public:
             place_[j] = static_cast<std::uint32_t>(forest_.nodes().tree_start[first + j]);
         const std::size_t steps = forest_.balanced_depth(first);
         if (forest_.has_short_nodes())
-            primitives().descend_alone(forest_.short_nodes(), short_row_.data(), place_.data(), open_.data(), n, steps);
+            primitives().descend_alone(forest_.short_nodes(), short_row_.data(), forest_.n_columns(), place_.data(),
+                                       open_.data(), n, steps);
         else
             primitives().descend(forest_.view(), q_, forest_.n_columns(), row_.data(), place_.data(), open_.data(), n,
                                  steps);
@@ -45,7 +43,7 @@ public:
 private:
     const Forest& forest_;
     const std::uint16_t* q_ = nullptr;
-    std::array<std::uint8_t, SHORT_ROW> short_row_{};
+    std::array<std::uint8_t, SHORT_ROW + 4> short_row_{};  // four bytes are read at a time
     Temporary<std::uint32_t> row_, place_, open_;
 };
 

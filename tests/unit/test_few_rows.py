@@ -24,6 +24,7 @@ FORMS = {
     ),
     "objects": lambda X: X.astype(object),
     "lists": lambda X: X.tolist(),
+    "tuples": lambda X: tuple(map(tuple, X)),
     "frame": lambda X: frame_of(X),
     "single precision": lambda X: X.astype(np.float32),
 }
@@ -44,6 +45,32 @@ def test_forms_of_rows(name: str, form: str) -> None:
         same = FORMS[form](X[:size])
         for _ in range(2):  # the second frame of the same columns may go a shorter way
             assert fast.predict(same).tolist() == fast.predict(X[:size]).tolist() == expected[:size]
+
+
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+@pytest.mark.parametrize("name", ["lgb binary", "lgb softmax", "xgb softprob", "random forest"])
+def test_few_rows_are_answered_as_many(name: str, voting: str) -> None:
+    X, fast = rows_for(name, 3000), rfsize.compile(model(name), voting=voting)
+    for method in (fast.predict, fast.predict_labels, fast.predict_proba):
+        expected, asked = method([X[:1500], X[1500:]], return_trees=True)  # which goes the way of many rows
+        for size in (1, 2, 16, 17, 512, 513, 3000):
+            answers, trees = method(X[:size], return_trees=True)
+            assert answers.dtype == expected.dtype
+            assert answers.tolist() == method(X[:size]).tolist() == expected[:size].tolist()
+            assert trees.tolist() == asked[:size].tolist()
+
+
+def test_a_series_is_refused_by_name() -> None:
+    frame, fast = frame_of(rows_for("lgb binary", 3)), rfsize.compile(model("lgb binary"))
+    for row in (frame.iloc[0], frame.iloc[0].to_numpy(), frame.iloc[0].tolist()):
+        with pytest.raises(ValueError, match=r"X\.iloc\[\[0\]\]"):
+            fast.predict(row)
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0]], [[1.0] * 28, 2.0], [["a"] * 28], [[[1.0] * 28]], [], [[]]])
+def test_lists_that_are_no_rows(rows: list) -> None:
+    with pytest.raises(ValueError, match="X"):
+        rfsize.compile(model("lgb binary")).predict(rows)
 
 
 @pytest.mark.parametrize("number", [2.0**53 - 1, 2.0**53, -(2.0**53), 1e300, np.inf, np.nan])
