@@ -171,6 +171,8 @@ public:
     // Fill the columns of rows.
     template <class T>
     void quantise(const Strided<T>& X, std::uint16_t* out) const {
+        // Where no tree splits, rows have one column, which leaves compare.
+        if (columns_.feature.empty()) std::fill_n(out, X.rows, std::uint16_t{0});
         if (X.rows <= FEW) {
             for (std::size_t row = 0; row < X.rows; ++row)
                 for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)

@@ -45,8 +45,8 @@ def quantised(forest: PackedForest, values: Any) -> _core.Rows:
     """Rows in the form that the trees compare, from a float array or a compressed sparse row matrix."""
     if not issparse(values):
         return forest.native.rows(values)
-    index, begin = values.indices.astype(np.int64, copy=False), values.indptr.astype(np.int64, copy=False)
-    return forest.native.sparse_rows(values.data.astype(np.float64, copy=False), index, begin)
+    index, begin = (np.require(part, np.int64, "A") for part in (values.indices, values.indptr))
+    return forest.native.sparse_rows(np.require(values.data, np.float64, "A"), index, begin)
 
 
 def rows_in_one_call(forest: PackedForest) -> int:

@@ -12,6 +12,7 @@ from scipy import sparse
 import rfsize
 from helpers import models, zoo
 from helpers.zoo import model, rows_for
+from rfsize import _core
 
 NAMES = ["lgb binary", "lgb poisson", "xgb softprob", "random forest"]
 FORMS = {
@@ -92,6 +93,14 @@ def test_categories_and_their_codes(kind: str) -> None:
             assert fast.predict(rows).tolist() == own[:size].tolist()
 
 
+def test_sparse_rows_that_lie_anywhere_in_memory() -> None:
+    X, fast = rows_for("lgb binary", 40), rfsize.compile(model("lgb binary"))
+    rows = sparse.csr_matrix(X)
+    rows.data = np.frombuffer(b"\0" + rows.data.tobytes(), np.uint8)[1:].view(np.float64)
+    assert not rows.data.flags.aligned
+    assert fast.predict(rows).tolist() == fast.predict(X).tolist()
+
+
 def test_sparse_rows_with_stored_zeros() -> None:
     rng = np.random.default_rng(9)
     rows = sparse.random(700, 12, 0.4, "csr", random_state=rng)
@@ -113,3 +122,14 @@ def test_rows_that_scikit_learn_refuses(name: str, value: float) -> None:
             for rows in (X, sparse.csr_matrix(X)):
                 with pytest.raises(ValueError, match=r"X|Input"):
                     predict(rows)
+
+
+def test_compiled_loops_refuse_places_and_votes_that_are_none() -> None:
+    """No framework gives these; a size that wraps would write before the array."""
+    inbag, row, none = np.zeros((2, 2), np.bool_), np.zeros(1, np.uint32), 2**64 - 1
+    for place in ((none, 0), (0, none), (2, 0), (0, 2)):
+        with pytest.raises(ValueError, match="no room"):
+            _core.draw_lightgbm(row, row, row, np.zeros(1, np.int64), inbag, *place)
+    for vote in (2, -1):
+        with pytest.raises(IndexError, match="no class"):
+            _core.count_votes(np.array([[vote]]), np.ones((1, 1), np.bool_), np.zeros((1, 2), np.int32))
