@@ -25,7 +25,8 @@ inline thread_local KeptMemory kept_memory;
 template <class T>
 class Temporary {
 public:
-    explicit Temporary(std::size_t n) : n_(n), n_bytes_((n * sizeof(T) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT) {
+    explicit Temporary(std::size_t n)
+        : n_(n), n_bytes_((n * sizeof(T) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + APART) {
         KeptMemory& kept = kept_memory;
         is_kept_ = n_bytes_ <= KeptMemory::SIZE - kept.used;
         if (is_kept_) {
@@ -51,6 +52,9 @@ public:
     std::span<T> span() const { return {data_, n_}; }
 
 private:
+    // Blocks that begin at the same place of a page would wait for each other's numbers.
+    static constexpr std::size_t APART = 3 * ALIGNMENT;
+
     std::size_t n_, n_bytes_;
     T* data_;
     bool is_kept_;
