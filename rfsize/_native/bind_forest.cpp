@@ -1,6 +1,7 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <utility>
 #include <variant>
 
 #include "bind_stops.hpp"
@@ -11,55 +12,45 @@ namespace rfsize {
 
 namespace {
 
-ForestPointer make_forest(const Array<const std::uint64_t, 1>& nodes, nb::handle value,
-                          const Array<const std::uint16_t, 1>& vote, const Array<const std::int64_t, 1>& tree_start,
-                          const Array<const std::int64_t, 1>& bit_start, const Array<const std::uint32_t, 1>& bits,
-                          const Array<const std::int64_t, 1>& feature, const Array<const std::int64_t, 1>& cut_start,
-                          const Array<const double, 1>& cuts, const Array<const std::int64_t, 1>& start,
-                          const Array<const std::uint8_t, 1>& missing, const Array<const std::int64_t, 1>& base,
-                          std::size_t n_outputs, std::size_t n_features, bool single_precision, double missing_value,
-                          double zero_within, double lowest_category, bool absent_is_missing) {
+// The numbers of an array, which the caller keeps alive.
+template <class T>
+View<T> view_of(nb::handle array, const char* name) {
+    Array<const T, 1> held;
+    if (!held.hold(array)) throw nb::type_error((std::string(name) + " is no list of numbers of its type").c_str());
+    return held.span();
+}
+
+ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std::size_t n_outputs,
+                          std::size_t n_features, bool single_precision, double missing_value, double zero_within,
+                          double lowest_category, bool absent_is_missing) {
+    expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
+    Nodes of_trees;
+    of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     Array<const float, 2> floats;
     Array<const double, 2> doubles;
-    const bool is_single = floats.hold(value);
-    if (!is_single && !doubles.hold(value)) throw nb::type_error("value must be a matrix of float32 or float64");
-    Nodes of_trees{copied(nodes),
-                   {},
-                   {},
-                   is_single ? floats.shape(1) : doubles.shape(1),
-                   copied(vote),
-                   copied(tree_start),
-                   copied(bit_start),
-                   copied(bits)};
-    if (is_single)
-        of_trees.floats.assign(floats.data(), floats.data() + floats.size());
+    if (floats.hold(nodes[1]))
+        of_trees.floats = floats.span();
+    else if (doubles.hold(nodes[1]))
+        of_trees.doubles = doubles.span();
     else
-        of_trees.doubles.assign(doubles.data(), doubles.data() + doubles.size());
-    Columns columns{copied(feature), copied(cut_start), copied(cuts), copied(start), copied(missing), copied(base)};
+        throw nb::type_error("value must be a matrix of float32 or float64");
+    of_trees.width = of_trees.floats.empty() ? doubles.shape(1) : floats.shape(1);
+    of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
+    of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
+    of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");
+    of_trees.bits = view_of<std::uint32_t>(nodes[5], "bits");
+    const Columns of_columns{
+        view_of<std::int64_t>(columns[0], "feature"), view_of<std::int64_t>(columns[1], "cut_start"),
+        view_of<double>(columns[2], "cuts"),          view_of<std::int64_t>(columns[3], "start"),
+        view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
-    return std::make_shared<const Forest>(std::move(of_trees), std::move(columns), n_outputs, n_features, reading);
-}
-
-// A read-only view of an array that a forest owns.
-template <class T>
-nb::object view(nb::handle owner, const std::vector<T>& of, std::size_t width = 0) {
-    const std::size_t shape[2] = {width ? of.size() / width : of.size(), width};
-    static const T nothing{};
-    return nb::cast(nb::ndarray<nb::numpy, const T>(of.empty() ? &nothing : of.data(), width ? 2 : 1, shape, owner));
-}
-
-nb::tuple views_of_nodes(nb::handle self) {
-    const Nodes& nodes = nb::cast<const Forest&>(self).nodes();
-    const nb::object value =
-        nodes.floats.empty() ? view(self, nodes.doubles, nodes.width) : view(self, nodes.floats, nodes.width);
-    return nb::make_tuple(view(self, nodes.nodes), value, view(self, nodes.vote), view(self, nodes.tree_start),
-                          view(self, nodes.bit_start), view(self, nodes.bits));
-}
-
-nb::tuple views_of_columns(nb::handle self) {
-    const Columns& columns = nb::cast<const Forest&>(self).columns();
-    return nb::make_tuple(view(self, columns.feature), view(self, columns.cut_start), view(self, columns.cuts),
-                          view(self, columns.start), view(self, columns.missing), view(self, columns.base));
+    // The last reference may end in a thread that has released the interpreter.
+    const auto release = [](std::pair<nb::tuple, nb::tuple>* arrays) {
+        const nb::gil_scoped_acquire acquired;
+        delete arrays;
+    };
+    std::shared_ptr<const void> owner(new std::pair(nodes, columns), release);
+    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
 }
 
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
@@ -312,15 +303,9 @@ void bind_forest(nb::module_& m) {
     bind_rows_of<float>(rows);
     bind_rows_of<double>(rows);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("value"), nb::arg("vote"), nb::arg("tree_start"),
-             nb::arg("bit_start"), nb::arg("bits"), nb::arg("feature"), nb::arg("cut_start"), nb::arg("cuts"),
-             nb::arg("start"), nb::arg("missing"), nb::arg("base"), nb::arg("n_outputs"), nb::arg("n_features"),
+        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
-        .def_prop_ro("nodes", &views_of_nodes,
-                     nb::sig("def nodes(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
-        .def_prop_ro("columns", &views_of_columns,
-                     nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<FewRows>(m, "FewRows")
