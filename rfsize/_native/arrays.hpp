@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 
 namespace rfsize {
@@ -25,7 +26,9 @@ struct Strided {
     T at(std::size_t row, std::size_t column) const {
         const auto offset =
             static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;
-        return *reinterpret_cast<const T*>(data + offset);
+        T value;  // which need not lie where the processor's numbers begin
+        std::memcpy(&value, data + offset, sizeof value);
+        return value;
     }
 };
 

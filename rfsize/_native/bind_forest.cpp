@@ -1,6 +1,9 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <utility>
+#include <variant>
+
 #include "bind_stops.hpp"
 #include "few.hpp"
 
@@ -8,55 +11,45 @@ namespace rfsize {
 
 namespace {
 
-ForestPointer make_forest(const Array<const std::uint64_t, 1>& nodes, nb::handle value,
-                          const Array<const std::uint16_t, 1>& vote, const Array<const std::int64_t, 1>& tree_start,
-                          const Array<const std::int64_t, 1>& bit_start, const Array<const std::uint32_t, 1>& bits,
-                          const Array<const std::int64_t, 1>& feature, const Array<const std::int64_t, 1>& cut_start,
-                          const Array<const double, 1>& cuts, const Array<const std::int64_t, 1>& start,
-                          const Array<const std::uint8_t, 1>& missing, const Array<const std::int64_t, 1>& base,
-                          std::size_t n_outputs, std::size_t n_features, bool single_precision, double missing_value,
-                          double zero_within, double lowest_category, bool absent_is_missing) {
+// The numbers of an array, which the caller keeps alive.
+template <class T>
+View<T> view_of(nb::handle array, const char* name) {
+    Array<const T, 1> held;
+    if (!held.hold(array)) throw nb::type_error((std::string(name) + " is no list of numbers of its type").c_str());
+    return held.span();
+}
+
+ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std::size_t n_outputs,
+                          std::size_t n_features, bool single_precision, double missing_value, double zero_within,
+                          double lowest_category, bool absent_is_missing) {
+    expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
+    Nodes of_trees;
+    of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
     Array<const float, 2> floats;
     Array<const double, 2> doubles;
-    const bool is_single = floats.hold(value);
-    if (!is_single && !doubles.hold(value)) throw nb::type_error("value must be a matrix of float32 or float64");
-    Nodes of_trees{copied(nodes),
-                   {},
-                   {},
-                   is_single ? floats.shape(1) : doubles.shape(1),
-                   copied(vote),
-                   copied(tree_start),
-                   copied(bit_start),
-                   copied(bits)};
-    if (is_single)
-        of_trees.floats.assign(floats.data(), floats.data() + floats.size());
+    if (floats.hold(nodes[1]))
+        of_trees.floats = floats.span();
+    else if (doubles.hold(nodes[1]))
+        of_trees.doubles = doubles.span();
     else
-        of_trees.doubles.assign(doubles.data(), doubles.data() + doubles.size());
-    Columns columns{copied(feature), copied(cut_start), copied(cuts), copied(start), copied(missing), copied(base)};
+        throw nb::type_error("value must be a matrix of float32 or float64");
+    of_trees.width = of_trees.floats.empty() ? doubles.shape(1) : floats.shape(1);
+    of_trees.vote = view_of<std::uint16_t>(nodes[2], "vote");
+    of_trees.tree_start = view_of<std::int64_t>(nodes[3], "tree_start");
+    of_trees.bit_start = view_of<std::int64_t>(nodes[4], "bit_start");
+    of_trees.bits = view_of<std::uint32_t>(nodes[5], "bits");
+    const Columns of_columns{
+        view_of<std::int64_t>(columns[0], "feature"), view_of<std::int64_t>(columns[1], "cut_start"),
+        view_of<double>(columns[2], "cuts"),          view_of<std::int64_t>(columns[3], "start"),
+        view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
-    return std::make_shared<const Forest>(std::move(of_trees), std::move(columns), n_outputs, n_features, reading);
-}
-
-// A read-only view of an array that a forest owns.
-template <class T>
-nb::object view(nb::handle owner, const std::vector<T>& of, std::size_t width = 0) {
-    const std::size_t shape[2] = {width ? of.size() / width : of.size(), width};
-    static const T nothing{};
-    return nb::cast(nb::ndarray<nb::numpy, const T>(of.empty() ? &nothing : of.data(), width ? 2 : 1, shape, owner));
-}
-
-nb::tuple views_of_nodes(nb::handle self) {
-    const Nodes& nodes = nb::cast<const Forest&>(self).nodes();
-    const nb::object value =
-        nodes.floats.empty() ? view(self, nodes.doubles, nodes.width) : view(self, nodes.floats, nodes.width);
-    return nb::make_tuple(view(self, nodes.nodes), value, view(self, nodes.vote), view(self, nodes.tree_start),
-                          view(self, nodes.bit_start), view(self, nodes.bits));
-}
-
-nb::tuple views_of_columns(nb::handle self) {
-    const Columns& columns = nb::cast<const Forest&>(self).columns();
-    return nb::make_tuple(view(self, columns.feature), view(self, columns.cut_start), view(self, columns.cuts),
-                          view(self, columns.start), view(self, columns.missing), view(self, columns.base));
+    // The last reference may end in a thread that has released the interpreter.
+    const auto release = [](std::pair<nb::tuple, nb::tuple>* arrays) {
+        const nb::gil_scoped_acquire acquired;
+        delete arrays;
+    };
+    std::shared_ptr<const void> owner(new std::pair(nodes, columns), release);
+    return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
 }
 
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
@@ -120,53 +113,119 @@ void predict_sums(const Predicting& predicting, const Array<Real, 2>& total, con
     predict_from(predicting, total.matrix(), out.matrix());
 }
 
-class Few {
+// What NumPy gives to write to.
+template <class T>
+T* data_of(const nb::object& array) {
+    Buffer buffer;
+    if (!buffer.hold(array, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) || !buffer.is<T>())
+        throw std::runtime_error("NumPy gives another array than it was asked for");
+    return static_cast<T*>(buffer.view().buf);
+}
+
+// Predicts a few rows of plain arrays in one call: labels where there is a rule of stopping, else numbers.
+class FewRows {
 public:
-    Few(ForestPointer forest, const Predicting& of_labels, const Predicting& predicting,
-        const Array<const double, 1>& start, double threshold, bool refuses_infinite, bool refuses_missing)
+    FewRows(ForestPointer forest, const Predicting& predicting, const ConstDoubles& start, double threshold,
+            bool refuses_infinite, bool refuses_missing, std::size_t most_rows, std::size_t n_columns,
+            nb::object finish, nb::object rule)
         : forest_(std::move(forest)),
-          few_{*forest_, of_labels, predicting, threshold, refuses_infinite, refuses_missing},
-          floats_(start.data(), start.data() + start.size()),
-          doubles_(start.data(), start.data() + start.size()) {
+          label_of_{predicting, threshold},
+          refused_{refuses_infinite, refuses_missing},
+          most_rows_(most_rows),
+          n_columns_(n_columns),
+          finish_(std::move(finish)),
+          rule_(std::move(rule)) {
+        const nb::module_ numpy = nb::module_::import_("numpy");
+        array_ = numpy.attr("ndarray");
+        empty_ = numpy.attr("empty");
+        int_ = numpy.attr("dtype")("int64");
+        real_ = numpy.attr("dtype")(forest_->is_single() ? "float32" : "float64");
         start.expect({forest_->n_scores()}, "start");
+        if (forest_->is_single())
+            start_ = std::vector<float>(start.data(), start.data() + start.size());
+        else
+            start_ = copied(start);
+        if (nb::isinstance<ScoreStop>(rule_)) {
+            by_scores_ = nb::cast<const ScoreStop*>(rule_);
+            expect_fit(*forest_, *by_scores_);
+        } else if (!rule_.is_none()) {
+            by_votes_ = nb::cast<const VoteStop*>(rule_);
+            expect_fit(*forest_, *by_votes_, n_columns);
+        } else {
+            expect(n_columns == start.size() || (start.size() == 1 && n_columns == 2),
+                   "there is not one column for each class");
+        }
     }
 
-    bool labels(const ScoreStop& stop, const Array<const double, 2>& X, const Array<std::int64_t, 2>& answer) const {
-        expect_fit(*forest_, stop);
-        expect_columns(X);
-        answer.expect({2, X.shape(0)}, "answer");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        const Answers answers{answer.data(), answer.data() + X.shape(0)};
-        if (forest_->is_single())
-            few_.labels(stop, X.matrix(), floats_, answers);
-        else
-            few_.labels(stop, X.matrix(), doubles_, answers);
-        return true;
-    }
-
-    bool predict(const Array<const double, 2>& X, const Array<double, 2>& out) const {
-        expect_columns(X);
-        const std::size_t n_scores = forest_->n_scores();
-        expect(out.shape(0) == X.shape(0) && (out.shape(1) == n_scores || (n_scores == 1 && out.shape(1) == 2)),
-               "out has another shape than is predicted");
-        Released released;
-        if (!few_.takes(X.matrix())) return false;
-        if (forest_->is_single())
-            few_.predict(X.matrix(), floats_, out.matrix());
-        else
-            few_.predict(X.matrix(), doubles_, out.matrix());
-        return true;
+    // What is predicted, with the trees that rows ask if these are wanted; None if the rows need more checks.
+    // A frame may have held whole numbers that double precision rounds, and some frameworks round in another way.
+    nb::object predict(nb::handle X, bool return_trees, bool of_frame) const {
+        AnyMatrix rows;
+        if (!X.type().is(array_) || !rows.hold(X) || rows.columns() != forest_->n_features() || rows.rows() == 0 ||
+            rows.rows() > most_rows_)
+            return nb::none();
+        const auto from = [&](const auto& start) {
+            return rows.is_single() ? predicted(rows.strided<float>(), start, return_trees, of_frame)
+                                    : predicted(rows.strided<double>(), start, return_trees, of_frame);
+        };
+        return std::visit(from, start_);
     }
 
 private:
     ForestPointer forest_;
-    FewRows few_;
-    std::vector<float> floats_;
-    std::vector<double> doubles_;
+    LabelOfSums label_of_;
+    Refused refused_;
+    std::size_t most_rows_, n_columns_;
+    nb::object finish_, rule_, array_, empty_, int_, real_;
+    const ScoreStop* by_scores_ = nullptr;
+    const VoteStop* by_votes_ = nullptr;
+    std::variant<std::vector<float>, std::vector<double>> start_;
 
-    void expect_columns(const Array<const double, 2>& X) const {
-        expect(X.shape(1) >= forest_->n_features(), "the rows have fewer columns than the forest was trained on");
+    template <class T, class Real>
+    nb::object predicted(const Strided<T>& X, const std::vector<Real>& start, bool return_trees, bool of_frame) const {
+        const bool is_label = by_scores_ != nullptr || by_votes_ != nullptr;
+        const Temporary<std::int64_t> unwanted(return_trees ? 0 : X.rows);
+        nb::object trees = return_trees ? empty_(nb::make_tuple(X.rows), int_) : nb::none();
+        nb::object out = n_columns_ == 1 || is_label ? empty_(nb::make_tuple(X.rows), is_label ? int_ : real_)
+                                                     : empty_(nb::make_tuple(X.rows, n_columns_), real_);
+        std::int64_t* asked = return_trees ? data_of<std::int64_t>(trees) : unwanted.data();
+        bool is_taken = false;
+        if (is_label) {
+            const Answers answers{data_of<std::int64_t>(out), asked};
+            Released released;
+            is_taken = refused_.takes(X, of_frame) && (label(X, start, answers), true);
+        } else {
+            const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
+            Released released;
+            std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+            is_taken = refused_.takes(X, of_frame) && (number(X, start, numbers), true);
+        }
+        if (!is_taken) return nb::none();
+        if (!finish_.is_none()) out = finish_(out);
+        return return_trees ? nb::object(nb::make_tuple(out, trees)) : out;
+    }
+
+    template <class T, class Real>
+    void label(const Strided<T>& X, const std::vector<Real>& start, const Answers& answers) const {
+        std::fill_n(answers.label, X.rows, std::int64_t{-1});
+        std::fill_n(answers.asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        const Rows rows(forest_, X.rows, q.data());
+        if (by_scores_ != nullptr) {
+            label_few(rows, *by_scores_, label_of_, start, answers);
+            return;
+        }
+        const double scale = static_cast<double>(forest_->n_members()) / label_of_.predicting.divisor;
+        const TreeAlone<Real> alone{static_cast<Real>(scale), start};
+        by_votes_->settle(rows, alone, n_columns_, answers);
+    }
+
+    template <class T, class Real>
+    void number(const Strided<T>& X, const std::vector<Real>& start, const Matrix<Real>& out) const {
+        const Temporary<std::uint16_t> q(X.rows * forest_->n_columns());
+        forest_->quantise(X, q.data());
+        predict_few(Rows(forest_, X.rows, q.data()), label_of_.predicting, start, out);
     }
 };
 
@@ -193,23 +252,18 @@ void bind_forest(nb::module_& m) {
     bind_rows_of<float>(rows);
     bind_rows_of<double>(rows);
     nb::class_<Forest>(m, "Forest")
-        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("value"), nb::arg("vote"), nb::arg("tree_start"),
-             nb::arg("bit_start"), nb::arg("bits"), nb::arg("feature"), nb::arg("cut_start"), nb::arg("cuts"),
-             nb::arg("start"), nb::arg("missing"), nb::arg("base"), nb::arg("n_outputs"), nb::arg("n_features"),
+        .def(nb::new_(&make_forest), nb::arg("nodes"), nb::arg("columns"), nb::arg("n_outputs"), nb::arg("n_features"),
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
-        .def_prop_ro("nodes", &views_of_nodes,
-                     nb::sig("def nodes(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
-        .def_prop_ro("columns", &views_of_columns,
-                     nb::sig("def columns(self) -> tuple[numpy.typing.NDArray[typing.Any], ...]"))
         .def("rows", &quantised, nb::arg("X"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
-    nb::class_<Few>(m, "FewRows")
-        .def(nb::init<ForestPointer, const Predicting&, const Predicting&, const ConstDoubles&, double, bool, bool>(),
-             nb::arg("forest"), nb::arg("of_labels"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
-             nb::arg("refuses_infinite"), nb::arg("refuses_missing"))
-        .def("labels", &Few::labels, nb::arg("stop"), nb::arg("X"), nb::arg("answer"))
-        .def("predict", &Few::predict, nb::arg("X"), nb::arg("out"));
+    nb::class_<FewRows>(m, "FewRows")
+        .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,
+                      std::size_t, nb::object, nb::object>(),
+             nb::arg("forest"), nb::arg("predicting"), nb::arg("start"), nb::arg("threshold"),
+             nb::arg("refuses_infinite"), nb::arg("refuses_missing"), nb::arg("most_rows"), nb::arg("n_columns"),
+             nb::arg("finish").none(), nb::arg("rule").none())
+        .def("predict", &FewRows::predict, nb::arg("X"), nb::arg("return_trees"), nb::arg("of_frame") = false);
 }
 
 }  // namespace rfsize

@@ -26,15 +26,10 @@ template <class Real>
 void settle_by_votes(const VoteStop& stop, const Rows& rows, const Array<const Real, 1>& alone, std::size_t n_classes,
                      const Array<std::int64_t, 1>& label, const Array<std::int64_t, 1>& asked) {
     const TreeAlone<Real> of = alone_of(rows.forest(), alone);
-    checked_classes(rows.forest(), n_classes);
-    expect(stop.n_members == rows.forest().n_members(), "the stops are for another number of trees");
-    expect((n_classes == 2) == !stop.low.empty() && (!stop.table || stop.table->order.n_classes() == n_classes),
-           "the stops are for another number of classes");
+    expect_fit(rows.forest(), stop, n_classes);
     const Answers answers = answers_of(rows, label, asked);
     Released released;
-    std::vector<std::int32_t> counts(rows.n_rows() * n_classes);
-    ByVotes<Real, true> rule(rows.forest(), of, &stop, {counts.data(), rows.n_rows(), n_classes}, answers, rows.most());
-    rows.run(rule);
+    stop.settle(rows, of, n_classes, answers);
 }
 
 template <class Real>

@@ -26,11 +26,15 @@ inline void expect_fit(const Forest& forest, const ScoreStop& stop) {
            "the stops are for another forest");
 }
 
+inline void expect_votes(const Forest& forest) {
+    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
+}
+
 template <class Real>
 TreeAlone<Real> alone_of(const Forest& forest, const Array<const Real, 1>& alone) {
     alone.expect({forest.n_outputs() + 1}, "alone");
     expect(forest.is_single() == std::is_same_v<Real, float>, "alone is of another precision than the forest");
-    expect(forest.n_outputs() > 1 || forest.n_voted() > 0, "the leaves of the forest cast no votes");
+    expect_votes(forest);
     return {alone.data()[0], {alone.data() + 1, alone.data() + alone.size()}};
 }
 
@@ -38,6 +42,14 @@ inline std::size_t checked_classes(const Forest& forest, std::size_t n_classes) 
     expect(n_classes >= 2 && n_classes >= (forest.n_outputs() > 1 ? forest.n_outputs() : forest.n_voted()),
            "there are fewer classes than the trees vote for");
     return n_classes;
+}
+
+inline void expect_fit(const Forest& forest, const VoteStop& stop, std::size_t n_classes) {
+    expect_votes(forest);
+    checked_classes(forest, n_classes);
+    expect(stop.n_members == forest.n_members(), "the stops are for another number of trees");
+    expect((n_classes == 2) == !stop.low.empty() && (!stop.table || stop.table->order.n_classes() == n_classes),
+           "the stops are for another number of classes");
 }
 
 inline Link link_of(int index) {

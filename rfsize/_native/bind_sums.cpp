@@ -151,7 +151,10 @@ void bind_bags(nb::module_& m) {
            const Array<bool, 2>& inbag, std::size_t row, std::size_t tree) {
             increment.expect({multiplier.size()}, "increment");
             level.expect({first.size()}, "level");
-            expect(row + first.size() <= inbag.shape(0) && tree + multiplier.size() <= inbag.shape(1),
+            const auto fits = [](std::size_t start, std::size_t n, std::size_t size) {
+                return n <= size && start <= size - n;
+            };
+            expect(fits(row, first.size(), inbag.shape(0)) && fits(tree, multiplier.size(), inbag.shape(1)),
                    "inbag has no room for the draws");
             Released released;
             draw_lightgbm(first.span(), multiplier.span(), increment.span(), level.span(),

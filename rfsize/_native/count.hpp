@@ -27,10 +27,13 @@ void count_votes(const Matrix<const Vote>& vote, const Matrix<const bool>& may_v
         const bool* may = may_vote.data + i * vote.columns;
         if (counts.columns == 2) {
             std::int32_t ones = 0, asked = 0;
+            std::uint64_t all = 0;
             for (std::size_t member = 0; member < vote.columns; ++member) {
                 ones += may[member] & (of[member] != 0);
                 asked += may[member];
+                all |= static_cast<std::uint64_t>(of[member]);
             }
+            if (all > 1) throw std::out_of_range("a vote is for no class");
             counts[i][0] += asked - ones;
             counts[i][1] += ones;
         } else {

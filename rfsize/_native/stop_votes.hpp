@@ -25,6 +25,10 @@ struct VoteStop {
     std::optional<TallyTable> table;
 
     bool looks(std::size_t asked) const { return asked % every == 0 || asked == n_members; }
+
+    // Send rows down the trees until each is settled.
+    template <class Real>
+    void settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes, const Answers& answers) const;
 };
 
 // The vote of a member of one tree is that of the leaf; of several, the class of the largest score.
@@ -55,8 +59,8 @@ public:
 private:
     const Forest& forest_;
     const TreeAlone<Real>& alone_;
-    std::vector<std::uint16_t> vote_;
-    std::vector<Real> best_;
+    Temporary<std::uint16_t> vote_;
+    Temporary<Real> best_;
 };
 
 // Counts of votes. Rows stop by a VoteStop; without one, all members vote.
@@ -78,7 +82,7 @@ public:
           votes_(counts.columns, most),
           leaders_(follows() ? 2 : 0, most),
           kept_leaders_(follows() ? 2 * counts.rows : 0) {
-        for (std::size_t i = 1; i < kept_leaders_.size(); i += 2) kept_leaders_[i] = 1;
+        for (std::size_t i = 0; i < kept_leaders_.size(); ++i) kept_leaders_[i] = i % 2;
     }
 
     std::size_t first_stage() const { return Stops ? FIRST_STAGE : forest_.n_members(); }
@@ -121,7 +125,7 @@ private:
     Ballot<Real> ballot_;
     ByColumns<Count> votes_;
     ByColumns<std::uint16_t> leaders_;  // of more than two classes: the leader and the next
-    std::vector<std::uint16_t> kept_leaders_;
+    Temporary<std::uint16_t> kept_leaders_;
 
     bool follows() const { return Stops && counts_.columns > 2; }
     Matrix<std::uint16_t> all_leaders() { return {kept_leaders_.data(), counts_.rows, 2}; }
@@ -193,5 +197,15 @@ private:
         return of_k > of_other || (of_k == of_other && k < other);
     }
 };
+
+template <class Real>
+void VoteStop::settle(const Rows& rows, const TreeAlone<Real>& alone, std::size_t n_classes,
+                      const Answers& answers) const {
+    const Temporary<std::int32_t> counts(rows.n_rows() * n_classes);
+    std::fill_n(counts.data(), counts.size(), 0);
+    ByVotes<Real, true> rule(rows.forest(), alone, this, {counts.data(), rows.n_rows(), n_classes}, answers,
+                             rows.most());
+    rows.run(rule);
+}
 
 }  // namespace rfsize

@@ -21,6 +21,7 @@ from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
 from rfsize.inference.archive import Archive, require
 from rfsize.models.conventions import Conventions, Reading
+from rfsize.models.ensemble import Missing
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
@@ -36,9 +37,11 @@ MOST_FORESTS = 10_000  # in one file
 _SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
 _TREES: dict[str, tuple[Any, ...]] = {
-    "nodes": (np.uint8,),  # by bytes
-    "value": (np.float32, np.float64),  # as scores are added
-    "vote": (np.uint16,),
+    "is_leaf": (np.uint8,),  # a bit for each node
+    "column": (np.uint8,),  # of each split, by bytes
+    "rank": (np.uint8,),  # of each split, by bytes
+    "value": (np.float32, np.float64),  # of each leaf, as scores are added
+    "vote": (np.uint16,),  # of each leaf
     "tree_start": (np.int64,),
     "bit_start": (np.int64,),
     "bits": (np.uint32,),
@@ -53,7 +56,7 @@ _COLUMNS: dict[str, tuple[Any, ...]] = {
 }
 
 
-_BY_BYTES = {"trees.nodes": np.dtype("<u8"), "columns.cuts": np.dtype("<f8")}
+_BY_BYTES = {"trees.column": np.dtype("<u4"), "trees.rank": np.dtype("<u2"), "columns.cuts": np.dtype("<f8")}
 """Arrays written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
 
 
@@ -70,8 +73,8 @@ def _from_bytes(name: str, content: NDArray[np.uint8]) -> NDArray[Any]:
 
 def _check_sizes(sizes: dict[str, int]) -> None:
     """Check that no array is larger than a forest of so many nodes can have."""
-    n_nodes, n_cuts = (sizes[name] // dtype.itemsize for name, dtype in _BY_BYTES.items())
-    require(n_nodes <= layout.MOST_NODES, f"{n_nodes:,} nodes, more than any forest's")
+    n_nodes, n_cuts = 8 * sizes["trees.is_leaf"], sizes["columns.cuts"] // _BY_BYTES["columns.cuts"].itemsize
+    require(n_nodes <= layout.MOST_NODES + 7, f"{n_nodes:,} nodes, more than any forest's")
     require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
     require(sizes["trees.value"] <= n_nodes * max(1, sizes["classes"]), "more scores than classes for a leaf")
     require(sizes["trees.tree_start"] <= n_nodes + 1, "more trees than nodes")
@@ -83,7 +86,7 @@ def _check_sizes(sizes: dict[str, int]) -> None:
 _ARRAYS = {"classes": None, **{f"trees.{name}": types for name, types in _TREES.items()}}
 _FILE = Archive(
     form="rfsize forest",
-    version=7,
+    version=8,
     arrays=_ARRAYS | {f"columns.{name}": types for name, types in _COLUMNS.items()},
     check_sizes=_check_sizes,
     error=FileError,
@@ -140,10 +143,53 @@ def _written(
         "digest": forest.digest,
         "table": None if table is None else table.to_dict(),
     }
-    arrays = {f"trees.{name}": array.ravel() for name, array in forest.trees._asdict().items()}
+    arrays = {f"trees.{name}": array for name, array in _packed_nodes(forest.trees).items()}
     arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
     arrays |= {name: _bytes_of(arrays[name], dtype) for name, dtype in _BY_BYTES.items()}
     return content, {"classes": classes, **arrays}
+
+
+def _packed_nodes(trees: Nodes) -> dict[str, NDArray[Any]]:
+    """The arrays of trees without what follows from others: the children of splits, and values of inner nodes."""
+    is_leaf = trees.nodes & layout.RANK_MASK == layout.HIGHEST_RANK
+    splits = trees.nodes[~is_leaf]
+    return {
+        "is_leaf": np.packbits(is_leaf),
+        "column": splits >> layout.COLUMN_SHIFT & layout.COLUMN_MASK,
+        "rank": splits & layout.RANK_MASK,
+        "value": trees.value[is_leaf].ravel(),
+        "vote": trees.vote[is_leaf] if trees.vote.size else trees.vote,
+        "tree_start": trees.tree_start,
+        "bit_start": trees.bit_start,
+        "bits": trees.bits,
+    }
+
+
+def _unpacked_nodes(arrays: dict[str, NDArray[Any]], columns: Columns) -> Nodes:
+    """The trees, from what `_packed_nodes` gives."""
+    start, column, vote = arrays["tree_start"], arrays["column"].astype(np.uint64), arrays["vote"]
+    n_trees, n_nodes = start.size - 1, int(start[-1]) if start.size else 0
+    require(n_trees > 0 and 0 < n_nodes <= 8 * arrays["is_leaf"].size, "trees of other nodes than it has")
+    is_leaf = np.unpackbits(arrays["is_leaf"], count=n_nodes).view(np.bool_)
+    split, leaf = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
+    sizes = np.diff(start)
+    n_leaves, is_whole = leaf.size, (sizes > 0).all() and (sizes <= n_nodes).all() and sizes.sum() == n_nodes
+    require(is_whole and (sizes % 2 == 1).all(), "a tree has not one leaf more than splits")
+    require(column.size == arrays["rank"].size == split.size == n_nodes - n_leaves, "not one column for each split")
+    require(arrays["value"].size and arrays["value"].size % n_leaves == 0, "not as many scores for each leaf")
+    require(vote.size in (0, n_leaves), "a leaf without a vote")
+    require((column < columns.missing.size).all(), "a split tests a column that rows do not have")
+    # Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
+    left = 2 * np.arange(split.size) + np.repeat(np.arange(n_trees), sizes // 2) + 1
+    is_category = (columns.missing == Missing.CATEGORY).astype(np.uint64) * layout.CATEGORICAL
+    nodes = np.arange(n_nodes, dtype=np.uint64) << layout.LEFT_SHIFT | layout.RANK_MASK
+    tested = column << layout.COLUMN_SHIFT | is_category[column] if column.size else column
+    nodes[split] = left.astype(np.uint64) << layout.LEFT_SHIFT | tested | arrays["rank"]
+    value = np.zeros((n_nodes, arrays["value"].size // n_leaves), arrays["value"].dtype)
+    value[leaf] = arrays["value"].reshape(n_leaves, -1)
+    votes = np.zeros(n_nodes if vote.size else 0, vote.dtype)
+    votes[leaf[: vote.size]] = vote
+    return Nodes(nodes, value, votes, start, arrays["bit_start"], arrays["bits"])
 
 
 # Holds the files of several forests, one after another.
@@ -208,12 +254,10 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
 
 def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PackedForest:
     arrays = arrays | {name: _from_bytes(name, arrays[name]) for name in _BY_BYTES}
-    trees = {name: arrays[f"trees.{name}"] for name in _TREES}
-    n_nodes, n_values = trees["nodes"].size, trees["value"].size
-    require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
+    columns = Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS})
     forest = PackedForest(
-        trees=Nodes(**trees | {"value": trees["value"].reshape(n_nodes, -1)}),
-        columns=Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS}),
+        trees=_unpacked_nodes({name: arrays[f"trees.{name}"] for name in _TREES}, columns),
+        columns=columns,
         n_outputs=_whole(content["n_outputs"], 1),
         n_features=_whole(content["n_features"], 1),
         feature_names=content["feature_names"],

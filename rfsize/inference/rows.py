@@ -1,27 +1,24 @@
-"""Checks and quantises rows for a compiled forest, block by block."""
+"""The rows that a compiled forest predicts: checked, quantised block by block; or a few of them as a plain array."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rfsize import _core
-from rfsize._util import each_range
 from rfsize.models.columns import Columns
 from rfsize.models.rows import Chunk, Rows, open_rows, refuse_dmatrix
 from rfsize.walking.layout import PackedForest
-from rfsize.walking.leaves import quantised, rows_per_block
-
-
-def columns_of(forest: PackedForest) -> Columns:
-    """The columns that a compiled forest was trained on."""
-    return Columns(forest.feature_names, forest.n_features, forest.conventions)
+from rfsize.walking.leaves import in_blocks, quantised
 
 
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
-    return open_rows(X, columns_of(forest))
+    return open_rows(X, Columns(forest.feature_names, forest.n_features, forest.conventions))
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
@@ -32,12 +29,42 @@ def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_c
     ValueError
         If the rows hold a value that the framework refuses.
     """
+
+    def work_on(chunk: Chunk) -> Callable[[int, int], None]:
+        return lambda start, stop: work(
+            quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop)
+        )
+
     for chunk in rows.chunks():
-        _each_block_of(forest, chunk, n_jobs, work)
+        in_blocks(forest, work_on(chunk), chunk.n_rows, n_jobs)
 
 
-def _each_block_of(forest: PackedForest, chunk: Chunk, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
-    def block(start: int, stop: int) -> None:
-        work(quantised(forest, chunk.read(start, stop)), slice(chunk.start + start, chunk.start + stop))
+class PlainRows:
+    """Reads a few rows of a DataFrame or of lists as an array, for which the general checks would take too long.
 
-    each_range(block, chunk.n_rows, rows_per_block(chunk.n_rows, forest.n_columns, n_jobs=n_jobs), n_jobs=n_jobs)
+    Parameters
+    ----------
+    forest : PackedForest
+        The forest that predicts.
+    most_rows : int
+        Only so many rows are read.
+    """
+
+    def __init__(self, forest: PackedForest, most_rows: int) -> None:
+        self._names, self._most_rows = forest.feature_names, most_rows
+        self._takes_frames = not forest.conventions.categories
+        self._columns: Any = None
+
+    def read(self, X: Any) -> NDArray[Any] | None:
+        """The rows as floats; None if they are of another kind, too many, or need checks of columns or categories."""
+        if isinstance(X, list | tuple):
+            is_few = len(X) <= self._most_rows and all(isinstance(row, list | tuple) for row in X)
+            return np.asarray(X) if is_few and len(set(map(len, X))) == 1 else None
+        columns: Any = getattr(X, "columns", None)
+        if not self._takes_frames or columns is None or not hasattr(X, "iloc") or len(X) > self._most_rows:
+            return None
+        if self._columns is None or not self._columns.equals(columns):
+            if not columns.is_unique or (self._names is not None and list(columns) != self._names):
+                return None
+            self._columns = columns  # the next frames mostly have the same columns
+        return X.to_numpy()  # np.asarray takes fifty times as long

@@ -40,6 +40,11 @@ _BY_LEADERS = """    int leader, next, ahead;
 class LabelRule(ABC):
     """A rule for labels that runs on rows of one compiled forest."""
 
+    @property
+    @abstractmethod
+    def native(self) -> _core.ScoreStop | _core.VoteStop:
+        """The rule for the compiled loop."""
+
     @abstractmethod
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
         """Send rows down the trees until each is settled.
@@ -90,7 +95,8 @@ class LabelsByVotes(LabelRule):
     bits: NDArray[np.uint8] | None = None
 
     @cached_property
-    def _native(self) -> _core.VoteStop:
+    def native(self) -> _core.VoteStop:
+        """The rule for the compiled loop."""
         nothing = np.zeros(0, dtype=np.int32)
         bounds = (nothing if bound is None else bound for bound in (self.low, self.high, self.margin, self.upper))
         bits = np.zeros(0, dtype=np.uint8) if self.bits is None else self.bits
@@ -101,7 +107,7 @@ class LabelsByVotes(LabelRule):
         return self.forest.alone
 
     def settle(self, rows: _core.Rows, label: Int64s, n_used: Int64s) -> None:
-        self._native.settle(rows, self._alone, len(self.forest.classes), label, n_used)
+        self.native.settle(rows, self._alone, len(self.forest.classes), label, n_used)
 
     def label_in_c(self) -> str:
         tally = "int" if self.forest.n_trees < 1 << 15 else "long"

@@ -231,7 +231,15 @@ def put(index: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 ARRAYS: list[tuple[str, str, Callable[[np.ndarray], np.ndarray]]] = [
-    ("lgb softmax", "trees.nodes", lambda nodes: nodes[: 8 * (len(nodes) // 16)]),
+    ("lgb softmax", "trees.is_leaf", lambda is_leaf: is_leaf[: len(is_leaf) // 2]),
+    ("lgb softmax", "trees.is_leaf", lambda is_leaf: ~is_leaf),
+    ("lgb softmax", "trees.column", lambda column: column[: 4 * (len(column) // 8)]),
+    ("lgb softmax", "trees.column", put(0, 0xFF)),
+    ("lgb softmax", "trees.rank", lambda rank: rank[: 2 * (len(rank) // 4)]),
+    ("lgb softmax", "trees.rank", lambda rank: np.full_like(rank, 0xFF)),
+    ("lgb softmax", "trees.tree_start", lambda start: start[:1]),
+    ("lgb softmax", "trees.tree_start", lambda start: start[:0]),
+    ("lgb softmax", "trees.tree_start", put(1, 2)),
     ("lgb softmax", "trees.tree_start", put(slice(1, 3), [2**63 - 1, -2])),
     ("lgb softmax", "trees.value", lambda value: np.tile(value, 2)),
     ("lgb softmax", "trees.value", lambda value: value.astype(np.float16)),
@@ -274,7 +282,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
-@pytest.mark.parametrize("array", ["trees.nodes", "classes", "metadata"])
+@pytest.mark.parametrize("array", ["trees.rank", "classes", "metadata"])
 def test_headers_of_another_form(array: str, header: bytes, files: dict[str, bytes], path: Path) -> None:
     padded = header + b" " * (117 - len(header) % 118) + b"\n"
     content = b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded + bytes(24)
@@ -290,7 +298,7 @@ def test_files_that_ask_for_memory(files: dict[str, bytes], path: Path) -> None:
         entry = content.rindex(b"PK\x01\x02", 0, content.rindex(name.encode()))
         claims.append(content[: entry + 20] + (1 << 31).to_bytes(4, "little") + content[entry + 24 :])
     with np.load(io.BytesIO(content)) as archive:
-        bomb = {**archive, "trees.nodes": np.zeros(1 << 26, dtype=np.uint8)}
+        bomb = {**archive, "trees.is_leaf": np.zeros(1 << 26, dtype=np.uint8)}
     packed = io.BytesIO()
     np.savez_compressed(packed, **bomb)
     del bomb
