@@ -9,6 +9,8 @@ import numpy.typing
 def processor() -> str:
     """The level of processors whose loops run."""
 
+def unpack_nodes(is_leaf: numpy.typing.NDArray[numpy.uint8], column: numpy.typing.NDArray[numpy.uint8], rank: numpy.typing.NDArray[numpy.uint8], missing: numpy.typing.NDArray[numpy.uint8], tree_start: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.uint64], leaf: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
 class Predicting:
     def __init__(self, divisor: float, slope: float, link: int) -> None: ...
 

@@ -52,6 +52,51 @@ ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std:
     return std::make_shared<const Forest>(of_trees, of_columns, n_outputs, n_features, reading, std::move(owner));
 }
 
+// The nodes of trees from bits that tell leaves, and the column and the rank of each split, byte by byte: the first
+// bytes of all, then the second ones. Fills nodes, and the places of leaves.
+void unpack_nodes(const Array<const std::uint8_t, 1>& is_leaf, const Array<const std::uint8_t, 1>& column,
+                  const Array<const std::uint8_t, 1>& rank, const Array<const std::uint8_t, 1>& missing,
+                  const Array<const std::int64_t, 1>& tree_start, const Array<std::uint64_t, 1>& nodes,
+                  const Array<std::int64_t, 1>& leaf) {
+    const std::size_t n = nodes.size(), n_leaves = leaf.size(), n_splits = n - n_leaves;
+    const std::uint8_t* bits = is_leaf.data();
+    const auto is_set = [bits](std::size_t place) {
+        return static_cast<std::size_t>(bits[place / 8] >> (7 - place % 8)) & 1;
+    };
+    expect(n_leaves <= n && 8 * is_leaf.size() >= n && column.size() == 4 * n_splits && rank.size() == 2 * n_splits,
+           "not one column for each split");
+    std::size_t counted = 0;
+    for (std::size_t place = 0; place < n; ++place) counted += is_set(place);
+    expect(counted == n_leaves, "not as many leaves as scores");
+    std::vector<std::uint64_t> tests(n_splits + 1);
+    for (std::size_t split = 0; split < n_splits; ++split) {
+        std::uint64_t of_column = 0, of_rank = 0;
+        for (std::size_t byte = 0; byte < 4; ++byte)
+            of_column |= std::uint64_t{column.data()[byte * n_splits + split]} << (8 * byte);
+        for (std::size_t byte = 0; byte < 2; ++byte)
+            of_rank |= std::uint64_t{rank.data()[byte * n_splits + split]} << (8 * byte);
+        expect(of_column < missing.size(), "a split tests a column that rows do not have");
+        const bool is_category = missing.data()[of_column] == CATEGORY;
+        tests[split] = of_column << COLUMN_SHIFT | of_rank | (is_category ? CATEGORICAL : 0);
+    }
+    const std::span<const std::int64_t> starts = tree_start.span();
+    const std::span<std::uint64_t> words = nodes.span();
+    std::vector<std::int64_t> places(n_leaves + 1);
+    std::size_t split = 0, found = 0, tree = 0;
+    for (std::size_t place = 0; place < n; ++place) {  // without a branch: nobody foresees where leaves are
+        while (tree + 1 < starts.size() && starts[tree + 1] <= static_cast<std::int64_t>(place)) ++tree;
+        const std::size_t is = is_set(place);
+        // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2, and each tree before
+        // has one leaf more than splits.
+        const std::uint64_t left = is ? place : 2 * split + tree + 1, test = is ? RANK_MASK : tests[split];
+        words[place] = left << LEFT_SHIFT | test;
+        places[found] = static_cast<std::int64_t>(place);
+        found += is;
+        split += 1 - is;
+    }
+    std::copy_n(places.begin(), n_leaves, leaf.data());
+}
+
 Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
     expect(X.columns() >= forest->n_features(), "the rows have fewer columns than the forest was trained on");
     Released released;
@@ -238,6 +283,8 @@ void bind_rows_of(nb::class_<Rows>& rows) {
 }  // namespace
 
 void bind_forest(nb::module_& m) {
+    m.def("unpack_nodes", &unpack_nodes, nb::arg("is_leaf"), nb::arg("column"), nb::arg("rank"), nb::arg("missing"),
+          nb::arg("tree_start"), nb::arg("nodes"), nb::arg("leaf"));
     nb::class_<Predicting>(m, "Predicting")
         .def(
             "__init__",

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rfsize import _core
 from rfsize._files import written_whole
 from rfsize._util import MAX_CLASSES, is_digest
 from rfsize.exceptions import FileError
 from rfsize.inference.archive import Archive, require
 from rfsize.models.conventions import Conventions, Reading
-from rfsize.models.ensemble import Missing
 from rfsize.models.link import LINKS
 from rfsize.models.model import OUTPUTS
 from rfsize.stopping.table import StopTable
@@ -166,27 +166,17 @@ def _packed_nodes(trees: Nodes) -> dict[str, NDArray[Any]]:
 
 
 def _unpacked_nodes(arrays: dict[str, NDArray[Any]], columns: Columns) -> Nodes:
-    """The trees, from what `_packed_nodes` gives."""
-    start, column, vote = arrays["tree_start"], arrays["column"].astype(np.uint64), arrays["vote"]
-    n_trees, n_nodes = start.size - 1, int(start[-1]) if start.size else 0
-    require(n_trees > 0 and 0 < n_nodes <= 8 * arrays["is_leaf"].size, "trees of other nodes than it has")
-    is_leaf = np.unpackbits(arrays["is_leaf"], count=n_nodes).view(np.bool_)
-    split, leaf = np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)
-    sizes = np.diff(start)
-    n_leaves, is_whole = leaf.size, (sizes > 0).all() and (sizes <= n_nodes).all() and sizes.sum() == n_nodes
-    require(is_whole and (sizes % 2 == 1).all(), "a tree has not one leaf more than splits")
-    require(column.size == arrays["rank"].size == split.size == n_nodes - n_leaves, "not one column for each split")
-    require(arrays["value"].size and arrays["value"].size % n_leaves == 0, "not as many scores for each leaf")
+    """The trees, from what `_packed_nodes` gives; `PackedForest` checks them."""
+    start, rank, score, vote = (arrays[name] for name in ("tree_start", "rank", "value", "vote"))
+    n_nodes = int(start[-1]) if start.size else 0
+    n_leaves = n_nodes - rank.size // 2
+    require(0 < n_leaves <= n_nodes <= 8 * arrays["is_leaf"].size, "trees of other nodes than it has")
+    require(score.size and score.size % n_leaves == 0, "not as many scores for each leaf")
     require(vote.size in (0, n_leaves), "a leaf without a vote")
-    require((column < columns.missing.size).all(), "a split tests a column that rows do not have")
-    # Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
-    left = 2 * np.arange(split.size) + np.repeat(np.arange(n_trees), sizes // 2) + 1
-    is_category = (columns.missing == Missing.CATEGORY).astype(np.uint64) * layout.CATEGORICAL
-    nodes = np.arange(n_nodes, dtype=np.uint64) << layout.LEFT_SHIFT | layout.RANK_MASK
-    tested = column << layout.COLUMN_SHIFT | is_category[column] if column.size else column
-    nodes[split] = left.astype(np.uint64) << layout.LEFT_SHIFT | tested | arrays["rank"]
-    value = np.zeros((n_nodes, arrays["value"].size // n_leaves), arrays["value"].dtype)
-    value[leaf] = arrays["value"].reshape(n_leaves, -1)
+    nodes, leaf = np.empty(n_nodes, dtype=np.uint64), np.empty(n_leaves, dtype=np.int64)
+    _core.unpack_nodes(arrays["is_leaf"], arrays["column"], rank, columns.missing, start, nodes, leaf)
+    value = np.zeros((n_nodes, score.size // n_leaves), score.dtype)
+    value[leaf] = score.reshape(n_leaves, -1)
     votes = np.zeros(n_nodes if vote.size else 0, vote.dtype)
     votes[leaf[: vote.size]] = vote
     return Nodes(nodes, value, votes, start, arrays["bit_start"], arrays["bits"])
@@ -253,7 +243,7 @@ def load_forest(path: Path, part: bytes | None = None) -> Saved:
 
 
 def _checked(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PackedForest:
-    arrays = arrays | {name: _from_bytes(name, arrays[name]) for name in _BY_BYTES}
+    arrays = arrays | {"columns.cuts": _from_bytes("columns.cuts", arrays["columns.cuts"])}
     columns = Columns(**{name: arrays[f"columns.{name}"] for name in _COLUMNS})
     forest = PackedForest(
         trees=_unpacked_nodes({name: arrays[f"trees.{name}"] for name in _TREES}, columns),

@@ -15,10 +15,15 @@ from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import in_blocks, quantised
 
 
+def columns_of(forest: PackedForest) -> Columns:
+    """The columns that a compiled forest was trained on."""
+    return Columns(forest.feature_names, forest.n_features, forest.conventions)
+
+
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
-    return open_rows(X, Columns(forest.feature_names, forest.n_features, forest.conventions))
+    return open_rows(X, columns_of(forest))
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:
