@@ -249,11 +249,10 @@ class TreesOnRows:
 
     def _added_to(self, total: Any, outputs: Outputs, read: Read[Any], first: int) -> Any:
         leaf_class, ensemble = self.forest.leaf_class(self.rows.threshold), self.forest.ensemble
-        assert ensemble is not None or outputs != "values"
         for batch in self.rows.walk.batches(
             "scores of trees", cells=_CELLS * self.forest.n_trees * self.forest.n_scores
         ):
-            if outputs == "values":
+            if outputs == "values" and ensemble is not None:
                 of_trees = ensemble.nodes.value[batch.leaves.leaf].reshape(*batch.leaves.leaf.shape[:2], -1)
             else:
                 of_trees = batch.leaves.scores if outputs == "scores" else leaf_class(batch.leaves)

@@ -293,7 +293,7 @@ def _numbers(rule: SpreadRule, forest: PackedForest, total: NDArray[np.floating]
     """What a rule predicts from sums of scores, shape (n, n_outputs)."""
     n_classes = len(forest.classes)
     if n_classes and rule.metric == "scores":
-        return total / forest.divisor
+        return np.asarray(total / forest.divisor, dtype=np.float64)
     numbers = np.empty((len(total), max(1, n_classes)))
     with np.errstate(over="ignore", invalid="ignore"):
         predicted_numbers(forest, total.copy(), numbers)

@@ -98,9 +98,12 @@ class LabelsByVotes(LabelRule):
     def native(self) -> _core.VoteStop:
         """The rule for the compiled loop."""
         nothing = np.zeros(0, dtype=np.int32)
-        bounds = (nothing if bound is None else bound for bound in (self.low, self.high, self.margin, self.upper))
+        low, high, margin, upper = (
+            nothing if bound is None else bound for bound in (self.low, self.high, self.margin, self.upper)
+        )
         bits = np.zeros(0, dtype=np.uint8) if self.bits is None else self.bits
-        return _core.VoteStop(self.forest.n_trees, len(self.forest.classes), self.every, *bounds, bits)
+        n_trees, n_classes = self.forest.n_trees, len(self.forest.classes)
+        return _core.VoteStop(n_trees, n_classes, self.every, low, high, margin, upper, bits)
 
     @cached_property
     def _alone(self) -> NDArray[np.floating]:
