@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import warnings
@@ -389,3 +390,17 @@ def test_a_tolerance_of_nothing_asks_all_trees() -> None:
 def test_plots_of_certified_tables(options: dict[str, Any], forests: dict[str, Any]) -> None:
     table = StopTable.calibrate(forests["random forest"], X2[REST], alpha=0.95, **options)
     assert any("certified" in text.get_text() for text in table.plot().get_legend().get_texts())
+
+
+def test_large_numbers_keep_their_spread() -> None:
+    """Of time stamps, whose squares double precision cannot tell apart."""
+    first = ExtraTreesRegressor(TREES, min_samples_leaf=3, random_state=0).fit(X2[TRAIN], NUMBER[TRAIN])
+    later = copy.deepcopy(first)
+    for tree in later.estimators_:
+        tree.tree_.value[:] += 2.0**30
+    tables = [StopTable.calibrate(forest, X2[REST], metric="scores", tolerance=0.5) for forest in (first, later)]
+    plain, moved = (rfsize.compile(*both) for both in zip((first, later), tables, strict=True))
+    (numbers, asked), (others, trees) = (fast.predict(X2[FRESH], return_trees=True) for fast in (plain, moved))
+    assert (asked == trees).mean() > 0.99
+    assert np.abs(others - 2.0**30 - numbers)[asked == trees].max() < 1e-3
+    assert tables[1].expected_trees() == pytest.approx(tables[0].expected_trees(), rel=0.01)

@@ -170,7 +170,7 @@ def test_promises_that_cannot_be_are_refused(name: str, changes: dict[str, Any])
 
 
 SPREAD = {"limit": [-1.0], "pooled": [[], [0.1], [-0.1] * 3], "weight": [0.0, -1.0], "every": [0, 2**63]}
-SPREAD |= {"link": ["cube", None], "slope": [0.0, "1"], "metric": ["labels"], "tolerance": [0.0]}
+SPREAD |= {"link": ["cube", None], "slope": [0.0, -1.0, "1"], "metric": ["labels"], "tolerance": [0.0]}
 
 
 @pytest.mark.parametrize(("entry", "value"), [(entry, value) for entry, values in SPREAD.items() for value in values])
