@@ -130,7 +130,8 @@ private:
     bool follows() const { return Stops && counts_.columns > 2; }
     Matrix<std::uint16_t> all_leaders() { return {kept_leaders_.data(), counts_.rows, 2}; }
 
-    std::size_t settle_two(std::size_t asked, std::size_t n) {
+    // Inlined into the loop over trees, these two come out slower.
+    [[gnu::noinline]] std::size_t settle_two(std::size_t asked, std::size_t n) {
         const Count low = stop_->low[asked], high = stop_->high[asked];
         const Count* ones = votes_[1];
         std::size_t settled = 0;
@@ -142,7 +143,7 @@ private:
         return settled;
     }
 
-    std::size_t settle_several(std::size_t asked, std::size_t n) {
+    [[gnu::noinline]] std::size_t settle_several(std::size_t asked, std::size_t n) {
         const auto left = static_cast<Count>(stop_->n_members - asked);
         const Count margin = stop_->margin.empty() ? left + 1 : stop_->margin[asked];
         std::size_t settled = 0;
@@ -164,15 +165,22 @@ private:
     }
 
     void count(std::size_t n) {
-        const std::uint16_t* vote = ballot_.vote();
-        if (counts_.columns == 2) {
-            Count *zero = votes_[0], *one = votes_[1];
-            for (std::size_t j = 0; j < n; ++j) {
-                zero[j] += !settled_[j] && vote[j] == 0;
-                one[j] += !settled_[j] && vote[j] == 1;
-            }
+        if (counts_.columns > 2) {
+            count_several(n);
             return;
         }
+        const std::uint16_t* vote = ballot_.vote();
+        const std::uint8_t* settled = settled_.data();
+        Count *zero = votes_[0], *one = votes_[1];
+        for (std::size_t j = 0; j < n; ++j) {
+            const Count counts = settled[j] == 0 ? 1 : 0, of_one = vote[j] == 1 ? counts : 0;
+            zero[j] += counts - of_one;
+            one[j] += of_one;
+        }
+    }
+
+    [[gnu::noinline]] void count_several(std::size_t n) {
+        const std::uint16_t* vote = ballot_.vote();
         for (std::size_t j = 0; j < n; ++j) {
             if (settled_[j]) continue;
             ++votes_[vote[j]][j];
