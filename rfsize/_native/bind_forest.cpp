@@ -1,6 +1,7 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -106,6 +107,38 @@ Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
         forest->quantise(X.strided<float>(), found.q());
     else
         forest->quantise(X.strided<double>(), found.q());
+    return found;
+}
+
+template <class T>
+bool add_column(const Buffer& column, Table& table) {
+    if (!column.is<T>()) return false;
+    table.add<T>(static_cast<const char*>(column.view().buf), column.view().strides[0]);
+    return true;
+}
+
+// Rows of which each column is an array of its own.
+Rows quantised_columns(const ForestPointer& forest, const nb::list& columns) {
+    expect(columns.size() >= forest->n_features() && columns.size() > 0,
+           "the rows have fewer columns than the forest was trained on");
+    std::vector<std::unique_ptr<Buffer>> held;
+    std::optional<Table> table;
+    for (const nb::handle column : columns) {
+        const Buffer& buffer = *held.emplace_back(std::make_unique<Buffer>());
+        expect(held.back()->hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1,
+               "a column is no list of numbers");
+        if (!table) table.emplace(static_cast<std::size_t>(buffer.view().shape[0]));
+        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table->rows,
+               "a column has other rows than the first");
+        expect(add_column<double>(buffer, *table) || add_column<float>(buffer, *table) ||
+                   add_column<std::int8_t>(buffer, *table) || add_column<std::uint8_t>(buffer, *table) ||
+                   add_column<std::int16_t>(buffer, *table) || add_column<std::uint16_t>(buffer, *table) ||
+                   add_column<std::int32_t>(buffer, *table) || add_column<std::uint32_t>(buffer, *table),
+               "a column is of a type that double precision does not hold");
+    }
+    Released released;
+    Rows found(forest, table->rows);
+    forest->quantise(*table, found.q());
     return found;
 }
 
@@ -354,6 +387,7 @@ void bind_forest(nb::module_& m) {
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
         .def("rows", &quantised, nb::arg("X"))
+        .def("column_rows", &quantised_columns, nb::arg("columns"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<FewRows>(m, "FewRows")
         .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,

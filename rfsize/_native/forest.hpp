@@ -187,8 +187,8 @@ public:
     }
 
     // Fill the columns of rows.
-    template <class T>
-    void quantise(const Strided<T>& X, std::uint16_t* out) const {
+    template <class Matrix>
+    void quantise(const Matrix& X, std::uint16_t* out) const {
         // Where no tree splits, rows have one column, which leaves compare.
         if (columns_.feature.empty()) std::fill_n(out, X.rows, std::uint16_t{0});
         if (X.rows <= FEW) {
@@ -205,7 +205,7 @@ public:
             const std::size_t rows = std::min(block, X.rows - first);
             for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
                 const auto feature = static_cast<std::size_t>(columns_.feature[entry]);
-                for (std::size_t i = 0; i < rows; ++i) value[i] = static_cast<double>(X.at(first + i, feature));
+                X.read(first, rows, feature, value.data());
                 primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
                                   reading_.zero_within);
                 keys(value.data(), rows, entry, key.data());
