@@ -21,9 +21,11 @@ View<T> view_of(nb::handle array, const char* name) {
     return held.span();
 }
 
-ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std::size_t n_outputs,
-                          std::size_t n_features, bool single_precision, double missing_value, double zero_within,
-                          double lowest_category, bool absent_is_missing) {
+using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
+
+ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
+                          bool single_precision, double missing_value, double zero_within, double lowest_category,
+                          bool absent_is_missing) {
     expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
@@ -46,7 +48,7 @@ ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std:
         view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
     // The last reference may end in a thread that has released the interpreter.
-    const auto release = [](std::pair<nb::tuple, nb::tuple>* arrays) {
+    const auto release = [](std::pair<Tuple, Tuple>* arrays) {
         const nb::gil_scoped_acquire acquired;
         delete arrays;
     };
@@ -118,8 +120,8 @@ bool add_column(const Buffer& column, Table& table) {
 }
 
 // Rows of which each column is an array of its own.
-Rows quantised_columns(const ForestPointer& forest, const nb::list& columns) {
-    expect(columns.size() >= forest->n_features() && columns.size() > 0,
+Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence, nb::object>& columns) {
+    expect(nb::len(columns) >= forest->n_features() && nb::len(columns) > 0,
            "the rows have fewer columns than the forest was trained on");
     std::vector<std::unique_ptr<Buffer>> held;
     std::optional<Table> table;

@@ -130,7 +130,7 @@ class Archive(NamedTuple):
         whole = {"format": self.form, "version": self.version, "arrays": described, **content}
         text = json.dumps(whole).encode()
         file.write(_PLAIN + len(text).to_bytes(8, "little"))
-        for part in (text, *kept.values()):
+        for part in (text, *(array.tobytes() for array in kept.values())):
             file.write(part)
             file.write(bytes(-file.tell() % _ALIGNED))
 

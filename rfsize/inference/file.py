@@ -56,7 +56,11 @@ _COLUMNS: dict[str, tuple[Any, ...]] = {
 }
 
 
-_BY_BYTES = {"trees.column": np.dtype("<u4"), "trees.rank": np.dtype("<u2"), "columns.cuts": np.dtype("<f8")}
+_BY_BYTES: dict[str, np.dtype[Any]] = {
+    "trees.column": np.dtype("<u4"),
+    "trees.rank": np.dtype("<u2"),
+    "columns.cuts": np.dtype("<f8"),
+}
 """Arrays written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
 
 

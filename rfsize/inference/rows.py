@@ -16,10 +16,15 @@ from rfsize.walking.layout import PackedForest
 from rfsize.walking.leaves import in_blocks, quantised
 
 
+def columns_of(forest: PackedForest) -> Columns:
+    """The columns that a compiled forest was trained on."""
+    return Columns(forest.feature_names, forest.n_features, forest.conventions)
+
+
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
-    columns = Columns(forest.feature_names, forest.n_features, forest.conventions)
+    columns = columns_of(forest)
     views = column_views(X, columns)
     if views is None:
         return open_rows(X, columns)
@@ -44,14 +49,15 @@ def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
         frame.implementation.is_polars() or frame.implementation.is_pyarrow()
     ):
         return None
-    if conventions.refuses_infinite or conventions.categories or conventions.coded_features or 0 in frame.shape:
+    if conventions.refuses_infinite or conventions.categories or 0 in frame.shape:
         return None
     if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
         return None
     if any(dtype not in _EXACT for dtype in frame.schema.values()):
         return None
     views = [_view(frame[:, place].to_native()) for place in range(len(frame.columns))]
-    return None if any(view is None for view in views) else views
+    kept = [view for view in views if view is not None]
+    return kept if len(kept) == len(views) else None
 
 
 def _view(column: Any) -> NDArray[Any] | None:

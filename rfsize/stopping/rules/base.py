@@ -207,8 +207,10 @@ def _where(cls: type) -> str:
 class Settling(ABC):
     """A rule that runs on rows of one compiled forest."""
 
-    native: _core.ScoreStop | _core.VoteStop | None = None
-    """The compiled rule, if it alone settles all rows."""
+    @property
+    def native(self) -> _core.ScoreStop | _core.VoteStop | None:
+        """The compiled rule, if it alone settles all rows."""
+        return None
 
     @abstractmethod
     def settle(self, rows: _core.Rows, answer: NDArray[Any], n_used: Int64s) -> None:

@@ -199,7 +199,10 @@ class _LabelsByWeights(LabelsByVotes):
     """Weighted stops on rows of a forest, whose members lie in the order in which they are asked."""
 
     stops: WeightedStops
-    native = None  # NumPy settles rows that the weights leave level
+
+    @property
+    def native(self) -> None:
+        return None  # NumPy settles rows that the weights leave level
 
     def settle(self, rows: _core.Rows, answer: Int64s, n_used: Int64s) -> None:
         super().settle(rows, answer, n_used)
