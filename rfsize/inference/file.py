@@ -211,6 +211,7 @@ def _unpacked_nodes(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8])
     n_nodes = int(start[-1]) if start.size else 0
     n_leaves = n_nodes - rank.size // 2
     require(0 < n_leaves <= n_nodes <= 8 * arrays["is_leaf"].size, "trees of other nodes than it has")
+    require(2 * n_leaves == n_nodes + start.size - 1, "a tree has not one leaf more than splits")
     require(score.size and score.size % n_leaves == 0, "not as many scores for each leaf")
     require(vote.size in (0, n_leaves), "a leaf without a vote")
     nodes, leaf = np.empty(n_nodes, dtype=np.uint64), np.empty(n_leaves, dtype=np.int64)

@@ -372,11 +372,22 @@ def test_files_that_ask_for_memory(files: dict[str, bytes], path: Path) -> None:
         claims.append(content[: entry + 20] + (1 << 31).to_bytes(4, "little") + content[entry + 24 :])
     with np.load(io.BytesIO(content)) as archive:
         bomb = {**archive, "trees.is_leaf": np.zeros(1 << 26, dtype=np.uint8)}
-    packed = io.BytesIO()
+        n_nodes = 1 << 16  # of which one is a leaf, of very many scores
+        wide = {
+            **archive,
+            "trees.is_leaf": np.zeros(n_nodes // 8, np.uint8),
+            "trees.column": np.zeros(4 * (n_nodes - 1), np.uint8),
+            "trees.rank": np.zeros(2 * (n_nodes - 1), np.uint8),
+            "trees.tree_start": np.array([0, n_nodes]),
+            "trees.value": np.zeros(1 << 17),
+            "trees.vote": np.zeros(0, np.uint16),
+        }
+    packed, spread = io.BytesIO(), io.BytesIO()
     np.savez_compressed(packed, **bomb)
-    del bomb
+    np.savez_compressed(spread, **wide)
+    del bomb, wide
     tracemalloc.start()
-    for hostile in (*claims, packed.getvalue(), None):
+    for hostile in (*claims, packed.getvalue(), spread.getvalue(), None):
         if hostile is None:
             os.truncate(path, 1 << 34)
         else:
