@@ -1,7 +1,6 @@
 // Forests, rows that go down their trees, and where they stop, as Python sees them.
 #include <nanobind/stl/shared_ptr.h>
 
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -124,23 +123,22 @@ Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence
     expect(nb::len(columns) >= forest->n_features() && nb::len(columns) > 0,
            "the rows have fewer columns than the forest was trained on");
     std::vector<std::unique_ptr<Buffer>> held;
-    std::optional<Table> table;
+    Table table(nb::len(nb::object(columns[0])));
     for (const nb::handle column : columns) {
         const Buffer& buffer = *held.emplace_back(std::make_unique<Buffer>());
         expect(held.back()->hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1,
                "a column is no list of numbers");
-        if (!table) table.emplace(static_cast<std::size_t>(buffer.view().shape[0]));
-        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table->rows,
+        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
                "a column has other rows than the first");
-        expect(add_column<double>(buffer, *table) || add_column<float>(buffer, *table) ||
-                   add_column<std::int8_t>(buffer, *table) || add_column<std::uint8_t>(buffer, *table) ||
-                   add_column<std::int16_t>(buffer, *table) || add_column<std::uint16_t>(buffer, *table) ||
-                   add_column<std::int32_t>(buffer, *table) || add_column<std::uint32_t>(buffer, *table),
+        expect(add_column<double>(buffer, table) || add_column<float>(buffer, table) ||
+                   add_column<std::int8_t>(buffer, table) || add_column<std::uint8_t>(buffer, table) ||
+                   add_column<std::int16_t>(buffer, table) || add_column<std::uint16_t>(buffer, table) ||
+                   add_column<std::int32_t>(buffer, table) || add_column<std::uint32_t>(buffer, table),
                "a column is of a type that double precision does not hold");
     }
     Released released;
-    Rows found(forest, table->rows);
-    forest->quantise(*table, found.q());
+    Rows found(forest, table.rows);
+    forest->quantise(table, found.q());
     return found;
 }
 
@@ -313,12 +311,14 @@ private:
         if (is_label) {
             const Answers answers{data_of<std::int64_t>(out), asked};
             Released released;
-            is_taken = refused_.takes(X, of_frame) && (label(X, start, answers), true);
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) label(X, start, answers);
         } else {
             const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
             Released released;
             std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
-            is_taken = refused_.takes(X, of_frame) && (number(X, start, numbers), true);
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) number(X, start, numbers);
         }
         if (!is_taken) return nb::none();
         if (!finish_.is_none()) out = finish_(out);
