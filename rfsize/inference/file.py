@@ -37,9 +37,7 @@ MOST_FORESTS = 10_000  # in one file
 _SUMS = 4.0  # sums of scores stay this many times below the largest number, also after a link multiplies them
 
 _TREES: dict[str, tuple[Any, ...]] = {
-    "is_leaf": (np.uint8,),  # a bit for each node
-    "column": (np.uint8,),  # of each split, by bytes
-    "rank": (np.uint8,),  # of each split, by bytes
+    "nodes": (np.uint8,),  # a bit for each node, 1 for a leaf; then columns and ranks of splits, by bytes
     "value": (np.float32, np.float64),  # of each leaf, as scores are added
     "vote": (np.uint16,),  # of each leaf
     "tree_start": (np.int64,),
@@ -56,29 +54,18 @@ _COLUMNS: dict[str, tuple[Any, ...]] = {
 }
 
 
-_BY_BYTES: dict[str, np.dtype[Any]] = {
-    "trees.column": np.dtype("<u4"),
-    "trees.rank": np.dtype("<u2"),
-    "columns.cuts": np.dtype("<f8"),
-}
-"""Arrays written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
+_COLUMN, _RANK, _CUT = np.dtype("<u4"), np.dtype("<u2"), np.dtype("<f8")
+"""Numbers written byte by byte: the first bytes of all numbers, then the second bytes, …. That compresses better."""
 
 
 def _bytes_of(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.uint8]:
     return array.astype(dtype).view(np.uint8).reshape(-1, dtype.itemsize).T.ravel()
 
 
-def _from_bytes(name: str, content: NDArray[np.uint8]) -> NDArray[Any]:
-    dtype = _BY_BYTES[name]
-    require(content.size % dtype.itemsize == 0, f"{name} is no list of whole numbers of {dtype.itemsize} bytes")
-    array = np.ascontiguousarray(content.reshape(dtype.itemsize, -1).T).view(dtype).ravel()
-    return array.astype(dtype.newbyteorder("="), copy=False)
-
-
 def _check_sizes(sizes: dict[str, int]) -> None:
     """Check that no array is larger than a forest of so many nodes can have."""
-    n_nodes, n_cuts = 8 * sizes["trees.is_leaf"], sizes["columns.cuts"] // _BY_BYTES["columns.cuts"].itemsize
-    require(n_nodes <= layout.MOST_NODES + 7, f"{n_nodes:,} nodes, more than any forest's")
+    n_nodes, n_cuts = 8 * sizes["trees.nodes"], sizes["columns.cuts"] // _CUT.itemsize
+    require(n_nodes <= 32 * layout.MOST_NODES, "more nodes than any forest's")
     require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes, more than any forest's")
     require(sizes["trees.value"] <= n_nodes * max(1, sizes["classes"]), "more scores than classes for a leaf")
     require(sizes["trees.tree_start"] <= n_nodes + 1, "more trees than nodes")
@@ -106,15 +93,7 @@ _FILE = Archive(
 _PLAIN = Archive(
     form="rfsize plain forest",
     version=1,
-    arrays=_named(
-        {
-            "nodes": (np.uint64,),
-            "value": _TREES["value"],
-            "vote": _TREES["vote"],
-            **{name: _TREES[name] for name in ("tree_start", "bit_start", "bits")},
-        },
-        {**_COLUMNS, "cuts": (np.float64,)},
-    ),
+    arrays=_named({**_TREES, "nodes": (np.uint64,)}, {**_COLUMNS, "cuts": (np.float64,)}),
     check_sizes=lambda sizes: require(sizes["classes"] <= MAX_CLASSES, f"{sizes['classes']:,} classes"),
     error=FileError,
     refusal=_FILE.refusal,
@@ -183,39 +162,39 @@ def _described(forest: PackedForest, table: StopTable | None, voting: str) -> di
 
 
 def _packed(forest: PackedForest) -> dict[str, NDArray[Any]]:
-    """The arrays to write compressed."""
-    arrays = {f"trees.{name}": array for name, array in _packed_nodes(forest.trees).items()}
-    arrays |= {f"columns.{name}": array for name, array in forest.columns._asdict().items()}
-    return arrays | {name: _bytes_of(arrays[name], dtype) for name, dtype in _BY_BYTES.items()}
-
-
-def _packed_nodes(trees: Nodes) -> dict[str, NDArray[Any]]:
-    """The arrays of trees without what follows from others: the children of splits, and values of inner nodes."""
+    """The arrays to write compressed, without what follows from others: children of splits, values of inner nodes."""
+    trees = forest.trees
     is_leaf = trees.nodes & layout.RANK_MASK == layout.HIGHEST_RANK
     splits = trees.nodes[~is_leaf]
+    columns = _bytes_of(splits >> layout.COLUMN_SHIFT & layout.COLUMN_MASK, _COLUMN)
+    nodes = np.concatenate([np.packbits(is_leaf), columns, _bytes_of(splits & layout.RANK_MASK, _RANK)])
+    of_leaves = {"value": trees.value[is_leaf].ravel(), "vote": trees.vote[is_leaf] if trees.vote.size else trees.vote}
     return {
-        "is_leaf": np.packbits(is_leaf),
-        "column": splits >> layout.COLUMN_SHIFT & layout.COLUMN_MASK,
-        "rank": splits & layout.RANK_MASK,
-        "value": trees.value[is_leaf].ravel(),
-        "vote": trees.vote[is_leaf] if trees.vote.size else trees.vote,
-        "tree_start": trees.tree_start,
-        "bit_start": trees.bit_start,
-        "bits": trees.bits,
+        **{f"trees.{name}": array for name, array in {**trees._asdict(), "nodes": nodes, **of_leaves}.items()},
+        **{f"columns.{name}": array for name, array in forest.columns._asdict().items()},
+        "columns.cuts": _bytes_of(forest.columns.cuts, _CUT),
     }
 
 
-def _unpacked_nodes(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8]) -> Nodes:
-    """The trees, from what `_packed_nodes` gives; `PackedForest` checks them."""
-    start, rank, score, vote = (arrays[name] for name in ("tree_start", "rank", "value", "vote"))
-    n_nodes = int(start[-1]) if start.size else 0
-    n_leaves = n_nodes - rank.size // 2
-    require(0 < n_leaves <= n_nodes <= 8 * arrays["is_leaf"].size, "trees of other nodes than it has")
-    require(2 * n_leaves == n_nodes + start.size - 1, "a tree has not one leaf more than splits")
+def _unpacked_cuts(content: NDArray[np.uint8]) -> NDArray[np.float64]:
+    require(content.size % _CUT.itemsize == 0, "thresholds that are no whole numbers of bytes")
+    return np.ascontiguousarray(content.reshape(_CUT.itemsize, -1).T).view(_CUT).ravel().astype(np.float64)
+
+
+def _unpacked_trees(arrays: dict[str, NDArray[Any]], missing: NDArray[np.uint8]) -> Nodes:
+    """The trees, from what `_packed` gives; `PackedForest` checks them."""
+    start, packed, score, vote = (arrays[name] for name in ("tree_start", "nodes", "value", "vote"))
+    n_trees, n_nodes = start.size - 1, int(start[-1]) if start.size else 0
+    n_splits, n_bits = (n_nodes - n_trees) // 2, -(-n_nodes // 8)
+    n_leaves = n_nodes - n_splits
+    require(0 < n_trees <= n_nodes and n_leaves == n_splits + n_trees, "a tree has not one leaf more than splits")
+    place_of_rank = n_bits + _COLUMN.itemsize * n_splits
+    require(packed.size == place_of_rank + _RANK.itemsize * n_splits, "trees of other nodes than it has")
     require(score.size and score.size % n_leaves == 0, "not as many scores for each leaf")
     require(vote.size in (0, n_leaves), "a leaf without a vote")
     nodes, leaf = np.empty(n_nodes, dtype=np.uint64), np.empty(n_leaves, dtype=np.int64)
-    _core.unpack_nodes(arrays["is_leaf"], arrays["column"], rank, missing, start, nodes, leaf)
+    is_leaf, column, rank = np.split(packed, [n_bits, place_of_rank])
+    _core.unpack_nodes(is_leaf, column, rank, missing, start, nodes, leaf)
     value = np.zeros((n_nodes, score.size // n_leaves), score.dtype)
     value[leaf] = score.reshape(n_leaves, -1)
     votes = np.zeros(n_nodes if vote.size else 0, vote.dtype)
@@ -293,8 +272,8 @@ def load_forest(path: Path, part: bytes | None = None, *, mapped: bool = False) 
             require(n_nodes and n_values and n_values % n_nodes == 0, "not as many scores for each leaf")
             trees = trees._replace(value=trees.value.reshape(n_nodes, -1))
         else:
-            columns["cuts"] = _from_bytes("columns.cuts", columns["cuts"])
-            trees = _unpacked_nodes({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
+            columns["cuts"] = _unpacked_cuts(columns["cuts"])
+            trees = _unpacked_trees({name: arrays[f"trees.{name}"] for name in _TREES}, columns["missing"])
         forest = _checked(content, trees, Columns(**columns), arrays["classes"])
         voting, table = content["voting"], content["table"]
         require(voting == "soft" or (voting == "hard" and forest.classes.size), "unknown words for how labels are made")

@@ -304,12 +304,11 @@ def put(index: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 ARRAYS: list[tuple[str, str, Callable[[np.ndarray], np.ndarray]]] = [
-    ("lgb softmax", "trees.is_leaf", lambda is_leaf: is_leaf[: len(is_leaf) // 2]),
-    ("lgb softmax", "trees.is_leaf", lambda is_leaf: ~is_leaf),
-    ("lgb softmax", "trees.column", lambda column: column[: 4 * (len(column) // 8)]),
-    ("lgb softmax", "trees.column", put(0, 0xFF)),
-    ("lgb softmax", "trees.rank", lambda rank: rank[: 2 * (len(rank) // 4)]),
-    ("lgb softmax", "trees.rank", lambda rank: np.full_like(rank, 0xFF)),
+    ("lgb softmax", "trees.nodes", lambda nodes: nodes[: len(nodes) // 2]),
+    ("lgb softmax", "trees.nodes", lambda nodes: ~nodes),
+    ("lgb softmax", "trees.nodes", put(slice(0, 4), 0)),  # too few leaves
+    ("lgb softmax", "trees.nodes", put(slice(0, 4), 0xFF)),
+    ("lgb softmax", "trees.nodes", put(slice(-200, None), 0xFF)),  # of the highest ranks
     ("lgb softmax", "trees.tree_start", lambda start: start[:1]),
     ("lgb softmax", "trees.tree_start", lambda start: start[:0]),
     ("lgb softmax", "trees.tree_start", put(1, 2)),
@@ -355,7 +354,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
-@pytest.mark.parametrize("array", ["trees.rank", "classes", "metadata"])
+@pytest.mark.parametrize("array", ["trees.nodes", "classes", "metadata"])
 def test_headers_of_another_form(array: str, header: bytes, files: dict[str, bytes], path: Path) -> None:
     padded = header + b" " * (117 - len(header) % 118) + b"\n"
     content = b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded + bytes(24)
@@ -371,13 +370,11 @@ def test_files_that_ask_for_memory(files: dict[str, bytes], path: Path) -> None:
         entry = content.rindex(b"PK\x01\x02", 0, content.rindex(name.encode()))
         claims.append(content[: entry + 20] + (1 << 31).to_bytes(4, "little") + content[entry + 24 :])
     with np.load(io.BytesIO(content)) as archive:
-        bomb = {**archive, "trees.is_leaf": np.zeros(1 << 26, dtype=np.uint8)}
-        n_nodes = 1 << 16  # of which one is a leaf, of very many scores
+        bomb = {**archive, "trees.nodes": np.zeros(1 << 26, dtype=np.uint8)}
+        n_nodes = 1 << 16  # of which one would be a leaf, of very many scores
         wide = {
             **archive,
-            "trees.is_leaf": np.zeros(n_nodes // 8, np.uint8),
-            "trees.column": np.zeros(4 * (n_nodes - 1), np.uint8),
-            "trees.rank": np.zeros(2 * (n_nodes - 1), np.uint8),
+            "trees.nodes": np.zeros(n_nodes // 8 + 6 * (n_nodes - 1), np.uint8),
             "trees.tree_start": np.array([0, n_nodes]),
             "trees.value": np.zeros(1 << 17),
             "trees.vote": np.zeros(0, np.uint16),
