@@ -1,5 +1,6 @@
 """The loops over rows and trees, compiled."""
 
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy
@@ -38,9 +39,11 @@ class Rows:
     def count(self, alone: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int32]) -> None: ...
 
 class Forest:
-    def __init__(self, nodes: tuple, columns: tuple, n_outputs: int, n_features: int, single_precision: bool, missing_value: float, zero_within: float, lowest_category: float, absent_is_missing: bool) -> None: ...
+    def __init__(self, nodes: tuple[object, ...], columns: tuple[object, ...], n_outputs: int, n_features: int, single_precision: bool, missing_value: float, zero_within: float, lowest_category: float, absent_is_missing: bool) -> None: ...
 
     def rows(self, X: numpy.typing.NDArray[numpy.floating[Any]]) -> Rows: ...
+
+    def column_rows(self, columns: Sequence[object]) -> Rows: ...
 
     def sparse_rows(self, data: numpy.typing.NDArray[numpy.float64], index: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64]) -> Rows: ...
 

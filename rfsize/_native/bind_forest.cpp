@@ -19,9 +19,11 @@ View<T> view_of(nb::handle array, const char* name) {
     return held.span();
 }
 
-ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std::size_t n_outputs,
-                          std::size_t n_features, bool single_precision, double missing_value, double zero_within,
-                          double lowest_category, bool absent_is_missing) {
+using Tuple = nb::typed<nb::tuple, nb::object, nb::ellipsis>;
+
+ForestPointer make_forest(const Tuple& nodes, const Tuple& columns, std::size_t n_outputs, std::size_t n_features,
+                          bool single_precision, double missing_value, double zero_within, double lowest_category,
+                          bool absent_is_missing) {
     expect(nodes.size() == 6 && columns.size() == 6, "there are not as many arrays as a forest has");
     Nodes of_trees;
     of_trees.nodes = view_of<std::uint64_t>(nodes[0], "nodes");
@@ -44,7 +46,7 @@ ForestPointer make_forest(const nb::tuple& nodes, const nb::tuple& columns, std:
         view_of<std::uint8_t>(columns[4], "missing"), view_of<std::int64_t>(columns[5], "base")};
     const Reading reading{single_precision, missing_value, zero_within, lowest_category, absent_is_missing};
     // The last reference may end in a thread that has released the interpreter.
-    const auto release = [](std::pair<nb::tuple, nb::tuple>* arrays) {
+    const auto release = [](std::pair<Tuple, Tuple>* arrays) {
         const nb::gil_scoped_acquire acquired;
         delete arrays;
     };
@@ -105,6 +107,37 @@ Rows quantised(const ForestPointer& forest, const AnyMatrix& X) {
         forest->quantise(X.strided<float>(), found.q());
     else
         forest->quantise(X.strided<double>(), found.q());
+    return found;
+}
+
+template <class T>
+bool add_column(const Buffer& column, Table& table) {
+    if (!column.is<T>()) return false;
+    table.add<T>(static_cast<const char*>(column.view().buf), column.view().strides[0]);
+    return true;
+}
+
+// Rows of which each column is an array of its own.
+Rows quantised_columns(const ForestPointer& forest, const nb::typed<nb::sequence, nb::object>& columns) {
+    expect(nb::len(columns) >= forest->n_features() && nb::len(columns) > 0,
+           "the rows have fewer columns than the forest was trained on");
+    std::vector<std::unique_ptr<Buffer>> held;
+    Table table(nb::len(nb::object(columns[0])));
+    for (const nb::handle column : columns) {
+        const Buffer& buffer = *held.emplace_back(std::make_unique<Buffer>());
+        expect(held.back()->hold(column, PyBUF_STRIDED_RO) && buffer.view().ndim == 1,
+               "a column is no list of numbers");
+        expect(static_cast<std::size_t>(buffer.view().shape[0]) == table.rows,
+               "a column has other rows than the first");
+        expect(add_column<double>(buffer, table) || add_column<float>(buffer, table) ||
+                   add_column<std::int8_t>(buffer, table) || add_column<std::uint8_t>(buffer, table) ||
+                   add_column<std::int16_t>(buffer, table) || add_column<std::uint16_t>(buffer, table) ||
+                   add_column<std::int32_t>(buffer, table) || add_column<std::uint32_t>(buffer, table),
+               "a column is of a type that double precision does not hold");
+    }
+    Released released;
+    Rows found(forest, table.rows);
+    forest->quantise(table, found.q());
     return found;
 }
 
@@ -238,12 +271,14 @@ private:
         if (is_label) {
             const Answers answers{data_of<std::int64_t>(out), asked};
             Released released;
-            is_taken = refused_.takes(X, of_frame) && (label(X, start, answers), true);
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) label(X, start, answers);
         } else {
             const Matrix<Real> numbers{data_of<Real>(out), X.rows, n_columns_};
             Released released;
             std::fill_n(asked, X.rows, static_cast<std::int64_t>(forest_->n_members()));
-            is_taken = refused_.takes(X, of_frame) && (number(X, start, numbers), true);
+            is_taken = refused_.takes(X, of_frame);
+            if (is_taken) number(X, start, numbers);
         }
         if (!is_taken) return nb::none();
         if (!finish_.is_none()) out = finish_(out);
@@ -303,6 +338,7 @@ void bind_forest(nb::module_& m) {
              nb::arg("single_precision"), nb::arg("missing_value"), nb::arg("zero_within"), nb::arg("lowest_category"),
              nb::arg("absent_is_missing"))
         .def("rows", &quantised, nb::arg("X"))
+        .def("column_rows", &quantised_columns, nb::arg("columns"))
         .def("sparse_rows", &quantised_sparse, nb::arg("data"), nb::arg("index"), nb::arg("start"));
     nb::class_<FewRows>(m, "FewRows")
         .def(nb::init<ForestPointer, const Predicting&, const ConstDoubles&, double, bool, bool, std::size_t,

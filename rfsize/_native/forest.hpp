@@ -102,8 +102,8 @@ public:
           reading_(reading) {
         check_sizes();
         check_columns();
-        const std::vector<std::size_t> entry_of_column = entries_of_columns();
-        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, entry_of_column);
+        const std::vector<Tested> tested = tested_by_columns();
+        for (std::size_t tree = 0; tree < n_trees(); ++tree) check_tree(tree, tested);
         shorten_nodes();
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
             std::vector<double>& padded = padded_cuts_.emplace_back(cuts(entry).begin(), cuts(entry).end());
@@ -187,8 +187,8 @@ public:
     }
 
     // Fill the columns of rows.
-    template <class T>
-    void quantise(const Strided<T>& X, std::uint16_t* out) const {
+    template <class Matrix>
+    void quantise(const Matrix& X, std::uint16_t* out) const {
         // Where no tree splits, rows have one column, which leaves compare.
         if (columns_.feature.empty()) std::fill_n(out, X.rows, std::uint16_t{0});
         if (X.rows <= FEW) {
@@ -205,7 +205,7 @@ public:
             const std::size_t rows = std::min(block, X.rows - first);
             for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry) {
                 const auto feature = static_cast<std::size_t>(columns_.feature[entry]);
-                for (std::size_t i = 0; i < rows; ++i) value[i] = static_cast<double>(X.at(first + i, feature));
+                X.read(first, rows, feature, value.data());
                 primitives().read(value.data(), rows, reading_.single_precision, reading_.missing,
                                   reading_.zero_within);
                 keys(value.data(), rows, entry, key.data());
@@ -395,45 +395,55 @@ private:
         }
     }
 
-    std::vector<std::size_t> entries_of_columns() const {
-        std::vector<std::size_t> found(n_columns(), 0);
+    // What a split may compare in a column: ranks below a number of a number, or sets of so many categories.
+    struct Tested {
+        std::uint32_t ranks, categories;
+    };
+
+    std::vector<Tested> tested_by_columns() const {
+        std::vector<Tested> found;
         for (std::size_t entry = 0; entry < columns_.feature.size(); ++entry)
-            std::fill(found.begin() + columns_.start[entry], found.begin() + columns_.start[entry + 1], entry);
+            for (std::int64_t column = columns_.start[entry]; column < columns_.start[entry + 1]; ++column) {
+                const std::size_t n_cuts = cuts(entry).size(),
+                                  above = n_cuts - static_cast<std::size_t>(columns_.base[found.size()]);
+                const auto ranks = static_cast<std::uint32_t>(std::min<std::size_t>(above, RANK_MASK));
+                found.push_back(is_category(entry) ? Tested{0, static_cast<std::uint32_t>(n_cuts + 2)}
+                                                   : Tested{ranks, 0});
+            }
+        found.push_back({0, 0});  // where there is no such column
         return found;
     }
 
-    void check_tree(std::size_t tree, const std::vector<std::size_t>& entry_of_column) const {
+    // Without branches but for categories: nobody foresees where leaves are.
+    void check_tree(std::size_t tree, const std::vector<Tested>& tested) const {
         const auto first = static_cast<std::uint64_t>(nodes_.tree_start[tree]),
                    last = static_cast<std::uint64_t>(nodes_.tree_start[tree + 1]);
+        const std::uint64_t* nodes = nodes_.nodes.data();
+        const std::size_t n_columns = tested.size() - 1;
         std::uint64_t splits = 0;
+        bool is_damaged = false;
         for (std::uint64_t place = first; place < last; ++place) {
-            const std::uint64_t node = nodes_.nodes[place], left = node >> LEFT_SHIFT,
-                                column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
-            if ((node & RANK_MASK) == RANK_MASK) {
-                expect(node == (place << LEFT_SHIFT | RANK_MASK), "a leaf of a tree leads on");
-                continue;
-            }
+            const std::uint64_t node = nodes[place], left = node >> LEFT_SHIFT, rank = node & RANK_MASK;
+            const bool is_split = rank != RANK_MASK;
+            const Tested& of_column = tested[std::min<std::size_t>((node >> COLUMN_SHIFT) & COLUMN_MASK, n_columns)];
             // Breadth first: the children of the k-th split of a tree are its nodes 2k + 1 and 2k + 2.
-            expect(left == first + 2 * splits + 1 && left > place && left + 1 < last,
-                   "a split of a tree has other children than its own");
-            ++splits;
-            expect(column < columns_.missing.size(), "a split tests a column that rows do not have");
-            const std::size_t entry = entry_of_column[column];
-            expect(((node & CATEGORICAL) != 0) == is_category(entry),
-                   "a split tests a category of a number, or a number of a category");
-            if (is_category(entry))
-                check_set(place, cuts(entry).size() + 2);
-            else
-                expect((node & RANK_MASK) + static_cast<std::uint64_t>(columns_.base[column]) < cuts(entry).size(),
-                       "a split has no threshold");
+            const bool has_children = (left == first + 2 * splits + 1) & (left > place) & (left + 1 < last);
+            const bool is_category = (node & CATEGORICAL) != 0;
+            const bool is_test = is_category ? of_column.categories > 0 : rank < of_column.ranks;
+            const bool is_leaf = node == (place << LEFT_SHIFT | RANK_MASK);
+            is_damaged |= is_split ? !(has_children & is_test) : !is_leaf;
+            splits += is_split;
+            if (is_split & is_category & is_test) check_set(place, of_column.categories);
         }
-        expect(2 * splits + 1 == last - first, "a tree has not one leaf more than splits");
+        expect(!is_damaged && 2 * splits + 1 == last - first,
+               "a tree has a split without children, thresholds or a column of its own, or a leaf that leads on");
     }
 
     void check_set(std::uint64_t place, std::size_t categories) const {
         expect(!nodes_.bits.empty(), "a split has no set of categories");
         const std::int64_t start = nodes_.bit_start[place];
-        expect(start >= 0 && static_cast<std::uint64_t>(start) + (categories - 1) / 32 < nodes_.bits.size(),
+        expect(start >= 0 && static_cast<std::uint64_t>(start) < nodes_.bits.size() &&
+                   (categories - 1) / 32 < nodes_.bits.size() - static_cast<std::uint64_t>(start),
                "a split has a set of categories that is too small");
     }
 
@@ -479,15 +489,17 @@ private:
     void shorten_nodes() {
         if (n_columns() > SHORT_ROW || has_categories()) return;
         std::vector<std::uint32_t> found(n_nodes());
+        bool fits = true;
         for (std::size_t place = 0; place < n_nodes(); ++place) {
             const std::uint64_t node = nodes_.nodes[place], rank = node & RANK_MASK;
             const std::uint64_t way = (node >> LEFT_SHIFT) - place, column = (node >> COLUMN_SHIFT) & COLUMN_MASK;
-            if (rank == RANK_MASK) continue;
-            if (rank >= SHORT_RANK_MASK || way > 0xFFFF) return;
-            found[place] = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
-                                                      (SHORT_RANK_MASK - rank));
+            const bool is_split = rank != RANK_MASK;
+            fits &= !is_split | ((rank < SHORT_RANK_MASK) & (way <= 0xFFFF));
+            const auto word = static_cast<std::uint32_t>(way << SHORT_LEFT_SHIFT | column << SHORT_COLUMN_SHIFT |
+                                                         (SHORT_RANK_MASK - rank));
+            found[place] = is_split ? word : 0;
         }
-        short_nodes_ = std::move(found);
+        if (fits) short_nodes_ = std::move(found);
     }
 
     void add_ids(const std::vector<std::uint32_t>& places, FirstSplits& to) const {

@@ -260,7 +260,7 @@ struct Groups {
         : down(sixteen) {
         for (int g = 0; g < GROUPS; ++g) {
             there[g] = lanes(left, g);
-            walker[g] = _mm512_maskz_loadu_epi32(there[g], named + 16 * g);
+            walker[g] = _mm512_maskz_loadu_epi32(there[g], named + 16 * static_cast<std::size_t>(g));
             here[g] = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), there[g], walker[g], place, 4);
         }
     }

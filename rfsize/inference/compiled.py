@@ -307,13 +307,17 @@ class CompiledForest:
         probabilities = answer.few.predict(X, return_trees)
         return answer.of(X, return_trees) if probabilities is None else probabilities
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, compress: bool = True) -> None:
         """Write the forest and its table to one file. `rfsize.load` reads it without LightGBM or XGBoost.
 
         Parameters
         ----------
         path : str or Path
             The file.
+        compress : bool, default True
+            Whether the file is as small as can be, and has checksums. Otherwise it holds the arrays as they are used:
+            it takes several times the space, is loaded at once, and several processes can share it in memory
+            (``rfsize.load(path, mmap=True)``).
 
         Raises
         ------
@@ -333,7 +337,7 @@ class CompiledForest:
         >>> rfsize.load("forest.npz").predict(X).tolist() == compiled.predict(X).tolist()
         True
         """
-        save_forest(Path(path), self.forest, self.table, self.voting)
+        save_forest(Path(path), self.forest, self.table, self.voting, compress=compress)
 
     def to_c(self, path: str | Path, *, name: str = "forest") -> None:
         """Write the forest and its table as one C99 file, which needs nothing but a C compiler.

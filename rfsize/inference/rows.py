@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +24,49 @@ def columns_of(forest: PackedForest) -> Columns:
 def opened(forest: PackedForest, X: Any) -> Rows:
     """The rows of ``X``; ``ValueError`` if they do not fit the forest."""
     refuse_dmatrix(X)
-    return open_rows(X, columns_of(forest))
+    columns = columns_of(forest)
+    views = column_views(X, columns)
+    if views is None:
+        return open_rows(X, columns)
+    chunk = Chunk(0, len(views[0]), lambda start, stop: [view[start:stop] for view in views])
+    return Rows(chunk.n_rows, len(views), columns.names, lambda: iter([chunk]), X, columns)
+
+
+# Types of which double precision holds every number.
+_EXACT = nw.Float32, nw.Float64, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32
+
+
+def column_views(X: Any, columns: Columns) -> list[NDArray[Any]] | None:
+    """The columns of a Polars or Arrow table where they lie.
+
+    None if a column has to be copied or needs a check: it has nulls, lies in pieces, is no column of training, holds
+    categories, or numbers that the framework may refuse.
+    """
+    conventions = columns.conventions
+    assert conventions is not None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or not (
+        frame.implementation.is_polars() or frame.implementation.is_pyarrow()
+    ):
+        return None
+    if conventions.refuses_infinite or conventions.categories or 0 in frame.shape:
+        return None
+    if frame.columns != columns.names if columns.names else len(frame.columns) != columns.n_features:
+        return None
+    if any(dtype not in _EXACT for dtype in frame.schema.values()):
+        return None
+    views = [_view(frame[:, place].to_native()) for place in range(len(frame.columns))]
+    kept = [view for view in views if view is not None]
+    return kept if len(kept) == len(views) else None
+
+
+def _view(column: Any) -> NDArray[Any] | None:
+    """A column as an array on the same memory; None if that cannot be."""
+    if column.null_count if hasattr(column, "num_chunks") else column.null_count():
+        return None
+    if hasattr(column, "num_chunks"):
+        return column.chunk(0).to_numpy(zero_copy_only=True) if column.num_chunks == 1 else None
+    return column.to_numpy(allow_copy=False) if column.n_chunks() == 1 else None
 
 
 def each_block(forest: PackedForest, rows: Rows, n_jobs: int, work: Callable[[_core.Rows, slice], None]) -> None:

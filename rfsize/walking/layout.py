@@ -272,7 +272,7 @@ class PackedForest:
         return max(1, self.columns.missing.size)
 
 
-def _kept(array: NDArray[Any]) -> NDArray[Any]:
+def _kept(array: Any) -> NDArray[Any]:
     """A read-only view of the array, whose numbers lie one after another."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False

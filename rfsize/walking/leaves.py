@@ -42,7 +42,9 @@ _CELLS_OF_ONE_THREAD = 1 << 18
 
 
 def quantised(forest: PackedForest, values: Any) -> _core.Rows:
-    """Rows in the form that the trees compare, from a float array or a compressed sparse row matrix."""
+    """Rows in the form that trees compare, from a float array, a sparse row matrix, or a list of columns."""
+    if isinstance(values, list):
+        return forest.native.column_rows(values)
     if not issparse(values):
         return forest.native.rows(values)
     index, begin = (np.require(part, np.int64, "A") for part in (values.indices, values.indptr))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost as xgb
 from scipy import sparse
@@ -72,6 +77,58 @@ def test_a_series_is_refused_by_name() -> None:
 def test_lists_that_are_no_rows(rows: list) -> None:
     with pytest.raises(ValueError, match="X"):
         rfsize.compile(model("lgb binary")).predict(rows)
+
+
+TABLES = {
+    "Polars": lambda columns: pl.DataFrame(columns),
+    "Polars in pieces": lambda columns: pl.concat(
+        [pl.DataFrame(columns)[:7], pl.DataFrame(columns)[7:]], rechunk=False
+    ),
+    "Arrow": lambda columns: pa.table(columns),
+    "Arrow in pieces": lambda columns: pa.concat_tables([pa.table(columns)[:7], pa.table(columns)[7:]]),
+    "other order": lambda columns: pl.DataFrame(dict(reversed(columns.items()))),
+    "a slice": lambda columns: pa.table({name: np.append(0, column) for name, column in columns.items()})[1:],
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("dtypes", [["f8"], ["f4"], ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "?"]])
+@pytest.mark.parametrize("name", ["lgb binary", "xgb softprob", "random forest"])
+def test_columns_of_tables(name: str, dtypes: list[str], table: str) -> None:
+    X = rows_for(name, 3000)
+    X[:, 2:] = np.nan_to_num(X[:, 2:]).round()
+    columns = {
+        f"Column_{place}": X[:, place].astype(dtypes[place % len(dtypes)] if np.isfinite(X[:, place]).all() else "f4")
+        for place in range(X.shape[1])
+    }
+    fast = rfsize.compile(model(name))
+    expected = fast.predict(np.stack([column.astype(float) for column in columns.values()], axis=1))
+    if table == "other order" and fast.forest.feature_names is None:
+        return
+    for size in (1, 8, 3000):
+        assert fast.predict(TABLES[table](columns)[:size]).tolist() == expected[:size].tolist()
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_columns_with_nulls(make: Any) -> None:
+    X, fast = rows_for("lgb binary", 30), rfsize.compile(model("lgb binary"))
+    columns = {f"Column_{place}": [None, *X[1:, place].tolist()] for place in range(X.shape[1])}
+    X[0] = np.nan
+    assert fast.predict(make(columns)).tolist() == fast.predict(X).tolist()
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_columns_are_read_where_they_lie(make: Any) -> None:
+    X, fast = rows_for("lgb binary", 20_000), rfsize.compile(model("lgb binary"), n_jobs=1)
+    table = make({f"Column_{place}": X[:, place].copy() for place in range(X.shape[1])})
+    taken = []
+    for rows in (X, table):
+        fast.predict(rows)
+        tracemalloc.start()
+        fast.predict(rows)
+        taken.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert taken[1] < taken[0] + X.nbytes / 8  # a block has most of the rows
 
 
 @pytest.mark.parametrize("number", [2.0**53 - 1, 2.0**53, -(2.0**53), 1e300, np.inf, np.nan])
